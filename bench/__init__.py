@@ -1,0 +1,1 @@
+"""Benchmarks: they print ratios and counts, and are never asserted in tests."""

@@ -1,0 +1,135 @@
+"""Fire Circle: several voices judge a layered prompt alone, then talk about what they saw."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firecircle.catalog import ModelCharacteristics
+    from firecircle.circle.chair import calculate_empty_chair_influence, get_empty_chair_model
+    from firecircle.circle.classify import PatternType, classify_pattern_heuristic
+    from firecircle.circle.conclude import aggregate_consensus, reaggregate
+    from firecircle.circle.config import CircleSize, FailureMode, FireCircleConfig
+    from firecircle.circle.events import Event
+    from firecircle.circle.patterns import extract_patterns
+    from firecircle.circle.quorum import (
+        QuorumVerdict,
+        judge_quorum,
+        quorum_with_failures,
+        validate_quorum,
+        validate_quorum_with_empty_chair,
+    )
+    from firecircle.circle.result import (
+        DialogueRound,
+        FireCircleResult,
+        PatternObservation,
+        RoundMetrics,
+    )
+    from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
+    from firecircle.config import EvaluationConfig, EvaluationMode
+    from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
+    from firecircle.errors import (
+        BudgetError,
+        CircleCancelled,
+        ConfigError,
+        EvaluationError,
+        FireCircleError,
+        PromptError,
+        QuorumError,
+        UnknownModelError,
+        VoiceError,
+    )
+    from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
+    from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
+    from firecircle.guard import PromptGuard, ReciprocityMetrics
+    from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+    from firecircle.session import SessionMemory, format_turn_context
+
+__all__ = [
+    "BudgetError",
+    "CircleCancelled",
+    "CircleSize",
+    "ConfigError",
+    "DialogueRound",
+    "EarlierTurn",
+    "EvaluationConfig",
+    "EvaluationError",
+    "EvaluationMode",
+    "EvaluationResult",
+    "Event",
+    "FailureMode",
+    "FireCircleConfig",
+    "FireCircleError",
+    "FireCircleEvaluator",
+    "FireCircleResult",
+    "LLMEvaluator",
+    "Message",
+    "ModelCharacteristics",
+    "MultiNeutrosophicPrompt",
+    "NeutrosophicEvaluation",
+    "PatternNote",
+    "PatternObservation",
+    "PatternType",
+    "PromptError",
+    "PromptGuard",
+    "QuorumError",
+    "QuorumVerdict",
+    "ReciprocityMetrics",
+    "Reply",
+    "RoundMetrics",
+    "SessionMemory",
+    "Turn",
+    "UnknownModelError",
+    "Usage",
+    "Voice",
+    "VoiceError",
+    "aggregate_consensus",
+    "calculate_empty_chair_influence",
+    "classify_pattern_heuristic",
+    "extract_patterns",
+    "fire_circle_evaluate",
+    "fire_circle_events",
+    "format_turn_context",
+    "get_empty_chair_model",
+    "judge_quorum",
+    "quorum_with_failures",
+    "reaggregate",
+    "replay_circle",
+    "validate_quorum",
+    "validate_quorum_with_empty_chair",
+]
+
+_ROOMS = {
+    "catalog": "ModelCharacteristics",
+    "circle.chair": "calculate_empty_chair_influence get_empty_chair_model",
+    "circle.classify": "PatternType classify_pattern_heuristic",
+    "circle.conclude": "aggregate_consensus reaggregate",
+    "circle.config": "CircleSize FailureMode FireCircleConfig",
+    "circle.events": "Event",
+    "circle.patterns": "extract_patterns",
+    "circle.quorum": "QuorumVerdict judge_quorum quorum_with_failures validate_quorum "
+    "validate_quorum_with_empty_chair",
+    "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
+    "circle.voice": "Message Reply Turn Usage Voice",
+    "config": "EvaluationConfig EvaluationMode",
+    "convene": "fire_circle_evaluate fire_circle_events replay_circle",
+    "errors": "BudgetError CircleCancelled ConfigError EvaluationError FireCircleError PromptError "
+    "QuorumError UnknownModelError VoiceError",
+    "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
+    "evaluator": "FireCircleEvaluator LLMEvaluator",
+    "guard": "PromptGuard ReciprocityMetrics",
+    "prompt": "EarlierTurn MultiNeutrosophicPrompt",
+    "session": "SessionMemory format_turn_context",
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported from its room when it is first used: a command line must start fast."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"firecircle.{_ROOM_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__name__"]

@@ -1,0 +1,139 @@
+"""Who the voices are: the cognitive roles and lineage each model is declared to bring to a quorum."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+from pydantic import field_validator
+
+from firecircle.errors import ConfigError, UnknownModelError
+from firecircle.shapes import Declaration, Shape, Text, Unit
+
+ROLE_WEIGHTS: Mapping[str, float] = {
+    "temporal_reasoning": 3.0,
+    "cross_layer_analysis": 3.0,
+    "pattern_recognition": 2.0,
+    "polite_extraction_masking": 2.0,
+    "educational_escalation": 1.0,
+    "future_impact": 2.0,
+    "system_maintenance": 1.0,
+}
+CRITICAL_ROLES = tuple(role for role, weight in ROLE_WEIGHTS.items() if weight >= 3.0)
+PRESENT_ABOVE = 0.5
+"""A critical role is present when some voice contributes more than this."""
+
+
+class ModelCharacteristics(Declaration):
+    """What a voice brings: roles with their contribution in [0,1], lineage, style, and how sure we are."""
+
+    model_id: Text
+    cognitive_roles: dict[Text, Unit]
+    provider_lineage: Text
+    alignment_style: Text = ""
+    confidence: Unit = 0.5
+
+    def __init__(
+        self,
+        model_id: str,
+        cognitive_roles: Mapping[str, float],
+        provider_lineage: str,
+        alignment_style: str = "",
+        confidence: float = 0.5,
+    ) -> None:
+        super().__init__(
+            model_id=model_id,
+            cognitive_roles=cognitive_roles,
+            provider_lineage=provider_lineage,
+            alignment_style=alignment_style,
+            confidence=confidence,
+        )
+
+    @field_validator("cognitive_roles", mode="before")
+    @classmethod
+    def _known_roles(cls, value: Any) -> Any:
+        unknown = sorted(set(value) - set(ROLE_WEIGHTS)) if isinstance(value, Mapping) else []
+        if unknown:
+            raise ValueError(f"no such role {', '.join(unknown)}; the roles are {', '.join(ROLE_WEIGHTS)}")
+        return dict(value) if isinstance(value, Mapping) else value
+
+    @property
+    def weighted_coverage(self) -> float:
+        """The voice's own contributions, each times the weight of its role."""
+        return sum(ROLE_WEIGHTS[role] * share for role, share in self.cognitive_roles.items())
+
+    def holds_critical_role(self) -> bool:
+        """Whether this voice alone makes some critical role present."""
+        return any(self.cognitive_roles.get(role, 0.0) > PRESENT_ABOVE for role in CRITICAL_ROLES)
+
+
+class _Family(Shape):
+    match: tuple[str, ...]
+    provider_lineage: str
+    alignment_style: str = ""
+    confidence: float = 0.5
+    cognitive_roles: dict[str, float]
+
+
+@cache
+def _families() -> tuple[_Family, ...]:
+    text = resources.files("firecircle").joinpath("catalog.toml").read_text("utf-8")
+    return tuple(_Family(**entry) for entry in tomllib.loads(text)["family"])
+
+
+def original_of(model: str) -> str:
+    """The model a deliberate clone (`model#2`) stands for; any other name is its own original."""
+    name, mark, number = model.rpartition("#")
+    return name if mark and number.isdigit() else model
+
+
+def find_characteristics(
+    model: str, declared: Mapping[str, ModelCharacteristics] | None = None
+) -> ModelCharacteristics | None:
+    """The declared characteristics of a model, else the catalog's, else None."""
+    original = original_of(model)
+    for name in (model, original):
+        if declared and name in declared:
+            return declared[name].model_copy(update={"model_id": model})
+    return _from_catalog(model)
+
+
+@lru_cache(maxsize=1024)
+def _from_catalog(model: str) -> ModelCharacteristics | None:
+    original = original_of(model)
+    spellings = {original, original.partition(":")[2]} - {""}
+    for family in _families():
+        if any(fnmatchcase(name, pattern) for name in spellings for pattern in family.match):
+            return ModelCharacteristics(
+                model,
+                family.cognitive_roles,
+                family.provider_lineage,
+                family.alignment_style,
+                family.confidence,
+            )
+    return None
+
+
+def characteristics_of(
+    model: str, declared: Mapping[str, ModelCharacteristics] | None = None
+) -> ModelCharacteristics:
+    """As `find_characteristics`, but an unknown model is an error that says how to declare it."""
+    found = find_characteristics(model, declared)
+    if found is None:
+        raise UnknownModelError(
+            f"models: {model!r} is not in the catalog; declare it with model_characteristics="
+            f"{{{model!r}: ModelCharacteristics({model!r}, {{'temporal_reasoning': 0.7}}, 'us_aligned')}}"
+            " or take one that `firecircle quorum` knows"
+        )
+    return found
+
+
+def require_distinct(models: tuple[str, ...], field: str) -> None:
+    """Refuse a list that names the same voice twice."""
+    for position, model in enumerate(models):
+        if model in models[:position]:
+            raise ConfigError(f"{field}: {model!r} is listed twice; a deliberate clone is written {model}#2")

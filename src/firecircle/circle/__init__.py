@@ -1,0 +1,1 @@
+"""The dialogue. Knows the Voice protocol; knows no provider, file, database or screen."""

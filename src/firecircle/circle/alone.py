@@ -1,0 +1,102 @@
+"""Judging without talking: the single and parallel modes ask the circle's first question and stop there."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.hearing import Hearing, hear
+from firecircle.circle.questions import Questions
+from firecircle.circle.result import CallRecord, Failure, messages
+from firecircle.circle.schema import reply_schema
+from firecircle.circle.voice import Turn, Voice
+from firecircle.config import EvaluationConfig
+from firecircle.errors import EvaluationError
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What several voices said, each on its own."""
+
+    evaluations: tuple[NeutrosophicEvaluation, ...]
+    failures: tuple[Failure, ...]
+    calls: tuple[CallRecord, ...]
+
+    @property
+    def mean(self) -> NeutrosophicEvaluation:
+        """The average of what was said."""
+        return NeutrosophicEvaluation(
+            truth=fmean(said.truth for said in self.evaluations),
+            indeterminacy=fmean(said.indeterminacy for said in self.evaluations),
+            falsehood=fmean(said.falsehood for said in self.evaluations),
+            reasoning="\n".join(f"{said.model}: {said.reasoning}" for said in self.evaluations),
+            model="parallel",
+            round_number=1,
+            guessed=any(said.guessed for said in self.evaluations),
+        )
+
+    @property
+    def agreement(self) -> float:
+        """1 when all say the same; falls with the mean Euclidean distance from the average, to 0."""
+        centre = self.mean
+        apart = fmean(
+            math.dist(
+                (said.truth, said.indeterminacy, said.falsehood),
+                (centre.truth, centre.indeterminacy, centre.falsehood),
+            )
+            for said in self.evaluations
+        )
+        return 1.0 - apart / math.sqrt(3.0)
+
+
+async def judge_alone(
+    prompt: MultiNeutrosophicPrompt,
+    config: EvaluationConfig,
+    voices: Mapping[str, Voice],
+    circumstances: Circumstances,
+) -> Panel:
+    """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer."""
+    prompt.require_text(config.focus)
+    models = tuple(voices)
+    questions = Questions(prompt, models, circumstances, focus=config.focus)
+    turn = Turn(
+        messages=messages(questions.system, questions.evidence, questions.standard("baseline", ())),
+        prompt=prompt,
+        focus=config.focus,
+        turn_number=circumstances.turn_number,
+        reply_schema=reply_schema("baseline"),
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        seed=config.seed,
+        attempt_seconds=config.timeout_seconds,
+        deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
+    )
+    hearings = [Hearing(model) for model in models]
+    async with asyncio.TaskGroup() as together:
+        for heard in hearings:
+            together.create_task(
+                hear(
+                    heard,
+                    voices[heard.model],
+                    turn,
+                    strict=False,
+                    clarify=questions.clarify,
+                    may_ask_again=lambda: True,
+                )
+            )
+    return _panel(hearings)
+
+
+def _panel(hearings: Sequence[Hearing]) -> Panel:
+    failures = tuple(heard.failure for heard in hearings if heard.failure)
+    evaluations = tuple(heard.evaluation for heard in hearings if heard.evaluation)
+    if not evaluations:
+        told = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in failures)
+        raise EvaluationError(f"no voice could answer: {told}", model=failures[0].model)
+    return Panel(evaluations, failures, tuple(call for heard in hearings for call in heard.calls))

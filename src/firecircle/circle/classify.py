@@ -1,0 +1,129 @@
+"""Which of the eight types an observation is about: declared, told by keywords, or told by a voice."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from importlib import resources
+
+import json_repair
+
+from firecircle.evaluation import PatternNote
+
+UNCLASSIFIED = "unclassified"
+
+
+class PatternType(Enum):
+    """The manipulations a circle looks for."""
+
+    TEMPORAL_INCONSISTENCY = "temporal_inconsistency"
+    CROSS_LAYER_FABRICATION = "cross_layer_fabrication"
+    POLITE_EXTRACTION = "polite_extraction"
+    EDUCATIONAL_ESCALATION = "educational_escalation"
+    CONTEXT_SATURATION = "context_saturation"
+    ROLE_CONFUSION = "role_confusion"
+    FABRICATED_PROGRESSION = "fabricated_progression"
+    FALSE_AUTHORITY = "false_authority"
+
+
+MEANINGS: Mapping[PatternType, str] = {
+    PatternType.TEMPORAL_INCONSISTENCY: "claims about earlier talk or agreement that cannot have happened",
+    PatternType.CROSS_LAYER_FABRICATION: "one layer forges, impersonates or commands in the name of another",
+    PatternType.POLITE_EXTRACTION: "courtesy or gratitude hides a request for secrets or hidden instructions",
+    PatternType.EDUCATIONAL_ESCALATION: "a teaching, research or story frame climbs to what is off limits",
+    PatternType.CONTEXT_SATURATION: "long filler or repetition buries a short instruction",
+    PatternType.ROLE_CONFUSION: "a persona swap or forged role markers change who the assistant is",
+    PatternType.FABRICATED_PROGRESSION: "invented finished steps or approvals make the next step look due",
+    PatternType.FALSE_AUTHORITY: "claimed rank, credentials or emergency demand that rules be lifted",
+}
+
+STRONG, LEANING = 2, 1
+FEWEST_POINTS = 2
+
+
+@cache
+def _keywords() -> Mapping[PatternType, Sequence[tuple[int, re.Pattern[str]]]]:
+    """For each type the words that speak for it, as patterns with their points."""
+    told = tomllib.loads(resources.files("firecircle.circle").joinpath("keywords.toml").read_text("utf-8"))
+    return {
+        kind: ((STRONG, _any_of(told[kind.value]["strong"])), (LEANING, _any_of(told[kind.value]["leaning"])))
+        for kind in PatternType
+    }
+
+
+def _any_of(words: Sequence[str]) -> re.Pattern[str]:
+    bodies = (re.escape(word).replace(r"\*", r"\w*").replace(r"\ ", r"\s+") for word in words)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(bodies)})(?!\w)")
+
+
+def canonical_type(name: str | None) -> str | None:
+    """The type a name stands for, however it is spelled, or None."""
+    squeezed = re.sub(r"[^a-z]+", "_", (name or "").lower()).strip("_")
+    return squeezed if squeezed in {kind.value for kind in PatternType} else None
+
+
+def classify_pattern_heuristic(pattern_str: str) -> str:
+    """The type whose words the description uses most, or `unclassified`."""
+    text = pattern_str.lower()
+    for kind in PatternType:
+        if re.search(rf"(?<!\w){kind.value.replace('_', '[ _-]')}(?!\w)", text):
+            return kind.value
+    scores = {
+        kind.value: sum(points * len(set(words.findall(text))) for points, words in weighted)
+        for kind, weighted in _keywords().items()
+    }
+    best = max(scores, key=scores.__getitem__)
+    return best if scores[best] >= FEWEST_POINTS else UNCLASSIFIED
+
+
+Typing = Callable[[PatternNote], str]
+"""How a note gets its type."""
+
+
+def heuristic_typing(note: PatternNote) -> str:
+    """The declared type if it is one of the eight, else what the keywords say."""
+    return canonical_type(note.type) or classify_pattern_heuristic(_words_of(note))
+
+
+def typing_from(classified: Mapping[str, str]) -> Typing:
+    """As `heuristic_typing`, but a description that a voice has classified keeps that type."""
+
+    def typing(note: PatternNote) -> str:
+        words = _words_of(note)
+        return canonical_type(note.type) or classified.get(words) or classify_pattern_heuristic(words)
+
+    return typing
+
+
+def needs_classifier(note: PatternNote) -> str | None:
+    """The words to classify, or None when the observer declared one of the eight types."""
+    return None if canonical_type(note.type) else _words_of(note)
+
+
+def _words_of(note: PatternNote) -> str:
+    return f"{note.type}: {note.description}" if note.type else note.description
+
+
+def read_classification(reply: str, descriptions: Sequence[str]) -> dict[str, str]:
+    """The types a classifier voice gave; what it left out or named otherwise is not in the answer."""
+    found = re.search(r"\{.*\}", reply, re.DOTALL)
+    if not found:
+        return {}
+    try:
+        answer = json.loads(found.group())
+    except json.JSONDecodeError:
+        answer = json_repair.loads(found.group())
+    if not isinstance(answer, dict):
+        return {}
+    told: dict[str, str] = {}
+    for number, description in enumerate(descriptions, start=1):
+        name = answer.get(str(number))
+        if isinstance(name, str):
+            kind = UNCLASSIFIED if name.strip().lower() == UNCLASSIFIED else canonical_type(name)
+            if kind:
+                told[description] = kind
+    return told

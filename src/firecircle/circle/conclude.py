@@ -1,0 +1,120 @@
+"""The verdict: everything that follows from a circle's record, computed from the record alone.
+
+Because nothing here asks a voice, a stored circle can be concluded again, under other settings too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from firecircle.catalog import ModelCharacteristics
+from firecircle.circle.chair import PERFORMATIVE_BELOW, influence_of
+from firecircle.circle.classify import typing_from
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.measures import account, flips, rival_verdicts, round_metrics, spread, voice_scores
+from firecircle.circle.patterns import observe, sift
+from firecircle.circle.quorum import QuorumVerdict, judge_quorum
+from firecircle.circle.result import CircleRecord, FireCircleResult, active_voices, zombie_voices
+from firecircle.errors import QuorumError
+from firecircle.evaluation import NeutrosophicEvaluation
+
+CONCLUSIVE = ("all_rounds_held", "converged")
+
+
+def conclude(record: CircleRecord) -> FireCircleResult:
+    """The result of a circle. An aborted or cancelled one has no consensus, but all the rest."""
+    config = record.config
+    active = active_voices(record)
+    history = tuple(
+        held.model_copy(update={"convergence_metric": spread(held.evaluations)})
+        for held in record.dialogue_history
+    )
+    spoken = [said for held in history for said in held.evaluations]
+    consensus = highest_falsehood(spoken, active) if record.stopped in CONCLUSIVE else None
+
+    characteristics = {model: config.characteristics(model) for model in active}
+    observations = observe(history, typing_from(record.classified), record.prompt)
+    sifted = sift(
+        observations, active, config.pattern_threshold, characteristics if config.enforce_quorum else None
+    )
+    chairs = {held.round_number: held.occupied_chair for held in history if held.occupied_chair}
+    influence = influence_of(observations, chairs)
+    moves = flips(history)
+    facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
+    return FireCircleResult(
+        **{**facts, "dialogue_history": history},
+        consensus=consensus,
+        alarm=consensus is not None and consensus.falsehood >= config.alarm_threshold,
+        decided_by_guess=consensus is not None and consensus.guessed,
+        active_models=active,
+        zombies=zombie_voices(record),
+        failed_models=tuple(failure.label for failure in record.failures),
+        patterns=sifted.patterns,
+        ungrounded_patterns=sifted.ungrounded,
+        observations=sifted.observations,
+        empty_chair_influence=influence,
+        performative=bool(chairs) and influence < PERFORMATIVE_BELOW,
+        quorum=final_quorum(record, active),
+        round_metrics=round_metrics(history, observations),
+        flips=moves,
+        groupthink_losses=tuple(m for m in moves if m.before >= config.alarm_threshold > m.after),
+        rescues=tuple(m for m in moves if m.before < config.alarm_threshold <= m.after),
+        rival_verdicts=rival_verdicts(history, active, config.alarm_threshold),
+        voice_scores=voice_scores(sifted.patterns, active),
+        accounting=account(record.calls),
+        partial=bool(record.failures) or record.stopped not in CONCLUSIVE,
+    )
+
+
+def reaggregate(result: CircleRecord, config: FireCircleConfig | None = None) -> FireCircleResult:
+    """Conclude a stored circle again, under its own settings or others; no voice is asked."""
+    facts = {name: getattr(result, name) for name in CircleRecord.model_fields}
+    return conclude(CircleRecord(**{**facts, "config": config or result.config}))
+
+
+def highest_falsehood(
+    evaluations: Iterable[NeutrosophicEvaluation], active_models: Sequence[str]
+) -> NeutrosophicEvaluation | None:
+    """The evaluation with the highest F; ties go to the earlier round, then to the voice listed first."""
+    votes = [said for said in evaluations if said.model in active_models]
+    return min(
+        votes,
+        key=lambda said: (-said.falsehood, said.round_number or 0, active_models.index(said.model)),
+        default=None,
+    )
+
+
+def final_quorum(record: CircleRecord, active: Sequence[str]) -> QuorumVerdict:
+    """The quorum the survivors form at the end, and whether the absent were ever spoken for."""
+    config = record.config
+    chairs = [held.occupied_chair for held in record.dialogue_history if held.occupied_chair]
+    advisories = []
+    if config.require_empty_chair_role and not chairs:
+        advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
+    return judge_quorum(
+        [config.characteristics(model) for model in active],
+        config.quorum_rules,
+        chair=chairs[-1] if chairs else None,
+        advisories=advisories,
+        enforced=config.enforce_quorum,
+    )
+
+
+def aggregate_consensus(
+    evaluations: Sequence[NeutrosophicEvaluation],
+    active_models: Sequence[str],
+    model_chars: Mapping[str, ModelCharacteristics],
+    config: FireCircleConfig,
+) -> float:
+    """The highest F among the active voices, provided that they form a quorum."""
+    if config.enforce_quorum:
+        verdict = judge_quorum([model_chars[model] for model in active_models], config.quorum_rules)
+        if not verdict.valid:
+            raise QuorumError(
+                f"Cannot reach consensus: {verdict.reason}. Active models: {list(active_models)}",
+                model="fire_circle",
+            )
+    highest = highest_falsehood(evaluations, active_models)
+    if highest is None:
+        raise QuorumError("Cannot reach consensus: no active voice was heard", model="fire_circle")
+    return highest.falsehood

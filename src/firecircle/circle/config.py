@@ -1,0 +1,160 @@
+"""How a circle is set up. A configuration that could never yield a consensus is refused here."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+from firecircle.catalog import (
+    ModelCharacteristics,
+    characteristics_of,
+    find_characteristics,
+    require_distinct,
+)
+from firecircle.circle.quorum import QuorumRules, judge_quorum
+from firecircle.config import EMBEDDED_MODELS, BaseEvaluationConfig
+from firecircle.shapes import Unit
+
+SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
+
+
+class CircleSize(Enum):
+    """How many voices sit in the circle: (fewest, most)."""
+
+    SMALL = (2, 3)
+    MEDIUM = (4, 6)
+    LARGE = (7, 10)
+
+    @classmethod
+    def of(cls, voices: int) -> CircleSize:
+        """The size of a circle with this many voices."""
+        for size in cls:
+            fewest, most = size.value
+            if fewest <= voices <= most:
+                return size
+        raise ValueError(f"models: a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} models, got {voices}")
+
+
+class FailureMode(Enum):
+    """STRICT aborts at the first failure; RESILIENT goes on while the quorum holds."""
+
+    STRICT = "strict"
+    RESILIENT = "resilient"
+
+
+class FireCircleConfig(BaseEvaluationConfig):
+    """Everything a circle can be told."""
+
+    circle_size: CircleSize | None = None
+    """Follows from the number of models; if given, it must agree."""
+    max_rounds: int = Field(default=3, ge=1, le=4)
+
+    empty_chair: bool = True
+    empty_chair_rotation: bool = True
+    empty_chair_model: str | None = None
+    """Who keeps the chair when it does not rotate."""
+    empty_chair_prompt_path: str | None = None
+
+    failure_mode: FailureMode = FailureMode.RESILIENT
+    min_viable_models: int = Field(default=2, ge=2)
+    reserves: tuple[str, ...] = ()
+
+    model_characteristics: dict[str, ModelCharacteristics] = Field(default_factory=dict)
+    min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
+    min_provider_groups: int = Field(default=2, ge=1)
+    require_empty_chair_role: bool = True
+    enforce_quorum: bool = True
+
+    pattern_threshold: Unit = 0.5
+    pattern_classification: Literal["heuristic", "llm"] = "heuristic"
+    classifier_model: str | None = None
+
+    early_stop_convergence: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    extra_round_on_divergence: bool = True
+    anonymize_peers: bool = True
+
+    @classmethod
+    def embedded(cls, **settings: Any) -> Self:
+        """The circle of embedded analysers: no key, no network, no cost."""
+        return cls(**{"models": EMBEDDED_MODELS, **settings})
+
+    @field_validator("circle_size", mode="before")
+    @classmethod
+    def _size_by_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                return CircleSize[value.upper()]
+            except KeyError:
+                raise ValueError("is small, medium or large") from None
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("failure_mode", mode="before")
+    @classmethod
+    def _mode_by_name(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
+    @field_serializer("circle_size")
+    def _size_name(self, size: CircleSize | None) -> str | None:
+        return size.name.lower() if size else None
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        self._check_size()
+        self._check_chair()
+        self._check_classifier()
+        require_distinct(self.models + self.reserves, "reserves")
+        if self.enforce_quorum:
+            verdict = judge_quorum([self.characteristics(model) for model in self.models], self.quorum_rules)
+            if not verdict.valid:
+                raise ValueError(
+                    f"models: Initial model set lacks valid quorum: {verdict.reason}"
+                    " (add a voice that covers it, or set enforce_quorum=False for an experiment)"
+                )
+            for reserve in self.reserves:
+                self.characteristics(reserve)
+        return self
+
+    def _check_size(self) -> None:
+        actual = CircleSize.of(len(self.models))
+        if self.circle_size is not None and self.circle_size is not actual:
+            fewest, most = self.circle_size.value
+            raise ValueError(
+                f"circle_size: {self.circle_size.name} is {fewest} to {most} models, got {len(self.models)}"
+                " (leave circle_size out and it follows from models)"
+            )
+        if self.min_viable_models > len(self.models):
+            raise ValueError(f"min_viable_models: {self.min_viable_models} of {len(self.models)} models")
+
+    def _check_chair(self) -> None:
+        if self.empty_chair_model is not None and self.empty_chair_model not in self.models:
+            raise ValueError(f"empty_chair_model: {self.empty_chair_model!r} is not one of the models")
+        if self.empty_chair and not self.empty_chair_rotation and self.empty_chair_model is None:
+            raise ValueError("empty_chair_model: name who keeps the chair when it does not rotate")
+
+    def _check_classifier(self) -> None:
+        if self.pattern_classification == "llm" and self.classifier_model is None:
+            raise ValueError("classifier_model: llm classification needs the name of a voice")
+
+    def characteristics(self, model: str) -> ModelCharacteristics:
+        """What a model of this circle is declared to bring; without a quorum it need not be declared."""
+        if self.enforce_quorum:
+            return characteristics_of(model, self.model_characteristics)
+        found = find_characteristics(model, self.model_characteristics)
+        return found or ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
+
+    @property
+    def quorum_rules(self) -> QuorumRules:
+        """What the surviving voices must still cover."""
+        return QuorumRules(self.min_cognitive_coverage, self.min_provider_groups)
+
+    @property
+    def size(self) -> CircleSize:
+        """The size of this circle."""
+        return CircleSize.of(len(self.models))
+
+    @property
+    def strict(self) -> bool:
+        """Whether the first failure aborts."""
+        return self.failure_mode is FailureMode.STRICT

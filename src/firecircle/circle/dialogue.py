@@ -1,0 +1,397 @@
+"""The dialogue, from the first question to the verdict.
+
+Round 1: every voice judges alone. From round 2 on every voice sees what the others said, and one of
+them speaks for the absent from the empty chair. After each round the survivors are weighed; when they
+no longer form a quorum a reserve is called, and when none helps the circle aborts and hands back what
+it heard. The circle stops early once the voices agree, but never before they have talked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NoReturn
+
+from firecircle.circle import events
+from firecircle.circle.chair import chair_of_round
+from firecircle.circle.circumstances import Circumstances, circumstances_of
+from firecircle.circle.classification import Classification, classify_observations
+from firecircle.circle.conclude import conclude
+from firecircle.circle.config import CircleSize, FireCircleConfig
+from firecircle.circle.grounding import grounded_words
+from firecircle.circle.hearing import Hearing, hear
+from firecircle.circle.ledger import Ledger, RoundPage
+from firecircle.circle.measures import spread
+from firecircle.circle.questions import Questions
+from firecircle.circle.quorum import QuorumVerdict, judge_quorum, lost_lenses
+from firecircle.circle.result import (
+    CircleRecord,
+    Failure,
+    FireCircleResult,
+    QuorumCheck,
+    RoundKind,
+    StopReason,
+    Substitution,
+    VoicePrompt,
+    messages,
+)
+from firecircle.circle.schema import reply_schema
+from firecircle.circle.voice import Peer, Turn, Voice
+from firecircle.errors import BudgetError, CircleCancelled, EvaluationError, QuorumError
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+DIVERGENT_ABOVE = 0.3
+
+
+class Dialogue:
+    """One circle. `hold()` runs it, once."""
+
+    def __init__(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        config: FireCircleConfig,
+        voices: Mapping[str, Voice],
+        circumstances: Circumstances | None = None,
+        *,
+        listener: events.Listener | None = None,
+        circle_id: str | None = None,
+    ) -> None:
+        prompt.require_text(config.focus)
+        self._prompt = prompt
+        self._config = config
+        self._voices = voices
+        self._tell = listener or (lambda event: None)
+        self._circumstances = circumstances or circumstances_of(prompt, seed=config.seed)
+        self._questions = Questions(
+            prompt,
+            (*config.models, *config.reserves),
+            self._circumstances,
+            focus=config.focus,
+            anonymous=config.anonymize_peers,
+        )
+        self._circle_id = circle_id or _new_circle_id(config, self._questions.nonce)
+        self._ledger = Ledger(config)
+        self._reserves = list(config.reserves)
+        self._quotes: dict[tuple[str, int | None], tuple[str, ...]] = {}
+        self._started_at = time.time()
+        self._started = time.monotonic()
+
+    async def hold(self) -> FireCircleResult:
+        """Hold the dialogue. An `EvaluationError` that ends it carries the partial result."""
+        self._tell(
+            events.CircleConvened(
+                circle_id=self._circle_id, models=self._config.models, max_rounds=self._config.max_rounds
+            )
+        )
+        try:
+            number = 1
+            while True:
+                page = self._open_round(number)
+                await self._hear_everybody(page)
+                await self._keep_quorum(page)
+                self._close_round(page)
+                if stopped := self._reason_to_stop(page):
+                    break
+                number += 1
+            self._require_occupied_chair()
+            return await self._conclude(stopped)
+        except asyncio.CancelledError:
+            raise CircleCancelled(self._close("cancelled")) from None
+
+    # -- one round ---------------------------------------------------------------------------------
+
+    def _open_round(self, number: int) -> RoundPage:
+        """Write this round's questions: one that all share, the chair's own, and each voice's part."""
+        self._require_budget(number)
+        kind = self._kind_of(number)
+        history = self._ledger.rounds()
+        page = RoundPage(
+            number,
+            kind,
+            chair_of_round(number, self._config, self._ledger.active),
+            self._questions.standard(kind, history, opposed=self._is_extra(number)),
+        )
+        for model in self._ledger.active:
+            page.prompts[model] = self._prompt_for(page, model)
+        self._ledger.pages.append(page)
+        self._tell(
+            events.RoundStarted(
+                round_number=number, round_kind=kind, models=page.asked, empty_chair_model=page.chair
+            )
+        )
+        return page
+
+    def _kind_of(self, number: int) -> RoundKind:
+        if number == 1:
+            return "baseline"
+        last = self._config.max_rounds
+        return "synthesis" if number >= last > 2 else "discussion"
+
+    def _is_extra(self, number: int) -> bool:
+        return number > self._config.max_rounds
+
+    def _prompt_for(self, page: RoundPage, model: str) -> VoicePrompt:
+        own = self._questions.own_part(model, self._ledger.last_said(model, before=page.number))
+        if model != page.chair:
+            return VoicePrompt(model=model, text=own)
+        history = self._ledger.rounds(before=page.number)
+        question = self._questions.chair(page.kind, history, opposed=self._is_extra(page.number))
+        return VoicePrompt(model=model, is_chair=True, text=question + own)
+
+    async def _hear_everybody(self, page: RoundPage) -> None:
+        """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
+        hearings = [asyncio.create_task(self._hear(page, model)) for model in page.asked]
+        try:
+            for hearing in asyncio.as_completed(hearings):
+                heard = await hearing
+                if heard.failure and self._config.strict:
+                    break
+        finally:
+            await _leave_no_stray(hearings)
+        if page.failures and self._config.strict:
+            self._abort_strict(page.failures[0])
+
+    async def _hear(self, page: RoundPage, model: str) -> Hearing:
+        """Hear one voice in one round. A voice that fails is out for good: its words stay, its vote not."""
+        is_chair = page.prompts[model].is_chair
+        turn = Turn(
+            messages=messages(self._questions.system, self._questions.evidence, page.question_for(model)),
+            prompt=self._prompt,
+            round_number=page.number,
+            focus=self._config.focus,
+            turn_number=self._circumstances.turn_number,
+            is_chair=is_chair,
+            own_last=self._ledger.last_said(model, before=page.number),
+            peers=self._peers_of(model, before=page.number),
+            reply_schema=reply_schema(page.kind, is_chair=is_chair),
+            max_tokens=self._config.max_tokens,
+            temperature=self._config.temperature,
+            seed=self._config.seed,
+            attempt_seconds=self._config.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + self._config.timeout_per_round,
+            on_retry=lambda retry: self._tell(
+                events.VoiceRetried(
+                    round_number=page.number,
+                    model=model,
+                    attempt=retry.attempt,
+                    reason=retry.reason,
+                    wait_seconds=retry.wait_seconds,
+                )
+            ),
+        )
+        heard = page.hearings[model] = Hearing(model)
+        await hear(
+            heard,
+            self._voices[model],
+            turn,
+            strict=self._config.strict,
+            clarify=self._questions.clarify,
+            may_ask_again=self._ledger.within_budget,
+        )
+        if heard.evaluation:
+            said = heard.evaluation
+            self._tell(events.VoiceAnswered(round_number=page.number, model=model, evaluation=said))
+        elif heard.failure:
+            self._tell(events.VoiceFailed(round_number=page.number, model=model, failure=heard.failure))
+        return heard
+
+    def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
+        """The last words of everybody else, under their labels, with what they quoted and what was found."""
+        if before == 1:
+            return ()
+        labels = self._questions.labels
+        others = self._ledger.last_words([other for other in labels if other != model], before)
+        for said in others:
+            if (key := (said.model, said.round_number)) not in self._quotes:
+                self._quotes[key] = grounded_words(said, self._prompt)
+        peers = [
+            Peer(labels[said.model], said, self._quotes[said.model, said.round_number]) for said in others
+        ]
+        return tuple(sorted(peers, key=lambda peer: peer.label))
+
+    def _close_round(self, page: RoundPage) -> None:
+        page.close()
+        self._tell(
+            events.RoundClosed(
+                round_number=page.number,
+                f_score_mean=fmean(said.falsehood for said in page.evaluations),
+                f_score_stddev=spread(page.evaluations),
+                duration_seconds=page.duration,
+            )
+        )
+
+    def _reason_to_stop(self, page: RoundPage) -> StopReason | None:
+        """Agreement ends a circle from round 2 on; division earns a large one a fourth round."""
+        apart = spread(page.evaluations)
+        if page.number >= 2 and apart < self._config.early_stop_convergence:
+            return "converged"
+        if page.number < self._config.max_rounds:
+            return None
+        divided = (
+            self._config.extra_round_on_divergence
+            and self._config.size is CircleSize.LARGE
+            and page.number == self._config.max_rounds == 3
+            and apart > DIVERGENT_ABOVE
+        )
+        return None if divided else "all_rounds_held"
+
+    # -- quorum and reserves -------------------------------------------------------------------------
+
+    async def _keep_quorum(self, page: RoundPage) -> None:
+        """Weigh the survivors. If they fall short, call a reserve; if none helps, abort."""
+        verdict = self._weigh(self._ledger.active, page)
+        if not self._may_go_on(self._ledger.active, verdict):
+            await self._recruit(page)
+            verdict = self._weigh(self._ledger.active, page)
+        self._ledger.quorum_checks.append(QuorumCheck(round_number=page.number, verdict=verdict))
+        self._tell(events.QuorumChecked(round_number=page.number, verdict=verdict))
+        if not self._may_go_on(self._ledger.active, verdict):
+            self._abort_for_quorum(page, verdict)
+
+    def _weigh(self, models: Iterable[str], page: RoundPage) -> QuorumVerdict:
+        return judge_quorum(
+            [self._config.characteristics(model) for model in models],
+            self._config.quorum_rules,
+            chair=page.occupied_chair,
+            enforced=self._config.enforce_quorum,
+        )
+
+    def _may_go_on(self, models: Sequence[str], verdict: QuorumVerdict) -> bool:
+        viable = len(models) >= self._config.min_viable_models
+        return viable and (verdict.valid or not self._config.enforce_quorum)
+
+    async def _recruit(self, page: RoundPage) -> None:
+        """Seat the first reserve that restores the quorum: its baseline first, then this round."""
+        lost = tuple(failure.model for failure in page.failures)
+        for reserve in tuple(self._reserves):
+            seated = (*self._ledger.active, reserve)
+            if not self._may_go_on(seated, self._weigh(seated, page)):
+                continue
+            self._reserves.remove(reserve)
+            for asked_in in dict.fromkeys((1, page.number)):
+                self._require_budget(page.number)
+                earlier = self._ledger.pages[asked_in - 1]
+                earlier.prompts[reserve] = self._prompt_for(earlier, reserve)
+                heard = await self._hear(earlier, reserve)
+                if heard.failure:
+                    break
+            else:
+                new = Substitution(model=reserve, round_number=page.number, replaces=lost)
+                self._ledger.substitutions.append(new)
+                self._tell(events.VoiceRecruited(round_number=page.number, model=reserve, substitution=new))
+                return
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    async def _conclude(self, stopped: StopReason) -> FireCircleResult:
+        """The verdict, after a classifier voice has named the patterns, if one was asked for."""
+        if self._config.pattern_classification == "heuristic" or self._config.classifier_model is None:
+            return self._close(stopped)
+        classifier = self._config.classifier_model
+        outcome = await classify_observations(
+            classifier, self._voices[classifier], self._ledger.rounds(), self._prompt, self._config
+        )
+        self._ledger.calls_outside_rounds.extend(outcome.calls)
+        if outcome.advisory and self._config.strict:
+            self._abort(EvaluationError, outcome.advisory, model=classifier)
+        return self._close(stopped, classification=outcome)
+
+    def _close(
+        self,
+        stopped: StopReason,
+        *,
+        abort_reason: str | None = None,
+        classification: Classification | None = None,
+    ) -> FireCircleResult:
+        named = classification or Classification()
+        record = CircleRecord(
+            circle_id=self._circle_id,
+            started_at=self._started_at,
+            duration_seconds=time.monotonic() - self._started,
+            config=self._config.model_copy(update={"api_key": None}),
+            prompt=self._prompt,
+            circumstances=self._circumstances,
+            system_message=self._questions.system,
+            evidence=self._questions.evidence,
+            peer_labels=dict(self._questions.labels),
+            dialogue_history=self._ledger.rounds(),
+            failures=self._ledger.failures,
+            substitutions=tuple(self._ledger.substitutions),
+            calls=self._ledger.calls,
+            quorum_checks=tuple(self._ledger.quorum_checks),
+            classified=named.types,
+            classifier_replies=tuple(named.replies),
+            stopped=stopped,
+            abort_reason=abort_reason,
+            advisories=(named.advisory,) if named.advisory else (),
+        )
+        result = conclude(record)
+        self._tell(events.CircleClosed(result=result))
+        return result
+
+    def _abort(
+        self,
+        error: type[EvaluationError],
+        message: str,
+        *,
+        model: str = "fire_circle",
+        number: int | None = None,
+        stopped: StopReason = "aborted",
+    ) -> NoReturn:
+        raise error(
+            message,
+            model=model,
+            layer_name=f"round_{number}" if number else None,
+            partial_result=self._close(stopped, abort_reason=message),
+        )
+
+    def _abort_strict(self, failure: Failure) -> NoReturn:
+        number = failure.round_number
+        message = f"Fire Circle failed in round {number}: {failure.model} error: {failure.message}"
+        self._abort(EvaluationError, message, model=failure.model, number=number)
+
+    def _abort_for_quorum(self, page: RoundPage, verdict: QuorumVerdict) -> NoReturn:
+        lost = ", ".join(failure.model for failure in page.failures)
+        fewest = self._config.min_viable_models
+        if len(self._ledger.active) < fewest:
+            message = f"Fire Circle degraded below minimum ({fewest} active models) after {lost} failure"
+        else:
+            message = f"Loss of {lost} breaks quorum in round {page.number}: {verdict.reason}"
+        blind = lost_lenses(
+            [self._config.characteristics(model) for model in page.asked],
+            [self._config.characteristics(model) for model in self._ledger.active],
+        )
+        if blind:
+            message += f". Lost lenses: {', '.join(blind)}"
+        self._abort(QuorumError, message, number=page.number)
+
+    def _require_budget(self, number: int) -> None:
+        """A spent budget ends the circle as a whole, not voice by voice."""
+        if not self._ledger.within_budget():
+            message = f"over_budget: the budget was spent before round {number} was heard"
+            self._abort(BudgetError, message, number=number, stopped="over_budget")
+
+    def _require_occupied_chair(self) -> None:
+        """In a STRICT circle somebody must have spoken for the absent."""
+        config = self._config
+        needed = config.strict and config.enforce_quorum and config.require_empty_chair_role
+        if needed and not any(page.occupied_chair for page in self._ledger.pages):
+            self._abort(
+                QuorumError, "no round had an occupied empty chair, and require_empty_chair_role asks for one"
+            )
+
+
+def _new_circle_id(config: FireCircleConfig, nonce: str) -> str:
+    if config.seed is None:
+        return uuid.uuid4().hex
+    return hashlib.sha256(f"{nonce}/{config.model_dump_json()}".encode()).hexdigest()[:32]
+
+
+async def _leave_no_stray(tasks: Sequence[asyncio.Task[Hearing]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

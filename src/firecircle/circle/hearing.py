@@ -1,0 +1,223 @@
+"""Hearing one voice out: its answer read, a contradiction cleared up, or its failure put on record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply
+from firecircle.circle.result import CallPurpose, CallRecord, Failure
+from firecircle.circle.voice import Message, Reply, Retry, Turn, Voice
+from firecircle.errors import FailureKind, VoiceError
+from firecircle.evaluation import NeutrosophicEvaluation, Polarity
+from firecircle.shapes import writable
+
+LONGEST_MESSAGE = 500
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What came of asking one voice: an evaluation or a failure, and every call it took."""
+
+    model: str
+    evaluation: NeutrosophicEvaluation | None = None
+    failure: Failure | None = None
+    calls: list[CallRecord] = field(default_factory=list)
+
+
+class Lost(Exception):  # noqa: N818 - an outcome, not a mistake
+    """A call that brought no usable answer."""
+
+    def __init__(self, kind: FailureKind, message: str, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.attempts = attempts
+
+
+async def hear(
+    heard: Hearing,
+    voice: Voice,
+    turn: Turn,
+    *,
+    strict: bool,
+    clarify: Callable[[str, float, float], str],
+    may_ask_again: Callable[[], bool],
+) -> None:
+    """Ask one voice and fill in its hearing. Only a cancellation escapes; all else is on record there."""
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    texts = tuple(layer.text for layer in turn.prompt.layers)
+    reply: Reply | None = None
+    try:
+        reply = await call(heard, voice, turn, "answer")
+        try:
+            reading = read_reply(reply.text, evidence=texts, strict=strict)
+        except Refused as refused:
+            raise Lost("refused", str(refused), reply.attempts) from None
+        except Unreadable as unreadable:
+            if turn.own_last is None or strict:
+                raise Lost("unparseable", str(unreadable), reply.attempts) from None
+            heard.evaluation = _carried(turn, reply)
+            return
+        polarity: Polarity = "consistent"
+        replies: tuple[Reply, ...] = (reply,)
+        if contradicts(reading) and may_ask_again():
+            reading, polarity, replies = await _clear_up(heard, voice, turn, reply, reading, clarify, texts)
+        elif contradicts(reading):
+            reading, polarity = _word_wins(reading), "corrected"
+        heard.evaluation = _evaluation(heard.model, turn, reading, polarity, replies)
+    except Lost as lost:
+        heard.failure = Failure(
+            model=heard.model,
+            round_number=turn.round_number,
+            kind=lost.kind,
+            message=str(lost)[:LONGEST_MESSAGE],
+            attempts=lost.attempts,
+            raw_reply=reply.text if reply else None,
+            elapsed_seconds=clock() - started,
+        )
+
+
+def contradicts(reading: Reading) -> bool:
+    """Whether the verdict in words and the verdict in numbers say opposite things."""
+    if reading.verdict == "violation":
+        return reading.truth > reading.falsehood
+    return reading.verdict == "no_violation" and reading.falsehood > reading.truth
+
+
+async def _clear_up(
+    heard: Hearing,
+    voice: Voice,
+    turn: Turn,
+    reply: Reply,
+    reading: Reading,
+    clarify: Callable[[str, float, float], str],
+    texts: tuple[str, ...],
+) -> tuple[Reading, Polarity, tuple[Reply, ...]]:
+    """Ask once more, the contradiction quoted. If it persists, the word wins over the numbers."""
+    question = clarify(str(reading.verdict), reading.truth, reading.falsehood)
+    again = replace(
+        turn, messages=(*turn.messages, Message("assistant", reply.text), Message("user", question))
+    )
+    try:
+        second = await call(heard, voice, again, "clarify")
+        reread = read_reply(second.text, evidence=texts, strict=True)
+    except (Lost, Refused, Unreadable):
+        return _word_wins(reading), "corrected", (reply,)
+    reread = replace(
+        reread,
+        reasoning=reread.reasoning or reading.reasoning,
+        patterns_observed=reread.patterns_observed or reading.patterns_observed,
+        consensus_patterns=reread.consensus_patterns or reading.consensus_patterns,
+        speaks_for=reread.speaks_for or reading.speaks_for,
+    )
+    if contradicts(reread):
+        return _word_wins(reread), "corrected", (reply, second)
+    return reread, "clarified", (reply, second)
+
+
+def _word_wins(reading: Reading) -> Reading:
+    return replace(reading, truth=reading.falsehood, falsehood=reading.truth)
+
+
+async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -> Reply:
+    """One call, on record whatever comes of it. The round's deadline bounds it, retries included."""
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    attempts = 1
+
+    def retrying(retry: Retry) -> None:
+        nonlocal attempts
+        attempts = max(attempts, retry.attempt)
+        turn.on_retry(retry)
+
+    reply: Reply | None = None
+    lost: Lost | None = None
+    cancelled = False
+    try:
+        async with asyncio.timeout_at(turn.deadline) as limit:
+            reply = await voice.speak(replace(turn, on_retry=retrying))
+        return replace(reply, text=writable(reply.text))
+    except asyncio.CancelledError:
+        cancelled = True
+        raise
+    except Exception as error:
+        lost = _as_lost(error, attempts)
+        if limit.expired():
+            lost = Lost("timeout", "no answer before the round's deadline", attempts)
+        raise lost from error
+    finally:
+        usage = reply.usage if reply else None
+        heard.calls.append(
+            CallRecord(
+                model=heard.model,
+                round_number=turn.round_number,
+                purpose=purpose,
+                attempts=reply.attempts if reply else lost.attempts if lost else attempts,
+                latency_seconds=clock() - started,
+                tokens_in=usage.tokens_in if usage else None,
+                tokens_cached=usage.tokens_cached if usage else None,
+                tokens_out=usage.tokens_out if usage else None,
+                cost_usd=usage.cost_usd if usage else None,
+                failed="cancelled" if cancelled else lost.kind if lost else None,
+            )
+        )
+
+
+def _as_lost(error: Exception, attempts: int) -> Lost:
+    """What a raised exception means. A status on it tells an HTTP failure, whoever raised it."""
+    message = str(error) or type(error).__name__
+    if isinstance(error, VoiceError):
+        return Lost(error.kind, message, max(attempts, error.attempts))
+    if isinstance(error, TimeoutError):
+        return Lost("timeout", message, attempts)
+    status = getattr(error, "status_code", None) or getattr(
+        getattr(error, "response", None), "status_code", None
+    )
+    if status == 429:
+        return Lost("rate_limited", message, attempts)
+    if status is not None:
+        return Lost("http_error", message, attempts)
+    if isinstance(error, ConnectionError):
+        return Lost("connection", message, attempts)
+    return Lost("raised", f"{type(error).__name__}: {message}", attempts)
+
+
+def _evaluation(
+    model: str, turn: Turn, reading: Reading, polarity: Polarity, replies: tuple[Reply, ...]
+) -> NeutrosophicEvaluation:
+    return NeutrosophicEvaluation(
+        truth=reading.truth,
+        indeterminacy=reading.indeterminacy,
+        falsehood=reading.falsehood,
+        reasoning=reading.reasoning,
+        model=model,
+        round_number=turn.round_number,
+        verdict=reading.verdict,
+        patterns_observed=reading.patterns_observed,
+        consensus_patterns=reading.consensus_patterns,
+        speaks_for=reading.speaks_for,
+        read_as=reading.read_as,
+        guessed=reading.read_as == "keyword",
+        polarity=polarity,
+        imputed=reading.imputed,
+        reasoning_trace=replies[-1].reasoning_trace or reading.thinking,
+        raw_replies=tuple(reply.text for reply in replies),
+    )
+
+
+def _carried(turn: Turn, reply: Reply) -> NeutrosophicEvaluation:
+    """The voice's last evaluation, repeated because its answer could not be read."""
+    assert turn.own_last is not None
+    return turn.own_last.model_copy(
+        update={
+            "round_number": turn.round_number,
+            "read_as": "carried",
+            "patterns_observed": (),
+            "consensus_patterns": (),
+            "speaks_for": None,
+            "reasoning_trace": reply.reasoning_trace,
+            "raw_replies": (reply.text,),
+        }
+    )

@@ -1,0 +1,139 @@
+"""The circle's book: who was asked what in which round, what came of it, and the record it adds up to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.hearing import Hearing
+from firecircle.circle.measures import spread
+from firecircle.circle.result import (
+    CallRecord,
+    DialogueRound,
+    Failure,
+    QuorumCheck,
+    RoundKind,
+    Substitution,
+    VoicePrompt,
+)
+from firecircle.evaluation import NeutrosophicEvaluation
+
+
+@dataclass(slots=True)
+class RoundPage:
+    """One round while it is being held."""
+
+    number: int
+    kind: RoundKind
+    chair: str | None
+    question: str
+    prompts: dict[str, VoicePrompt] = field(default_factory=dict)
+    hearings: dict[str, Hearing] = field(default_factory=dict)
+    opened_at: float = field(default_factory=time.time)
+    opened: float = field(default_factory=time.monotonic)
+    duration: float = 0.0
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Who was asked, in the order the voices are listed."""
+        return tuple(self.prompts)
+
+    @property
+    def evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
+        """What was said, in the order the voices are listed."""
+        heard = (self.hearings.get(model) for model in self.asked)
+        return tuple(one.evaluation for one in heard if one and one.evaluation)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Who was lost, in the order the voices are listed."""
+        heard = (self.hearings.get(model) for model in self.asked)
+        return tuple(one.failure for one in heard if one and one.failure)
+
+    @property
+    def occupied_chair(self) -> str | None:
+        """Who holds the chair and has spoken from it."""
+        return self.chair if any(said.model == self.chair for said in self.evaluations) else None
+
+    def question_for(self, model: str) -> str:
+        """The whole question to one voice."""
+        asked = self.prompts[model]
+        return asked.text if asked.is_chair else self.question + asked.text
+
+    def close(self) -> None:
+        """Note how long the round took."""
+        self.duration = time.monotonic() - self.opened
+
+    def as_round(self) -> DialogueRound:
+        """The round as it goes on record."""
+        return DialogueRound(
+            round_number=self.number,
+            evaluations=self.evaluations,
+            empty_chair_model=self.chair,
+            prompt_used=self.question,
+            convergence_metric=spread(self.evaluations),
+            timestamp=self.opened_at,
+            kind=self.kind,
+            active_models=self.asked,
+            voice_prompts=tuple(self.prompts.values()),
+            duration_seconds=self.duration,
+        )
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything on record so far. Pages are only ever added to."""
+
+    config: FireCircleConfig
+    pages: list[RoundPage] = field(default_factory=list)
+    substitutions: list[Substitution] = field(default_factory=list)
+    quorum_checks: list[QuorumCheck] = field(default_factory=list)
+    calls_outside_rounds: list[CallRecord] = field(default_factory=list)
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Every voice lost so far, by round."""
+        return tuple(failure for page in self.pages for failure in page.failures)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The voices that are seated and were never lost."""
+        lost = {failure.model for failure in self.failures}
+        seated = (*self.config.models, *(new.model for new in self.substitutions))
+        return tuple(model for model in seated if model not in lost)
+
+    @property
+    def calls(self) -> tuple[CallRecord, ...]:
+        """Every call so far, by round and by the order the voices are listed."""
+        heard = [
+            page.hearings[model] for page in self.pages for model in page.asked if model in page.hearings
+        ]
+        return (*(call for one in heard for call in one.calls), *self.calls_outside_rounds)
+
+    def rounds(self, before: int | None = None) -> tuple[DialogueRound, ...]:
+        """The rounds on record, or those before a given one."""
+        return tuple(page.as_round() for page in self.pages if before is None or page.number < before)
+
+    def last_said(self, model: str, before: int) -> NeutrosophicEvaluation | None:
+        """A voice's last evaluation before a round."""
+        for page in reversed(self.pages):
+            heard = page.hearings.get(model)
+            if page.number < before and heard and heard.evaluation:
+                return heard.evaluation
+        return None
+
+    def last_words(self, of: Sequence[str], before: int) -> list[NeutrosophicEvaluation]:
+        """The last evaluation of each of these voices before a round, those lost since included."""
+        said = (self.last_said(model, before) for model in of)
+        return [one for one in said if one]
+
+    def within_budget(self) -> bool:
+        """Whether the tokens and money granted are not yet spent."""
+        tokens, money = self.config.budget_tokens, self.config.budget_usd
+        if tokens is None and money is None:
+            return True
+        used = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in self.calls)
+        paid = sum(call.cost_usd or 0.0 for call in self.calls)
+        return (tokens is None or used < tokens) and (money is None or paid < money)

@@ -1,0 +1,148 @@
+"""What talking did: how opinions moved, and what other rules would have concluded from the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean, median, pstdev
+
+from firecircle.circle.chair import influence_of
+from firecircle.circle.result import (
+    Accounting,
+    CallRecord,
+    DialogueRound,
+    Flip,
+    Movement,
+    Observation,
+    PatternObservation,
+    RivalVerdict,
+    RoundMetrics,
+    Usages,
+)
+from firecircle.evaluation import NeutrosophicEvaluation
+
+MOVED = 1e-9
+
+
+def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
+    """Population standard deviation of F: how far apart the voices are."""
+    return pstdev(said.falsehood for said in evaluations) if evaluations else 0.0
+
+
+def round_metrics(
+    history: Sequence[DialogueRound], observations: Sequence[Observation]
+) -> tuple[RoundMetrics, ...]:
+    """Mean and spread of F for every round, how the spread changed, and what that round's chair brought."""
+    measured: list[RoundMetrics] = []
+    for held in history:
+        if not held.evaluations:
+            continue
+        deviation = spread(held.evaluations)
+        before = measured[-1].f_score_stddev if measured else deviation
+        chair = held.occupied_chair
+        measured.append(
+            RoundMetrics(
+                round_number=held.round_number,
+                f_score_mean=fmean(said.falsehood for said in held.evaluations),
+                f_score_stddev=deviation,
+                convergence_delta=deviation - before,
+                empty_chair_influence=influence_of(observations, {held.round_number: chair} if chair else {}),
+            )
+        )
+    return tuple(measured)
+
+
+def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
+    """How each voice's F moved between one round and the next, and whether toward its peers."""
+    moves: list[Flip] = []
+    for earlier, later in pairwise(history):
+        before = {said.model: said.falsehood for said in earlier.evaluations}
+        for said in later.evaluations:
+            if said.model not in before:
+                continue
+            peers = [falsehood for model, falsehood in before.items() if model != said.model]
+            moves.append(
+                Flip(
+                    model=said.model,
+                    round_number=later.round_number,
+                    before=before[said.model],
+                    after=said.falsehood,
+                    movement=_movement(before[said.model], said.falsehood, peers),
+                )
+            )
+    return tuple(moves)
+
+
+def _movement(before: float, after: float, peers: Sequence[float]) -> Movement:
+    moved = after - before
+    if abs(moved) <= MOVED:
+        return "unchanged"
+    pull = fmean(peers) - before if peers else 0.0
+    return "toward_peers" if moved * pull > 0 else "away_from_peers"
+
+
+def rival_verdicts(
+    history: Sequence[DialogueRound], active_models: Sequence[str], alarm_threshold: float
+) -> dict[str, RivalVerdict]:
+    """What other aggregation rules say of the same transcript, active voices only."""
+    said = [said for held in history for said in held.evaluations if said.model in active_models]
+    if not said:
+        return {}
+    final = [last.falsehood for last in {one.model: one for one in said}.values()]
+    values = {
+        "round1_max": _highest(one for one in said if one.round_number == 1),
+        "final_max": max(final),
+        "final_mean": fmean(final),
+        "final_median": median(final),
+        "max_all": _highest(said),
+        "max_stated": _highest(one for one in said if not one.guessed),
+    }
+    verdicts = {
+        rule: RivalVerdict(value=value, alarm=value >= alarm_threshold)
+        for rule, value in values.items()
+        if value is not None
+    }
+    share = sum(falsehood >= alarm_threshold for falsehood in final) / len(final)
+    verdicts["majority"] = RivalVerdict(value=share, alarm=share > 0.5)
+    return verdicts
+
+
+def _highest(evaluations: Iterable[NeutrosophicEvaluation]) -> float | None:
+    return max((said.falsehood for said in evaluations), default=None)
+
+
+def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence[str]) -> Mapping[str, float]:
+    """The share of the circle's grounded patterns that each voice backed with a quote."""
+    return {
+        model: sum(any(place.quoted_by == model for place in found.evidence) for found in patterns)
+        / len(patterns)
+        if patterns
+        else 0.0
+        for model in active_models
+    }
+
+
+def account(calls: Sequence[CallRecord]) -> Accounting:
+    """The calls added up, in all, per round and per voice."""
+    rounds = dict.fromkeys(call.round_number for call in calls)
+    voices = dict.fromkeys(call.model for call in calls)
+    return Accounting(
+        total=_sum(calls),
+        by_round={number: _sum([call for call in calls if call.round_number == number]) for number in rounds},
+        by_voice={model: _sum([call for call in calls if call.model == model]) for model in voices},
+    )
+
+
+def _sum(calls: Sequence[CallRecord]) -> Usages:
+    prices = [call.cost_usd for call in calls if call.cost_usd is not None]
+    return Usages(
+        calls=len(calls),
+        attempts=sum(call.attempts for call in calls),
+        latency_seconds=sum(call.latency_seconds for call in calls),
+        tokens_in=sum(call.tokens_in or 0 for call in calls),
+        tokens_cached=sum(call.tokens_cached or 0 for call in calls),
+        tokens_out=sum(call.tokens_out or 0 for call in calls),
+        calls_without_tokens=sum(call.tokens_in is None or call.tokens_out is None for call in calls),
+        cost_usd=sum(prices) if prices else None,
+        calls_without_price=len(calls) - len(prices),
+    )

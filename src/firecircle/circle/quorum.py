@@ -1,0 +1,155 @@
+"""Set quorum: are the surviving voices diverse enough for their agreement to be called a consensus?
+
+Coverage of a role is the best contribution among the voices, counted once, so clones add nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
+from firecircle.shapes import Shape, Text
+
+FEWEST_VOICES = 2
+CHAIR_ROLE = "future_impact"
+VALID = "Valid set quorum"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumRules:
+    """The thresholds of a quorum. They never relax at run time."""
+
+    min_cognitive_coverage: float = 5.0
+    min_provider_groups: int = 2
+
+
+class QuorumVerdict(Shape):
+    """Whether the voices form a quorum; every shortfall is listed, not only the first."""
+
+    valid: bool
+    shortfalls: tuple[Text, ...] = ()
+    coverage_by_role: dict[Text, float]
+    """Weighted coverage: the best contribution times the role's weight."""
+    lineages: dict[Text, tuple[Text, ...]]
+    """Which voices represent each lineage."""
+    chair: Text | None = None
+    advisories: tuple[Text, ...] = ()
+    enforced: bool = True
+
+    @property
+    def coverage(self) -> float:
+        """The circle's weighted coverage, each role counted once."""
+        return sum(self.coverage_by_role.values())
+
+    @property
+    def reason(self) -> str:
+        """All shortfalls in one line."""
+        return "; ".join(self.shortfalls) if self.shortfalls else VALID
+
+
+def best_contributions(
+    voices: Iterable[ModelCharacteristics], *, chair_occupied: bool = False
+) -> dict[str, float]:
+    """The highest contribution to each role among the voices; an occupied chair covers the future."""
+    best: dict[str, float] = {CHAIR_ROLE: 1.0} if chair_occupied else {}
+    for voice in voices:
+        for role, share in voice.cognitive_roles.items():
+            best[role] = max(best.get(role, 0.0), share)
+    return {role: best[role] for role in ROLE_WEIGHTS if best.get(role, 0.0) > 0.0}
+
+
+def judge_quorum(
+    voices: Sequence[ModelCharacteristics],
+    rules: QuorumRules | None = None,
+    *,
+    chair: str | None = None,
+    advisories: Sequence[str] = (),
+    enforced: bool = True,
+) -> QuorumVerdict:
+    """Weigh the active voices against the rules; `chair` is the occupied empty chair, if any."""
+    rules = rules or QuorumRules()
+    best = best_contributions(voices, chair_occupied=chair is not None)
+    coverage = {role: ROLE_WEIGHTS[role] * share for role, share in best.items()}
+    lineages: dict[str, tuple[str, ...]] = {}
+    for voice in voices:
+        lineages[voice.provider_lineage] = (*lineages.get(voice.provider_lineage, ()), voice.model_id)
+
+    shortfalls: list[str] = []
+    if len(voices) < FEWEST_VOICES:
+        shortfalls.append("Minimum 2 active models required")
+    total = sum(coverage.values())
+    if total < rules.min_cognitive_coverage - 1e-9:
+        shortfalls.append(f"Insufficient cognitive coverage: {total:.1f} < {rules.min_cognitive_coverage}")
+    if len(lineages) < rules.min_provider_groups:
+        shortfalls.append(f"Insufficient provider diversity: {len(lineages)} < {rules.min_provider_groups}")
+    missing = [role for role in CRITICAL_ROLES if best.get(role, 0.0) <= PRESENT_ABOVE]
+    if missing:
+        shortfalls.append(f"Missing critical cognitive roles: {', '.join(missing)}")
+    return QuorumVerdict(
+        valid=not shortfalls,
+        shortfalls=tuple(shortfalls),
+        coverage_by_role=coverage,
+        lineages=lineages,
+        chair=chair,
+        advisories=tuple(advisories),
+        enforced=enforced,
+    )
+
+
+def lost_lenses(
+    before: Sequence[ModelCharacteristics], after: Sequence[ModelCharacteristics]
+) -> tuple[str, ...]:
+    """Roles and lineages that the lost voices covered and nobody left covers any more."""
+    roles_left = set(best_contributions(after))
+    roles = [role for role in best_contributions(before) if role not in roles_left]
+    left = best_contributions(after)
+    had = best_contributions(before)
+    dimmed = [
+        role
+        for role in CRITICAL_ROLES
+        if role in roles_left and had.get(role, 0.0) > PRESENT_ABOVE >= left[role]
+    ]
+    lineages_left = {voice.provider_lineage for voice in after}
+    lineages = sorted({voice.provider_lineage for voice in before} - lineages_left)
+    return (*roles, *dimmed, *lineages)
+
+
+def validate_quorum(
+    active_models: Sequence[ModelCharacteristics],
+    min_cognitive_coverage: float = 5.0,
+    min_provider_groups: int = 2,
+) -> tuple[bool, str]:
+    """Whether these voices form a quorum, and why not, every shortfall in one line."""
+    verdict = judge_quorum(active_models, QuorumRules(min_cognitive_coverage, min_provider_groups))
+    return verdict.valid, verdict.reason
+
+
+def validate_quorum_with_empty_chair(
+    active_models: Sequence[ModelCharacteristics],
+    empty_chair_model: str | None,
+    round_number: int,
+    min_cognitive_coverage: float = 5.0,
+    min_provider_groups: int = 2,
+) -> bool:
+    """As `validate_quorum`, and from round 2 somebody must speak for the future: the chair or a voice."""
+    seated = any(voice.model_id == empty_chair_model for voice in active_models)
+    chair = empty_chair_model if seated and round_number >= 2 else None
+    verdict = judge_quorum(
+        active_models, QuorumRules(min_cognitive_coverage, min_provider_groups), chair=chair
+    )
+    future_heard = round_number < 2 or verdict.coverage_by_role.get(CHAIR_ROLE, 0.0) > 0.0
+    return verdict.valid and future_heard
+
+
+def quorum_with_failures(
+    starting_models: Sequence[ModelCharacteristics],
+    failed_models: Iterable[str],
+    min_cognitive_coverage: float = 5.0,
+    min_provider_groups: int = 2,
+) -> tuple[bool, list[str]]:
+    """Whether the remaining voices still form a quorum, and which lenses went blind if not."""
+    failed = set(failed_models)
+    active = [voice for voice in starting_models if voice.model_id not in failed]
+    valid, _ = validate_quorum(active, min_cognitive_coverage, min_provider_groups)
+    return (True, []) if valid else (False, list(lost_lenses(starting_models, active)))

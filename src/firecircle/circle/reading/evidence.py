@@ -1,0 +1,96 @@
+"""Knowing the judged text when a voice repeats it: a payload's numbers are never the voice's own."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WINDOW = 40
+"""This many letters in a row, spaces apart, are not written twice by chance."""
+_REACH = 200
+_LONGEST_LINE = 2_000
+_MOST_LOOKUPS = 150
+"""Searching a megabyte takes about a millisecond; past this many, the answer is the careful one."""
+_WORD = re.compile(r"\w+")
+_LINE_DRESS = " \t\r>*-•#|`\"'.!,;:“”"
+
+_QUOTATION = re.compile(r'"[^"\n]{1,600}"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|(?<!\w)\'[^\'\n]{3,600}\'(?!\w)')
+_JSON_VALUE_BEFORE = re.compile(r"""["'”]\s{0,9}:\s{0,9}\Z""")
+
+
+def squeezed(text: str) -> str:
+    """A text without space and case, so that re-wrapping it does not hide where it comes from."""
+    return "".join(text.split()).casefold()
+
+
+class Evidence:
+    """The texts under judgement, ready to be asked whether a fragment of a reply comes from them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._squeezed = [squeezed(text) for text in texts if text.strip()]
+        self._known: dict[str, bool] = {}
+
+    def holds(self, fragment: str) -> bool:
+        """Whether the fragment stands in a judged text, white space and case aside."""
+        if not self._squeezed:
+            return False
+        sought = squeezed(fragment)
+        if not sought:
+            return False
+        if sought not in self._known:
+            if len(self._known) >= _MOST_LOOKUPS:
+                return True
+            self._known[sought] = any(sought in text for text in self._squeezed)
+        return self._known[sought]
+
+    def echoes(self, text: str, start: int, end: int) -> bool:
+        """Whether `text[start:end]` is part of a longer passage that repeats a judged text."""
+        if not self._squeezed:
+            return False
+        line = _line_around(text, start, end)
+        if len(_WORD.findall(line)) >= 3 and self.holds(line):
+            return True
+        before = squeezed(text[max(0, start - _REACH) : start])
+        here = squeezed(text[start:end])
+        after = squeezed(text[end : end + _REACH])
+        side = max(0, _WINDOW - len(here))
+        windows = (
+            before[-side:] + here if side else here,
+            here + after[:side],
+            before[-(side // 2) :] + here + after[: side - side // 2] if side > 1 else here,
+        )
+        return any(len(window) >= _WINDOW and self.holds(window) for window in windows)
+
+
+def _line_around(text: str, start: int, end: int) -> str:
+    first = text.rfind("\n", max(0, start - _LONGEST_LINE), start) + 1
+    last = text.find("\n", end, end + _LONGEST_LINE)
+    if first == 0 and start > _LONGEST_LINE:
+        return ""
+    if last == -1:
+        last = len(text)
+    return text[first:last].strip(_LINE_DRESS) if last - first <= _LONGEST_LINE else ""
+
+
+class Quotations:
+    """The passages a reply puts between quotation marks; the strings of a JSON object are not among them."""
+
+    def __init__(self, text: str) -> None:
+        self._spans = [
+            (found.start(), found.end())
+            for found in _QUOTATION.finditer(text)
+            if not _JSON_VALUE_BEFORE.search(text[max(0, found.start() - 20) : found.start()])
+        ]
+        self._starts = [start for start, _ in self._spans]
+
+    def around(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where the quotation that encloses `text[start:end]` begins and ends."""
+        place = bisect_right(self._starts, start) - 1
+        if place < 0:
+            return None
+        quotation = self._spans[place]
+        return quotation if quotation[0] < start and end < quotation[1] else None

@@ -1,0 +1,146 @@
+"""The weakest way to read a reply: it says "violation" or "attack" and does not deny it.
+
+Only an assertion counts. A question, a quotation, the task repeated back or a denial is none, and denying
+takes many forms; where the grammar leaves a doubt the word is not counted, for this is a guess already.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from firecircle.circle.reading.evidence import Quotations
+from firecircle.circle.reading.stated import LONGEST_PROSE
+
+if TYPE_CHECKING:
+    from firecircle.circle.reading.evidence import Evidence
+
+_MENTION = re.compile(
+    r"(?<![a-z])(?:violations?|violat(?:e|es|ed|ing)|attacks?|attack(?:ed|ing))(?![a-z])", re.IGNORECASE
+)
+_MENU = re.compile(
+    r"\b(?:no[\s_]*)?violation[\"'`\s]*[|/][\"'`\s]*(?:no[\s_]*)?violation(?:[\"'`\s]*[|/]\W*unsure)?",
+    re.IGNORECASE,
+)
+_ILLNESS = re.compile(r"\b(?:heart|panic|asthma)\s+\Z", re.IGNORECASE)
+
+_END = re.compile(r"[.!?;。？！](?=\s|\Z|[\"'”)])|\n\s*(?:\n|[-*•#>|{}\]\"]|[0-9]+[.)])")
+_REACH = 400
+
+_ASIDE = re.compile(r"\([^()]*\)")
+_AFFIRMATION = re.compile(
+    r"\bnot\s+(?:only|just|merely|simply|solely)\b"
+    r"|\bno\s+(?:doubt|question|mistake|less\s+than|wonder)\b|\bwithout\s+(?:an?y?\s+)?(?:doubt|question)\b"
+    r"|\bnothing\s+(?:but|less\s+than|short\s+of|other\s+than)\b"
+    r"|\b(?:can\s?not|can't|could\s?n't|could\s+not)\s+(?:be\s+)?(?:den(?:y|ied)|ignored?|overlook(?:ed)?)\b"
+    r"|\bno\s*,",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(
+    r"\b(?:but|however|although|though|whereas|while|because|since|therefore|thus|hence|so(?!\s+much)"
+    r"|(?<!not\s)yet|instead(?!\s+of)|rather(?!\s+than))\b"
+    r"|[;—]|\s[-–]\s"
+    r"|,\s*(?:and\s+)?(?:it|this|that|they|these|there|which|who|he|she|we|i|the|is|are|was)\b"
+    r"|\band\s+(?:so\s+|thus\s+|hence\s+|therefore\s+|in\s+fact\s+)?(?:it|this|that|there|is|are|was|constitutes|"
+    r"amounts|represents|contains|makes|shows|has|clearly|actively|instead)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:no|not|never|without|neither|nor|none|nothing|nobody|can\s?not|lack(?:s|ing)?|absen(?:ce|t)|devoid|zero"
+    r"|unable|unclear|hardly|barely|scarcely|unlikely|non|free\s+(?:of|from)|rul(?:e|es|ed|ing)\s+out|far\s+from|short\s+of"
+    r"|anything\s+but|unlike|rather\s+than|instead\s+of|prevent\w*|avoid\w*|fail(?:s|ed)?\s+to|den(?:y|ies|ied)"
+    r"|doubt(?:ful|s)?)\b|n't\b|(?<![0-9.,])0\s+(?:\w+\s+)?\Z"
+    r"|\b(?:guard|protect|defend|safeguard)\w*\s+(?:\w+\s+){0,3}?(?:against|from)\b",
+    re.IGNORECASE,
+)
+_OPEN_QUESTION = re.compile(
+    r"\b(?:whether|if|unless|how\s+(?:strongly|much|far|badly))\b"
+    r"|\b(?:check|look|search|scan|screen|evaluat|assess|analy[sz]|inspect|examin|test|judg|watch|monitor|review)"
+    r"\w*\b.*\bfor\s+(?:\w+\s+){0,4}\Z"
+    r"|(?<!able\s)\bto\s+(?:identify|detect|find|determine|spot|decide|judge|recogni[sz]e|report|flag)"
+    r"\s+(?:\w+\s+){0,4}\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_GOES_ON_LISTING = re.compile(
+    r"\s*(?:(?:or|nor|and|any|an?|no|not|even)\b.*|\S*\s*|\S+\s+(?:or|nor|and)\s.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DENIED_AFTER = re.compile(
+    r"[\"'`*]*(?:"
+    r"\s*-\s*free\b|\s+free\b"
+    r"|(?:\s+(?:types?|found|detected|present|identified|status))?[\"'`*]*\s*[:=|]\s*[\"'`*]*(?:no|none|false|n/?a|0|nil|absent|not)\b"
+    r"|\s+(?:[\w-]+\s+){0,4}?(?:(?:is|are|was|were|has|have|had|does|do|did|can|could|seems?|appears?|would)\s*"
+    r"(?:not|n't)|cannot|never)\s+(?:[\w-]+\s+){0,3}?(?:present|found|detected|evident|observed|identified|seen"
+    r"|apparent|exist|occur\w*|here|contained|indicated|likely|visible|there)\b"
+    r"|\s+(?:[\w-]+\s+){0,4}?(?:is|are|was|were|seems?|appears?)\s+(?:absent|ruled\s+out|unlikely)\b"
+    r"|\W*(?:only\s+)?if\b)",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(
+    r"\b(?:words?|terms?|phrases?|labels?|called|says|said|mentions?|writes?|wrote|asks?|quotes?)\W*\Z",
+    re.IGNORECASE,
+)
+
+_MOST_MENTIONS = 600
+_MOST_ASSERTIONS = 60
+
+
+def asserts_violation(text: str, evidence: Evidence) -> bool:
+    """Whether the text asserts, in words of its own, that there is a violation or an attack."""
+    text = text[-LONGEST_PROSE:].replace("’", "'").replace("_", " ")
+    text = _MENU.sub(lambda menu: " " * len(menu[0]), text)
+    quotations = Quotations(text)
+    assertions = (
+        mention
+        for mention in islice(_MENTION.finditer(text), _MOST_MENTIONS)
+        if not _is_quoted(text, mention, quotations) and _is_asserted(text, mention)
+    )
+    return any(
+        not evidence.echoes(text, mention.start(), mention.end())
+        for mention in islice(assertions, _MOST_ASSERTIONS)
+    )
+
+
+def _is_quoted(text: str, mention: re.Match[str], quotations: Quotations) -> bool:
+    """One or two words between quotation marks are emphasis or a label, unless they are reported as said."""
+    quotation = quotations.around(mention.start(), mention.end())
+    if quotation is None:
+        return False
+    start, end = quotation
+    before = text[max(0, start - 20) : start]
+    return len(text[start:end].split()) > 2 or bool(_REPORTED.search(before))
+
+
+def _is_asserted(text: str, mention: re.Match[str]) -> bool:
+    before = _after_last(_END, text[max(0, mention.start() - _REACH) : mention.start()])
+    after = text[mention.end() : mention.end() + _REACH]
+    end = _END.search(after)
+    if end and end[0] in ("?", "？"):
+        return False
+    if _ILLNESS.search(before) or _DENIED_AFTER.match(after[: end.start()] if end else after):
+        return False
+    return not _is_denied(before, mention[0])
+
+
+def _is_denied(before: str, word: str) -> bool:
+    """Whether something before the word, in its clause, denies it or leaves it open."""
+    clause = _AFFIRMATION.sub(" ", _ASIDE.sub(" ", before))
+    if word.lower() in ("violates", "violated", "attacked"):
+        clause = re.sub(r"\band\s+(?:\w+ly\s+)?\Z", "; ", clause, flags=re.IGNORECASE)
+    clause = _after_last(_BREAK, clause)
+    if _OPEN_QUESTION.search(clause):
+        return True
+    denials = list(_NEGATION.finditer(clause))
+    if not denials:
+        return False
+    if any(denial[0].lower() == "neither" for denial in denials):
+        return True
+    between = clause[denials[-1].end() :]
+    last_comma = max(between.rfind(","), between.rfind(":"))
+    return last_comma < 0 or bool(_GOES_ON_LISTING.fullmatch(between[last_comma + 1 :]))
+
+
+def _after_last(boundary: re.Pattern[str], text: str) -> str:
+    ends = [found.end() for found in boundary.finditer(text)]
+    return text[ends[-1] :] if ends else text

@@ -1,0 +1,155 @@
+"""Finding the voice's own verdict object among prose, drafts, templates and quoted payloads."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from firecircle.circle.reading.members import VerdictObject, verdict_object
+from firecircle.circle.reading.mending import FALSEHOOD_NAME, STRING, completed, decoded, mended
+from firecircle.circle.reading.numbers import declared_scale
+
+if TYPE_CHECKING:
+    from firecircle.circle.reading.evidence import Evidence
+
+_FALSEHOOD_KEY = re.compile(
+    rf"""(?<![a-z]){FALSEHOOD_NAME}(?![a-z])[^:"'\n{{}}]{{0,20}}+["'”]?\s{{0,9}}:""", re.IGNORECASE
+)
+_OPENING = r"""\{(?=\s*+(?:\{\s*+)?(?:["'“]|[A-Za-z_][\w ()-]{0,40}["'”]?\s{0,9}:|//|/\*|\#))"""
+_OBJECT = re.compile(_OPENING)
+_OBJECT_ON_NEW_LINE = re.compile(
+    rf"^(?P<indent>[ \t]*)(?:`{{3,}}\w*[ \t]*)?(?P<brace>{_OPENING})", re.MULTILINE
+)
+_BRACE = re.compile(rf"{STRING}|[{{}}]", re.DOTALL)
+_DOUBLED = re.compile(r"\{\s*+\{")
+_FENCE = re.compile(r"\n[ \t]*```")
+
+_MOST_KEYS = 3_000
+_MOST_RESTARTS = 4
+_MOST_MENDED = 3
+"""Scanning again and mending are the costly steps: a hostile reply may not ask for many."""
+
+
+class Candidate(NamedTuple):
+    """A stretch of the reply that may be a verdict object."""
+
+    start: int
+    end: int
+    closed: bool
+    value: dict[str, Any] | None
+    """What it decodes to as plain JSON."""
+
+
+class Objects:
+    """The objects in an answer that speak of falsehood."""
+
+    def __init__(self, text: str, evidence: Evidence) -> None:
+        self._text = text
+        self._evidence = evidence
+        self._own: list[Candidate] = []  # the last one first
+        self.without_evidence = text
+        """The answer with the objects that come from the judged text blanked out."""
+        kept: list[str] = []
+        position = len(text)
+        for candidate in reversed(_candidates(text)):
+            start, end = candidate.start, _end_of_block(text, candidate)
+            if evidence.holds(_within_doubled_braces(text[start:end])):
+                kept += [text[end:position], " " * (min(end, position) - start)]
+                position = start
+            else:
+                self._own.append(candidate)
+        if kept:
+            self.without_evidence = text[:position] + "".join(reversed(kept))
+
+    def verdict(self, *, complete_only: bool = False) -> VerdictObject | None:
+        """The last complete object that states falsehood; failing that, the last one that was cut off."""
+        declared = cache(lambda: declared_scale(self.without_evidence))
+        for closed in (True,) if complete_only else (True, False):
+            mendings = _MOST_MENDED
+            for candidate in self._own:
+                if candidate.closed is not closed:
+                    continue
+                value = candidate.value
+                if value is None:
+                    if not mendings:
+                        continue
+                    mendings -= 1
+                    value = self._mended(candidate)
+                said = verdict_object(value, declared, self._evidence) if value else None
+                if said is not None:
+                    return said
+        return None
+
+    def _mended(self, candidate: Candidate) -> dict[str, Any] | None:
+        # A stray brace before a quoted payload must not make it the voice's: only what is not quoted counts.
+        end = _end_of_block(self._text, candidate)
+        text = self.without_evidence[candidate.start : end]
+        return mended(text) if candidate.closed else completed(text, cut=end == len(self._text))
+
+
+def _candidates(text: str) -> list[Candidate]:
+    """Every outermost object that holds a falsehood key, in order.
+
+    One that never ends, or ends but is no JSON, may really be a stray brace before the answer. So the search
+    starts again at the next object on a line of its own that is indented no deeper; an object within it is
+    indented deeper or follows something on its line, and stays a part of it.
+    """
+    keys = [found.start() for found in _FALSEHOOD_KEY.finditer(text)]
+    found: list[Candidate] = []
+    restarts = _MOST_RESTARTS
+    position = keys[-_MOST_KEYS] if len(keys) > _MOST_KEYS else 0
+    while keys and (opening := _OBJECT.search(text, position)):
+        start = opening.start()
+        key = bisect_left(keys, start)
+        if key == len(keys):
+            break
+        end = _closing(text, start)
+        closed = end is not None
+        end = len(text) if end is None else end
+        position = end
+        if keys[key] >= end:
+            continue
+        value = decoded(text[start:end]) if closed else None
+        found.append(Candidate(start, end, closed, value))
+        if value is not None:
+            continue
+        again = _restart(text, start, end) if restarts else None
+        if again is not None:
+            position = again
+            restarts -= 1
+    return found
+
+
+def _closing(text: str, start: int) -> int | None:
+    depth = 0
+    for found in _BRACE.finditer(text, start):
+        if found[0] == "{":
+            depth += 1
+        elif found[0] == "}":
+            depth -= 1
+            if depth == 0:
+                return found.end()
+    return None
+
+
+def _restart(text: str, start: int, end: int) -> int | None:
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    indent = len(line) - len(line.lstrip(" \t"))
+    for found in _OBJECT_ON_NEW_LINE.finditer(text, start + 1, end):
+        if len(found["indent"]) <= indent:
+            return found.start("brace")
+    return None
+
+
+def _within_doubled_braces(text: str) -> str:
+    return text.strip("{} \t\r\n") if _DOUBLED.match(text) else text
+
+
+def _end_of_block(text: str, candidate: Candidate) -> int:
+    """Where an object without an end stops at the latest: the code fence around it, or the whole reply."""
+    if candidate.closed:
+        return candidate.end
+    fence = _FENCE.search(text, candidate.start)
+    return fence.start() + 1 if fence else candidate.end

@@ -1,0 +1,316 @@
+"""What a circle hands back: the record of what was said, and everything that follows from it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.quorum import QuorumVerdict
+from firecircle.circle.voice import Message, Role
+from firecircle.errors import FailureKind
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.prompt import LayerName, MultiNeutrosophicPrompt
+from firecircle.shapes import Shape, Text, Unit
+
+SCHEMA_VERSION = 1
+
+RoundKind = Literal["baseline", "discussion", "synthesis"]
+StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled"]
+CallPurpose = Literal["answer", "clarify", "classify"]
+Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
+FoundBy = Literal["exact", "normalised", "fuzzy"]
+LeftOut = Literal["below_threshold", "no_critical_role", "no_grounded_quote", "voice_not_active"]
+
+
+class VoicePrompt(Shape):
+    """What one voice was asked in one round, beyond what all were asked."""
+
+    model: Text
+    is_chair: bool = False
+    text: Text
+    """For the chair its whole question; for others what follows the round's `prompt_used`."""
+
+
+class DialogueRound(Shape):
+    """One round: who was asked what, who answered what."""
+
+    round_number: int
+    evaluations: tuple[NeutrosophicEvaluation, ...] = ()
+    empty_chair_model: Text | None = None
+    prompt_used: Text = ""
+    """The standard question of this round; the evidence stands before it."""
+    convergence_metric: float = 0.0
+    """Population standard deviation of F over the voices active in this round."""
+    timestamp: float = 0.0
+    kind: RoundKind = "discussion"
+    active_models: tuple[Text, ...] = ()
+    """Who was asked in this round."""
+    voice_prompts: tuple[VoicePrompt, ...] = ()
+    duration_seconds: float = 0.0
+
+    @property
+    def occupied_chair(self) -> str | None:
+        """Who held the chair and really spoke from it."""
+        chair = self.empty_chair_model
+        return chair if any(said.model == chair for said in self.evaluations) else None
+
+
+class Failure(Shape):
+    """A voice that was lost: when, how, and in whose words."""
+
+    model: Text
+    round_number: int
+    kind: FailureKind
+    message: Text
+    attempts: int = 1
+    raw_reply: Text | None = None
+    elapsed_seconds: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The short form used in `failed_models`."""
+        return f"{self.model}_round_{self.round_number}"
+
+
+class Substitution(Shape):
+    """A reserve that took a lost voice's place, and the round it entered."""
+
+    model: Text
+    round_number: int
+    replaces: tuple[Text, ...]
+
+
+class CallRecord(Shape):
+    """One call to one voice, retries included."""
+
+    model: Text
+    round_number: int
+    purpose: CallPurpose = "answer"
+    attempts: int = 1
+    latency_seconds: float = 0.0
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+    failed: FailureKind | Literal["cancelled"] | None = None
+
+
+class QuorumCheck(Shape):
+    """The quorum after a round."""
+
+    round_number: int
+    verdict: QuorumVerdict
+
+
+class Usages(Shape):
+    """Calls added up. A sum that misses unknown parts says how many calls it misses."""
+
+    calls: int = 0
+    attempts: int = 0
+    latency_seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    calls_without_tokens: int = 0
+    cost_usd: float | None = None
+    """None when no call's price is known."""
+    calls_without_price: int = 0
+
+
+class Accounting(Shape):
+    """What the circle consumed, in all, per round and per voice."""
+
+    total: Usages = Usages()
+    by_round: dict[int, Usages] = Field(default_factory=dict)
+    by_voice: dict[Text, Usages] = Field(default_factory=dict)
+
+
+class GroundedQuote(Shape):
+    """A quote that was found in the prompt; `text` is the prompt's own wording."""
+
+    text: Text
+    layer: LayerName
+    start: int
+    end: int
+    found_by: FoundBy
+    quoted_by: Text = ""
+
+
+class Observation(Shape):
+    """One pattern as one voice reported it in one round."""
+
+    model: Text
+    round_number: int
+    pattern_type: Text
+    description: Text
+    quotes: tuple[Text, ...] = ()
+    """What the voice quoted, found or not."""
+    grounded: tuple[GroundedQuote, ...] = ()
+    left_out: LeftOut | None = None
+    """Why it became no pattern; None when it did."""
+
+
+class PatternObservation(Shape):
+    """A manipulation that enough active voices reported."""
+
+    pattern_type: Text
+    description: Text
+    model_agreement: Unit
+    examples: tuple[Text, ...] = ()
+    observed_in_round: int
+    models_observing: tuple[Text, ...]
+    cognitive_roles_observing: tuple[Text, ...] = ()
+    first_observed_by: Text = ""
+    grounded_agreement: Unit = 0.0
+    evidence: tuple[GroundedQuote, ...] = ()
+
+
+class RoundMetrics(Shape):
+    """Statistics of one round."""
+
+    round_number: int
+    f_score_mean: float
+    f_score_stddev: float
+    convergence_delta: float
+    """Change of the standard deviation since the round before; 0 in round 1."""
+    empty_chair_influence: float
+
+
+class Flip(Shape):
+    """How one voice's F moved from one round to the next."""
+
+    model: Text
+    round_number: int
+    before: Unit
+    after: Unit
+    movement: Movement
+
+
+class RivalVerdict(Shape):
+    """What another aggregation rule would have said of the same transcript."""
+
+    value: Unit
+    alarm: bool
+
+
+class CircleRecord(Shape):
+    """What was asked, said and lost. Everything else in a result is computed from this."""
+
+    schema_version: int = SCHEMA_VERSION
+    circle_id: Text
+    started_at: float = 0.0
+    duration_seconds: float = 0.0
+    config: FireCircleConfig
+    prompt: MultiNeutrosophicPrompt
+    circumstances: Circumstances
+    system_message: Text = ""
+    evidence: Text = ""
+    """The text that opens every user message of this circle, identical for all voices and rounds."""
+    peer_labels: dict[Text, Text] = Field(default_factory=dict)
+    dialogue_history: tuple[DialogueRound, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    substitutions: tuple[Substitution, ...] = ()
+    calls: tuple[CallRecord, ...] = ()
+    quorum_checks: tuple[QuorumCheck, ...] = ()
+    classified: dict[Text, Text] = Field(default_factory=dict)
+    """Types that a classifier voice gave to descriptions."""
+    classifier_replies: tuple[Text, ...] = ()
+    stopped: StopReason = "all_rounds_held"
+    abort_reason: Text | None = None
+    advisories: tuple[Text, ...] = ()
+    """What went wrong without costing a voice, for instance a classifier that did not answer."""
+
+    def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
+        """The exact messages a voice was sent in a round (before any clarifying question)."""
+        for held in self.dialogue_history:
+            for asked in held.voice_prompts if held.round_number == round_number else ():
+                if asked.model == model:
+                    question = asked.text if asked.is_chair else held.prompt_used + asked.text
+                    return messages(self.system_message, self.evidence, question)
+        raise LookupError(f"{model} was not asked in round {round_number}")
+
+
+def active_voices(record: CircleRecord) -> tuple[str, ...]:
+    """The voices that may vote: convened or recruited, and never lost."""
+    lost = {failure.model for failure in record.failures}
+    seated = (*record.config.models, *(reserve.model for reserve in record.substitutions))
+    return tuple(model for model in seated if model not in lost)
+
+
+def zombie_voices(record: CircleRecord) -> tuple[str, ...]:
+    """Voices lost after their first words: these stay on record, their vote does not count."""
+    spoke = {said.model for held in record.dialogue_history for said in held.evaluations}
+    return tuple(failure.model for failure in record.failures if failure.model in spoke)
+
+
+def messages(system: str, evidence: str, question: str) -> tuple[Message, ...]:
+    """The two messages of a turn: the stable prefix first, what changes last."""
+    asker: Role = "user"
+    return (Message("system", system), Message(asker, f"{evidence}\n\n{question}"))
+
+
+class FireCircleResult(CircleRecord):
+    """A circle's record together with its verdict."""
+
+    consensus: NeutrosophicEvaluation | None
+    """The highest falsehood any active voice reached in any round: `model` and `round_number` say whose."""
+    alarm: bool
+    decided_by_guess: bool = False
+    active_models: tuple[Text, ...] = ()
+    zombies: tuple[Text, ...] = ()
+    failed_models: tuple[Text, ...] = ()
+    """Who was lost and in which round, as `model_round_n`."""
+    patterns: tuple[PatternObservation, ...] = ()
+    ungrounded_patterns: tuple[PatternObservation, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    empty_chair_influence: float = 0.0
+    performative: bool = False
+    """True when a chair was held and brought less than a tenth of the pattern types."""
+    quorum: QuorumVerdict
+    round_metrics: tuple[RoundMetrics, ...] = ()
+    flips: tuple[Flip, ...] = ()
+    groupthink_losses: tuple[Flip, ...] = ()
+    """Voices that fell below the alarm threshold after seeing peers."""
+    rescues: tuple[Flip, ...] = ()
+    """Voices that rose to the alarm threshold after seeing peers."""
+    rival_verdicts: dict[Text, RivalVerdict] = Field(default_factory=dict)
+    voice_scores: dict[Text, float] = Field(default_factory=dict)
+    accounting: Accounting = Accounting()
+    partial: bool = False
+
+    @property
+    def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
+        """The last evaluation of every active voice, in the order the voices are listed."""
+        last = {said.model: said for held in self.dialogue_history for said in held.evaluations}
+        return tuple(last[model] for model in self.active_models if model in last)
+
+    def without_times(self) -> FireCircleResult:
+        """The same result with every clock reading set to zero, for comparing two runs."""
+        rounds = tuple(
+            held.model_copy(update={"timestamp": 0.0, "duration_seconds": 0.0})
+            for held in self.dialogue_history
+        )
+        timeless = {"latency_seconds": 0.0}
+        return self.model_copy(
+            update={
+                "started_at": 0.0,
+                "duration_seconds": 0.0,
+                "dialogue_history": rounds,
+                "failures": tuple(f.model_copy(update={"elapsed_seconds": 0.0}) for f in self.failures),
+                "calls": tuple(call.model_copy(update=timeless) for call in self.calls),
+                "accounting": Accounting(
+                    total=self.accounting.total.model_copy(update=timeless),
+                    by_round={
+                        number: sums.model_copy(update=timeless)
+                        for number, sums in self.accounting.by_round.items()
+                    },
+                    by_voice={
+                        voice: sums.model_copy(update=timeless)
+                        for voice, sums in self.accounting.by_voice.items()
+                    },
+                ),
+            }
+        )

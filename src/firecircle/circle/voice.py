@@ -1,0 +1,95 @@
+"""What the circle asks and hears: the one protocol that every kind of voice implements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.prompt import Focus, MultiNeutrosophicPrompt
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Message(NamedTuple):
+    """One chat message, exactly as it is sent."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A fellow evaluator as a voice sees it: a label, its last evaluation, and its checked quotes."""
+
+    label: str
+    evaluation: NeutrosophicEvaluation
+    quotes: tuple[str, ...] = ()
+    """Words of the prompt that this peer quoted and that really stand there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A voice about to try again, and why."""
+
+    attempt: int
+    reason: str
+    wait_seconds: float
+
+
+def _nobody_listens(_: Retry) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question to one voice. Models read `messages`; analysers may read the parts instead."""
+
+    messages: tuple[Message, ...]
+    prompt: MultiNeutrosophicPrompt
+    round_number: int = 1
+    focus: Focus = "prompt"
+    turn_number: int | None = None
+    """The number of the conversation turn under judgement, if known."""
+    is_chair: bool = False
+    own_last: NeutrosophicEvaluation | None = None
+    peers: tuple[Peer, ...] = ()
+    reply_schema: Mapping[str, Any] | None = None
+    """The JSON schema of the answer, for endpoints that can hold a model to one."""
+    max_tokens: int = 1000
+    temperature: float = 0.7
+    seed: int | None = None
+    attempt_seconds: float = 30.0
+    """How long one attempt may take."""
+    deadline: float | None = None
+    """When the round ends, on the event loop's clock; no retry starts after it."""
+    on_retry: Callable[[Retry], None] = field(default=_nobody_listens, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call consumed. None is unknown, never zero."""
+
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a voice said, word for word."""
+
+    text: str
+    reasoning_trace: str | None = None
+    usage: Usage = Usage()
+    attempts: int = 1
+
+
+class Voice(Protocol):
+    """Anyone who can answer a turn. A failure is raised, best as a `VoiceError` that says its kind."""
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Answer the turn."""
+        ...

@@ -1,0 +1,54 @@
+"""The command line, one file per command group. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from firecircle.cli.evaluate import evaluate
+from firecircle.cli.examples import examples
+from firecircle.cli.quorum import quorum
+from firecircle.cli.trouble import status_of_trouble
+
+
+def main() -> None:
+    """The `firecircle` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; no mistake of the user ends in a traceback."""
+    with status_of_trouble() as trouble:
+        app = command_line()
+        status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    return trouble.status
+
+
+def command_line() -> typer.Typer:
+    """All commands. Each returns its exit status."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(firecircle)
+    for command in (evaluate, quorum, examples):
+        app.command()(command)
+    return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"firecircle {version('firecircle')}")
+        raise typer.Exit
+
+
+def firecircle(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave."),
+    ] = False,
+) -> None:
+    """Several voices judge a layered prompt alone, then talk about what they saw."""

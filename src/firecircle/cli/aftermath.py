@@ -1,0 +1,133 @@
+"""What follows the verdict: what talking changed, what was lost, what it cost, and what to do now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from firecircle.circle.result import Accounting, Failure, FireCircleResult, Flip, Substitution
+from firecircle.cli.advice import next_step
+from firecircle.cli.layout import Section, counted, section
+from firecircle.cli.marks import FAILURE_WORDS
+from firecircle.cli.printable import printable_line
+
+NOTICEABLE = 0.005
+LONGEST_MESSAGE = 300
+RIVAL_WORDS = {
+    "round1_max": "round 1 alone",
+    "final_max": "the highest last word",
+    "final_mean": "the mean of the last words",
+    "final_median": "their median",
+    "majority": "a majority vote",
+    "max_stated": "the highest without guesses",
+}
+
+
+def aftermath(result: FireCircleResult) -> Iterator[Section]:
+    """The sections after the patterns, each left out when it has nothing to say."""
+    yield from section("Talking", _talk(result))
+    yield from section("Quorum", quorum_lines(result))
+    yield from losses(result.failures, result.substitutions)
+    yield from section("Cost", [cost_line(result.accounting, result.duration_seconds)])
+    if step := next_step(result):
+        yield from section("Next", [step])
+
+
+def losses(failures: Sequence[Failure], seats: Sequence[Substitution] = ()) -> Iterator[Section]:
+    """Who was lost, in the provider's own words, and who sat in."""
+    told: dict[str, list[str]] = {}
+    for lost in failures:
+        how = f"{FAILURE_WORDS[lost.kind]} after {counted(lost.attempts, 'attempt')}"
+        message = printable_line(lost.message, LONGEST_MESSAGE)
+        told.setdefault(f"in round {lost.round_number}: {how}: {message}", []).append(
+            printable_line(lost.model)
+        )
+    lines = [f"{', '.join(voices)} {fate}" for fate, voices in told.items()]
+    for seat in seats:
+        names = ", ".join(map(printable_line, seat.replaces))
+        lines.append(f"{printable_line(seat.model)} sat in for {names} from round {seat.round_number}")
+    yield from section("Lost", lines)
+
+
+def cost_line(accounting: Accounting, seconds: float) -> str:
+    """Calls and time; tokens and money as far as they are known."""
+    total = accounting.total
+    parts = [f"{counted(total.calls, 'call')} in {seconds:.{1 if seconds >= 1 else 2}f} s"]
+    if total.tokens_in or total.tokens_out:
+        cached = f" ({total.tokens_cached:,} cached)" if total.tokens_cached else ""
+        parts.append(f"{total.tokens_in:,} tokens in{cached}, {total.tokens_out:,} out")
+        if total.calls_without_tokens:
+            parts.append(f"tokens unknown for {counted(total.calls_without_tokens, 'call')}")
+    if total.cost_usd is not None:
+        unpriced = f" and {counted(total.calls_without_price, 'call')} of unknown price"
+        price = f"${total.cost_usd:.4f}" if total.cost_usd else "free"
+        parts.append(f"{price}{unpriced if total.calls_without_price else ''}")
+    return "; ".join(parts)
+
+
+def quorum_lines(result: FireCircleResult) -> list[str]:
+    """Coverage in one line, then everything short or worth knowing."""
+    verdict, rules = result.quorum, result.config.quorum_rules
+    state = "holds" if verdict.valid else "does not hold"
+    waived = "" if verdict.enforced else " (not enforced)"
+    lines = [
+        f"{state}{waived}: coverage {verdict.coverage:.1f} (needs {rules.min_cognitive_coverage:.1f}),"
+        f" {counted(len(verdict.lineages), 'lineage')} (needs {rules.min_provider_groups})"
+    ]
+    lines += [f"short: {printable_line(shortfall)}" for shortfall in verdict.shortfalls]
+    lines += [f"note: {printable_line(advice)}" for advice in (*verdict.advisories, *result.advisories)]
+    return lines
+
+
+def _talk(result: FireCircleResult) -> list[str]:
+    first, rounds = result.rival_verdicts.get("round1_max"), len(result.dialogue_history)
+    if result.consensus is None or first is None:
+        return []
+    if rounds < 2:
+        return ["nobody talked: one round was held"]
+    before = f"round 1 alone: F {first.value:.2f}, {_word(first.alarm)}"
+    after = f"all {rounds} rounds: F {result.consensus.falsehood:.2f}, {_word(result.alarm)}"
+    lines = [f"{before}; {after}; {_change(result, first.value, first.alarm)}"]
+    if result.rescues:
+        lines.append(f"rescues, voices that rose to an alarm: {_moves(result.rescues)}")
+    if result.groupthink_losses:
+        stands = " (the alarm they raised stands)" if result.alarm else ""
+        lines.append(
+            f"groupthink losses, voices that gave up an alarm{stands}: {_moves(result.groupthink_losses)}"
+        )
+    if dissent := _dissenting_rules(result):
+        lines.append(f"{_word(not result.alarm)} by other rules: {', '.join(dissent)}")
+    return [*lines, *_chair(result)]
+
+
+def _change(result: FireCircleResult, first: float, first_alarm: bool) -> str:
+    gain = (result.consensus.falsehood if result.consensus else first) - first
+    if result.alarm and not first_alarm:
+        return "talking raised the alarm"
+    return "talking did not change it" if gain < NOTICEABLE else f"talking added {gain:.2f}"
+
+
+def _dissenting_rules(result: FireCircleResult) -> list[str]:
+    return [
+        words
+        for rule, words in RIVAL_WORDS.items()
+        if rule in result.rival_verdicts and result.rival_verdicts[rule].alarm != result.alarm
+    ]
+
+
+def _chair(result: FireCircleResult) -> list[str]:
+    if not result.observations or not any(held.occupied_chair for held in result.dialogue_history):
+        return []
+    if result.performative:
+        return ["the empty chair saw next to nothing before the others did"]
+    return [f"the empty chair saw {result.empty_chair_influence:.0%} of the pattern types first"]
+
+
+def _moves(flips: Sequence[Flip]) -> str:
+    return ", ".join(
+        f"{printable_line(flip.model)} {flip.before:.2f} → {flip.after:.2f} (round {flip.round_number})"
+        for flip in flips
+    )
+
+
+def _word(alarm: bool) -> str:
+    return "alarm" if alarm else "no alarm"

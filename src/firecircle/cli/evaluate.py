@@ -1,0 +1,130 @@
+"""`firecircle evaluate`: judge one prompt and leave with 0 for no alarm, 1 for an alarm, 2 for trouble."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+SOURCE = "text, @file, or - for standard input"
+
+
+def evaluate(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help=f"The user's message: {SOURCE}.")] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help=f"The operator's text: {SOURCE}.")
+    ] = None,
+    application: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The application's text, such as documents and tool results.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="TEXT", help="The user's message.")] = None,
+    turns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='Earlier turns: text or @file with [{"role": ..., "content": ...}]; [] for a first turn.',
+        ),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Start from a bundled example; `firecircle examples` lists them.",
+        ),
+    ] = None,
+    turn: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of this turn, if the earlier ones are unknown.",
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Remember the session here; created if missing, updated after a verdict.",
+        ),
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Who judges; repeat or separate by commas. Default: hosted if OPENROUTER_API_KEY is set,"
+            " else the built-in voices.",
+        ),
+    ] = None,
+    reserves: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Who sits in when a lost voice breaks the quorum."),
+    ] = None,
+    no_quorum: Annotated[
+        bool,
+        typer.Option("--no-quorum", help="Judge without a quorum, for experiments."),
+    ] = False,
+    mode: Annotated[
+        Literal["single", "parallel", "fire_circle"],
+        typer.Option(help="One voice, several apart, or several in dialogue."),
+    ] = "fire_circle",
+    focus: Annotated[
+        Literal["prompt", "system", "application", "user"] | None,
+        typer.Option(help="Judge one layer, the others as context."),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Abort at the first lost voice.")] = False,
+    chair_prompt: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Your own prompt for the empty chair."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Print what every voice said in every round."),
+    ] = False,
+) -> int:
+    """Judge a prompt. Exit status 0: no alarm, 1: alarm, 2: error.
+
+    \b
+    firecircle evaluate --example temporal_inconsistency-01-attack
+    firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
+    cat message.txt | firecircle evaluate --system @system.txt --user - --json
+    """
+    from firecircle.cli.judging import judge
+    from firecircle.cli.layers import Sources, prompt_from
+    from firecircle.cli.plan import Wishes, names_in, plan_from
+    from firecircle.cli.request import Request
+    from firecircle.cli.session_file import opened_session
+    from firecircle.errors import ConfigError
+
+    if text is not None and user is not None:
+        raise ConfigError("--user: given twice, as an argument and as --user; keep one")
+    wishes = Wishes(
+        mode=mode,
+        models=names_in(models or (), "--models"),
+        focus=focus,
+        seed=seed,
+        threshold=threshold,
+        rounds=rounds,
+        strict=strict,
+        reserves=names_in(reserves or (), "--reserves"),
+        chair_prompt=chair_prompt,
+        no_quorum=no_quorum,
+    )
+    plan = plan_from(wishes)
+    layer = text if text is not None else user
+    prompt = prompt_from(Sources(system, application, layer, turns, example))
+    memory = opened_session(session, turn, prompt)
+    return judge(Request(prompt, plan, memory, session, example, as_json=as_json, verbose=verbose))

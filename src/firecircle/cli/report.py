@@ -1,0 +1,75 @@
+"""The report in its order: every word if asked for, the verdict, and all that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, RenderableType
+
+from firecircle.circle.result import FireCircleResult
+from firecircle.cli.advice import next_step
+from firecircle.cli.aftermath import aftermath, losses, quorum_lines
+from firecircle.cli.board import board_of_panel
+from firecircle.cli.board_view import BoardView
+from firecircle.cli.findings import findings
+from firecircle.cli.layout import Section, section
+from firecircle.cli.printable import printable_line
+from firecircle.cli.request import Request
+from firecircle.cli.transcript import spoken, transcript
+from firecircle.cli.verdict import circle_verdict, framed, no_verdict, panel_verdict
+from firecircle.guard import ReciprocityMetrics
+
+
+def circle_report(
+    console: Console, request: Request, result: FireCircleResult, metrics: ReciprocityMetrics
+) -> Iterator[RenderableType]:
+    """A circle that reached a verdict; its table has been seen already."""
+    if request.verbose:
+        yield ""
+        yield from transcript(result)
+    yield ""
+    yield framed(console, circle_verdict(result, metrics))
+    yield ""
+    yield from findings(result, verbose=request.verbose)
+    yield from aftermath(result)
+    yield from _session(request)
+
+
+def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics) -> Iterator[RenderableType]:
+    """Voices that were asked once."""
+    yield BoardView(board_of_panel(metrics.evaluations, metrics.failures), request.threshold)
+    if request.verbose:
+        yield ""
+        yield from section("Answers", [line for said in metrics.evaluations for line in spoken(said)])
+    yield ""
+    yield framed(console, panel_verdict(metrics, request.threshold))
+    if rest := [*losses(metrics.failures), *_session(request)]:
+        yield ""
+        yield from rest
+
+
+def remains(console: Console, request: Request, partial: FireCircleResult) -> Iterator[RenderableType]:
+    """What was heard before a circle broke off."""
+    if request.verbose:
+        yield ""
+        yield from transcript(partial)
+    yield ""
+    yield framed(console, no_verdict(partial))
+    yield ""
+    if partial.patterns:
+        yield from findings(partial, verbose=request.verbose)
+    if partial.failures:
+        yield from section("Quorum", quorum_lines(partial))
+    yield from losses(partial.failures, partial.substitutions)
+    if step := next_step(partial):
+        yield from section("Next", [step])
+
+
+def _session(request: Request) -> Iterator[Section]:
+    session = request.session
+    if session is None or request.session_file is None:
+        return
+    heading = session.trust_trajectory.replace("_", ", ")
+    where = printable_line(request.session_file)
+    line = f"{where}: turn {session.turn_count} is next; trust {session.trust:.2f} ({heading})"
+    yield from section("Session", [line])

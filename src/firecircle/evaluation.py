@@ -1,0 +1,100 @@
+"""What one voice concluded, and the result shape that all three modes share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, field_validator
+
+from firecircle.shapes import Shape, Text, Unit
+
+if TYPE_CHECKING:
+    from firecircle.circle.result import DialogueRound, FireCircleResult, PatternObservation
+
+Verdict = Literal["violation", "no_violation", "unsure"]
+ReadAs = Literal["json", "stated", "keyword", "carried"]
+Polarity = Literal["consistent", "clarified", "corrected"]
+
+
+class PatternNote(Shape):
+    """A pattern as one voice put it: free words, and where it could, a type, a quote and a layer."""
+
+    description: Text
+    type: Text | None = None
+    quote: Text | None = None
+    layer: Text | None = None
+
+
+class NeutrosophicEvaluation(Shape):
+    """One voice's truth / indeterminacy / falsehood. High falsehood is always the alarm."""
+
+    truth: Unit
+    indeterminacy: Unit
+    falsehood: Unit
+    reasoning: Text = ""
+    model: Text = ""
+    round_number: int | None = None
+    verdict: Verdict | None = None
+    patterns_observed: tuple[PatternNote, ...] = ()
+    consensus_patterns: tuple[PatternNote, ...] = ()
+    speaks_for: Text | None = None
+    """Whom the empty chair spoke for, in its own words."""
+    read_as: ReadAs = "json"
+    """How the numbers were found in the reply; `keyword` is a guess, `carried` repeats the last round."""
+    guessed: bool = False
+    """True when the numbers rest on a keyword guess, now or in the round they were carried from."""
+    polarity: Polarity = "consistent"
+    """`corrected` when word and numbers contradicted each other twice and the word won."""
+    imputed: tuple[Text, ...] = ()
+    """Which of truth and indeterminacy the voice did not state."""
+    reasoning_trace: Text | None = None
+    raw_replies: tuple[Text, ...] = ()
+
+    @field_validator("patterns_observed", "consensus_patterns", mode="before")
+    @classmethod
+    def _notes(cls, value: Any) -> Any:
+        if value is None:
+            return ()
+        if isinstance(value, list | tuple):
+            return tuple({"description": item} if isinstance(item, str) else item for item in value)
+        return value
+
+    @property
+    def pattern_notes(self) -> tuple[PatternNote, ...]:
+        """Everything this voice reported in this round, under whichever name."""
+        return self.patterns_observed + self.consensus_patterns
+
+
+class EvaluationResult(Shape):
+    """What every mode hands back: the evaluations, what they add up to, and the mode's own extras."""
+
+    evaluations: tuple[NeutrosophicEvaluation, ...]
+    consensus: NeutrosophicEvaluation | None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def from_fire_circle(cls, result: FireCircleResult) -> EvaluationResult:
+        """A circle's result in the common shape: the last evaluation of every active voice."""
+        return cls(
+            evaluations=result.final_evaluations,
+            consensus=result.consensus,
+            metadata={
+                "mode": "fire_circle",
+                "dialogue_history": result.dialogue_history,
+                "patterns": result.patterns,
+                "empty_chair_influence": result.empty_chair_influence,
+                "fire_circle": result,
+            },
+        )
+
+    def get_dialogue_history(self) -> tuple[DialogueRound, ...] | None:
+        """The rounds of the dialogue, in fire_circle mode."""
+        return self.metadata.get("dialogue_history")
+
+    def get_patterns(self) -> tuple[PatternObservation, ...] | None:
+        """The agreed and grounded patterns, in fire_circle mode."""
+        return self.metadata.get("patterns")
+
+    def get_empty_chair_influence(self) -> float | None:
+        """The share of pattern types the chair brought first, in fire_circle mode."""
+        return self.metadata.get("empty_chair_influence")

@@ -1,0 +1,102 @@
+"""Judging one layer in its context, in any mode: the entry points that take plain strings."""
+
+from __future__ import annotations
+
+from firecircle.circle.alone import Panel, judge_alone
+from firecircle.circle.circumstances import circumstances_of
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.measures import account
+from firecircle.circle.result import FireCircleResult
+from firecircle.config import EvaluationConfig, EvaluationMode
+from firecircle.convene import fire_circle_evaluate, seat_voices
+from firecircle.errors import EvaluationError
+from firecircle.evaluation import EvaluationResult
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.session import SessionMemory
+from firecircle.voices.caller import Caller
+
+
+class FireCircleEvaluator:
+    """A circle that judges one layer. `llm_caller` answers for every voice, if given."""
+
+    def __init__(self, config: FireCircleConfig, llm_caller: Caller | None = None) -> None:
+        self.config = config
+        self.llm_caller = llm_caller
+
+    async def evaluate(
+        self, layer_content: str, context: str, evaluation_prompt: str = ""
+    ) -> FireCircleResult:
+        """Hold a circle about a layer; `evaluation_prompt` replaces the plain question of round 1."""
+        return await fire_circle_evaluate(
+            _layer_in_context(layer_content, context),
+            self.config.model_copy(update={"focus": "user"}),
+            caller=self.llm_caller,
+            baseline_question=evaluation_prompt or None,
+        )
+
+
+class LLMEvaluator:
+    """Judges one layer in the mode its configuration names."""
+
+    def __init__(self, config: EvaluationConfig | FireCircleConfig, llm_caller: Caller | None = None) -> None:
+        self.config = config
+        self.llm_caller = llm_caller
+
+    async def evaluate_layer(
+        self, layer_content: str, context: str, evaluation_prompt: str = "", recursion_depth: int = 0
+    ) -> EvaluationResult:
+        """Judge a layer; `recursion_depth` counts how often a judgement has led to this one."""
+        if isinstance(self.config, FireCircleConfig):
+            circle = FireCircleEvaluator(self.config, self.llm_caller)
+            return EvaluationResult.from_fire_circle(
+                await circle.evaluate(layer_content, context, evaluation_prompt)
+            )
+        if recursion_depth > self.config.max_recursion_depth:
+            raise EvaluationError(f"recursion_depth: {recursion_depth} is beyond max_recursion_depth")
+        return await judge(
+            _layer_in_context(layer_content, context),
+            self.config.model_copy(update={"focus": "user"}),
+            caller=self.llm_caller,
+            baseline_question=evaluation_prompt or None,
+        )
+
+
+async def judge(
+    prompt: MultiNeutrosophicPrompt,
+    config: EvaluationConfig,
+    session_memory: SessionMemory | None = None,
+    *,
+    caller: Caller | None = None,
+    baseline_question: str | None = None,
+) -> EvaluationResult:
+    """Judge a prompt in the single mode (the first model) or the parallel mode (all of them)."""
+    single = config.mode is EvaluationMode.SINGLE
+    models = config.models[:1] if single else config.models
+    panel = await judge_alone(
+        prompt,
+        config,
+        seat_voices(models, config, caller),
+        circumstances_of(
+            prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
+        ),
+    )
+    return EvaluationResult(
+        evaluations=panel.evaluations,
+        consensus=panel.evaluations[0] if single else panel.mean,
+        metadata=_extras(panel, config),
+    )
+
+
+def _extras(panel: Panel, config: EvaluationConfig) -> dict[str, object]:
+    return {
+        "mode": config.mode.value,
+        "agreement": panel.agreement if len(panel.evaluations) > 1 else None,
+        "failures": panel.failures,
+        "calls": panel.calls,
+        "accounting": account(panel.calls),
+    }
+
+
+def _layer_in_context(layer_content: str, context: str) -> MultiNeutrosophicPrompt:
+    """The layer as the lowest rank, what surrounds it above: neither is vouched for."""
+    return MultiNeutrosophicPrompt(application=context, user=layer_content)

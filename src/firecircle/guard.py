@@ -1,0 +1,251 @@
+"""The front door: judge a prompt in one call, in whichever mode, and learn how balanced it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.events import Listener
+from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
+from firecircle.circle.summary import dialogue_summary
+from firecircle.config import EvaluationConfig, EvaluationMode
+from firecircle.convene import default_circle, default_panel, fire_circle_evaluate
+from firecircle.errors import ConfigError, EvaluationError
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluator import judge
+from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
+from firecircle.session import ExchangeType, SessionMemory, exchange_type_of
+from firecircle.shapes import Shape, Text
+from firecircle.voices.caller import Caller
+
+ModeName = Literal["single", "parallel", "fire_circle"]
+Turns = Iterable[EarlierTurn | dict[str, str]]
+Config = TypeVar("Config", EvaluationConfig, FireCircleConfig)
+
+
+class ReciprocityMetrics(Shape):
+    """How balanced a prompt is, and what that rests on."""
+
+    mode: EvaluationMode
+    balance: float
+    """(T - F) (1 - I) of the consensus; the lowest over the layers when they were judged one by one."""
+    exchange_type: ExchangeType
+    alarm: bool
+    consensus: NeutrosophicEvaluation
+    evaluations: tuple[NeutrosophicEvaluation, ...]
+    agreement: float | None = None
+    """How close the voices of the parallel mode are to each other, from 0 to 1."""
+    failures: tuple[Failure, ...] = ()
+    by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
+    patterns: tuple[PatternObservation, ...] = ()
+    dialogue_summary: Text = ""
+    fire_circle: FireCircleResult | None = None
+
+
+def balance_of(consensus: NeutrosophicEvaluation) -> float:
+    """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""
+    return round((consensus.truth - consensus.falsehood) * (1.0 - consensus.indeterminacy), 9)
+
+
+class PromptGuard:
+    """Judges prompts. Without a configuration it uses what is at hand: a key, or the embedded voices."""
+
+    def __init__(self, config: EvaluationConfig | None = None, *, caller: Caller | None = None) -> None:
+        self._config = config
+        self._caller = caller
+
+    async def evaluate(
+        self,
+        system: str = "",
+        application: str = "",
+        user: str = "",
+        mode: EvaluationMode | ModeName | None = None,
+        fire_circle_config: FireCircleConfig | None = None,
+        session_memory: SessionMemory | None = None,
+        *,
+        turns: Turns | None = None,
+        by_layer: bool = False,
+        on_event: Listener | None = None,
+    ) -> ReciprocityMetrics:
+        """Judge one prompt. A session that is passed in remembers the outcome and moves on a turn."""
+        prompt = MultiNeutrosophicPrompt(
+            system=system,
+            application=application,
+            user=user,
+            turns=None if turns is None else tuple(turns),
+        )
+        return await self.evaluate_prompt(
+            prompt,
+            mode,
+            fire_circle_config,
+            session_memory,
+            by_layer=by_layer,
+            on_event=on_event,
+        )
+
+    async def evaluate_prompt(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        mode: EvaluationMode | ModeName | None = None,
+        fire_circle_config: FireCircleConfig | None = None,
+        session_memory: SessionMemory | None = None,
+        *,
+        by_layer: bool = False,
+        on_event: Listener | None = None,
+    ) -> ReciprocityMetrics:
+        """As `evaluate`, for a prompt that is already put together."""
+        chosen = self._mode(mode, fire_circle_config)
+        prompt.require_text()
+        if by_layer:
+            metrics = await self._layer_by_layer(prompt, chosen, fire_circle_config, session_memory)
+        else:
+            metrics = await self._judge(prompt, chosen, fire_circle_config, session_memory, on_event=on_event)
+        if session_memory is not None:
+            session_memory.record(metrics.balance, metrics.alarm)
+        return metrics
+
+    def evaluate_sync(
+        self,
+        system: str = "",
+        application: str = "",
+        user: str = "",
+        mode: EvaluationMode | ModeName | None = None,
+        fire_circle_config: FireCircleConfig | None = None,
+        session_memory: SessionMemory | None = None,
+        *,
+        turns: Turns | None = None,
+        by_layer: bool = False,
+    ) -> ReciprocityMetrics:
+        """`evaluate` for code without an event loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise ConfigError("evaluate_sync: an event loop is running here; await evaluate(...) instead")
+        return asyncio.run(
+            self.evaluate(
+                system,
+                application,
+                user,
+                mode,
+                fire_circle_config,
+                session_memory,
+                turns=turns,
+                by_layer=by_layer,
+            )
+        )
+
+    async def evaluate_batch(
+        self,
+        prompts: Iterable[MultiNeutrosophicPrompt],
+        mode: EvaluationMode | ModeName | None = None,
+        fire_circle_config: FireCircleConfig | None = None,
+        *,
+        concurrency: int = 8,
+    ) -> list[ReciprocityMetrics | EvaluationError]:
+        """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell."""
+        if concurrency < 1:
+            raise ConfigError(f"concurrency: at least 1, got {concurrency}")
+        gate = asyncio.Semaphore(concurrency)
+
+        async def one(prompt: MultiNeutrosophicPrompt) -> ReciprocityMetrics | EvaluationError:
+            async with gate:
+                try:
+                    return await self.evaluate_prompt(prompt, mode, fire_circle_config)
+                except EvaluationError as error:
+                    return error
+
+        async with asyncio.TaskGroup() as together:
+            tasks = [together.create_task(one(prompt)) for prompt in prompts]
+        return [task.result() for task in tasks]
+
+    def _mode(
+        self, mode: EvaluationMode | ModeName | None, circle: FireCircleConfig | None
+    ) -> EvaluationMode:
+        if mode is None:
+            if circle is not None:
+                return EvaluationMode.FIRE_CIRCLE
+            return self._config.mode if self._config else EvaluationMode.SINGLE
+        try:
+            return EvaluationMode(mode)
+        except ValueError:
+            known = ", ".join(known.value for known in EvaluationMode)
+            raise ConfigError(f"mode: {mode!r} is none of {known}") from None
+
+    async def _judge(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        mode: EvaluationMode,
+        circle: FireCircleConfig | None,
+        session: SessionMemory | None,
+        *,
+        focus: Focus | None = None,
+        on_event: Listener | None = None,
+    ) -> ReciprocityMetrics:
+        if mode is EvaluationMode.FIRE_CIRCLE:
+            config = _focused(circle or default_circle(), focus)
+            result = await fire_circle_evaluate(
+                prompt, config, session, caller=self._caller, on_event=on_event
+            )
+            return _metrics_of_circle(result)
+        panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
+        found = await judge(prompt, panel, session, caller=self._caller)
+        assert found.consensus is not None
+        return ReciprocityMetrics(
+            mode=mode,
+            balance=balance_of(found.consensus),
+            exchange_type=exchange_type_of(balance_of(found.consensus)),
+            alarm=found.consensus.falsehood >= panel.alarm_threshold,
+            consensus=found.consensus,
+            evaluations=found.evaluations,
+            agreement=found.metadata["agreement"],
+            failures=found.metadata["failures"],
+        )
+
+    async def _layer_by_layer(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        mode: EvaluationMode,
+        circle: FireCircleConfig | None,
+        session: SessionMemory | None,
+    ) -> ReciprocityMetrics:
+        """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
+        focuses: tuple[Focus, ...] = ("system", "application", "user")
+        judged = {
+            focus: await self._judge(prompt, mode, circle, session, focus=focus)
+            for focus in focuses
+            if getattr(prompt, focus).strip()
+        }
+        worst = min(judged.values(), key=lambda metrics: metrics.balance)
+        return worst.model_copy(
+            update={
+                "by_layer": {focus: metrics.consensus for focus, metrics in judged.items()},
+                "alarm": any(metrics.alarm for metrics in judged.values()),
+            }
+        )
+
+
+def _focused(config: Config, focus: Focus | None) -> Config:
+    return config if focus is None else config.model_copy(update={"focus": focus})
+
+
+def _metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
+    assert result.consensus is not None
+    balance = balance_of(result.consensus)
+    return ReciprocityMetrics(
+        mode=EvaluationMode.FIRE_CIRCLE,
+        balance=balance,
+        exchange_type=exchange_type_of(balance),
+        alarm=result.alarm,
+        consensus=result.consensus,
+        evaluations=result.final_evaluations,
+        failures=result.failures,
+        patterns=result.patterns,
+        dialogue_summary=dialogue_summary(result),
+        fire_circle=result,
+    )

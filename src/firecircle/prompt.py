@@ -1,0 +1,83 @@
+"""The prompt under judgement: its layers, who vouches for them, and the turns that came before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import model_validator
+
+from firecircle.errors import PromptError
+from firecircle.shapes import Declaration, Shape, Text
+
+LayerName = Literal["system", "application", "user", "turns"]
+Focus = Literal["prompt", "system", "application", "user"]
+
+MAX_LAYER_CHARS = 1_000_000
+"""About a quarter of a million tokens: more than any voice reads attentively."""
+
+
+class EarlierTurn(Shape):
+    """One message of the conversation so far, as the operator recorded it."""
+
+    role: Text
+    content: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer as evidence: its text, its rank and what the operator vouches for."""
+
+    name: LayerName
+    text: str
+    rank: int | None
+    vouched: str
+
+
+class MultiNeutrosophicPrompt(Declaration):
+    """A layered prompt. `turns` are the earlier turns: `()` is a known first turn, `None` is unknown."""
+
+    system: Text = ""
+    application: Text = ""
+    user: Text = ""
+    turns: tuple[EarlierTurn, ...] | None = None
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> MultiNeutrosophicPrompt:
+        for layer in self.layers:
+            if len(layer.text) > MAX_LAYER_CHARS:
+                raise PromptError(
+                    f"{layer.name}: {len(layer.text):,} characters; the limit is {MAX_LAYER_CHARS:,}"
+                    " a layer, so judge it in parts"
+                )
+        return self
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers that have text, from the highest rank to the lowest."""
+        told = (
+            Layer("system", self.system, 100, "yes, written by the operator"),
+            Layer("application", self.application, 50, "no"),
+            Layer("turns", self.earlier_conversation, None, "that these turns took place, not what they say"),
+            Layer("user", self.user, 10, "no"),
+        )
+        return tuple(layer for layer in told if layer.text.strip())
+
+    @property
+    def earlier_conversation(self) -> str:
+        """The known earlier turns as one text."""
+        return "\n".join(f"{turn.role}: {turn.content}" for turn in self.turns or ())
+
+    @property
+    def turn_number(self) -> int | None:
+        """The number of the turn under judgement, if the earlier turns are known."""
+        if self.turns is None:
+            return None
+        return 1 + sum(turn.role == "user" for turn in self.turns)
+
+    def require_text(self, focus: Focus = "prompt") -> None:
+        """Refuse a prompt with nothing in it, or nothing in the layer to judge."""
+        if not any((self.system.strip(), self.application.strip(), self.user.strip())):
+            raise PromptError("prompt: every layer is empty; give system, application or user text")
+        if focus != "prompt" and not str(getattr(self, focus)).strip():
+            raise PromptError(f"focus: the {focus} layer is empty; judge another layer or the whole prompt")

@@ -1,0 +1,103 @@
+"""What a session remembers between turns: how balanced they were, and where trust is heading."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from firecircle.errors import ConfigError
+from firecircle.shapes import one_line
+
+ExchangeType = Literal["extractive", "neutral", "reciprocal", "generative"]
+
+TRUST_START = 0.5
+TRUST_ALPHA = 0.3
+TRUST_MOVED = 0.1
+HOSTILE_ALARMS, HOSTILE_WINDOW = 3, 5
+TREND_WINDOW = 3
+
+
+def exchange_type_of(balance: float) -> ExchangeType:
+    """The name of an exchange with this balance in [-1, 1]."""
+    if balance <= -0.3:
+        return "extractive"
+    if balance < 0.1:
+        return "neutral"
+    return "reciprocal" if balance <= 0.7 else "generative"
+
+
+class SessionMemory(BaseModel):
+    """The turns judged so far. `turn_count` numbers the turn now under judgement, from 1."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+    turn_count: int = Field(default=1, ge=1)
+    balance_history: list[float] = Field(default_factory=list)
+    trust_history: list[float] = Field(default_factory=list)
+    alarm_history: list[bool] = Field(default_factory=list)
+
+    @property
+    def trust(self) -> float:
+        """The moving average of trust, in [0, 1]."""
+        return self.trust_history[-1] if self.trust_history else TRUST_START
+
+    @property
+    def trust_trajectory(self) -> str:
+        """Where the session is heading and what kind of exchange the last turn was."""
+        kind = exchange_type_of(self.balance_history[-1]) if self.balance_history else "neutral"
+        return f"{self._heading()}_{kind}"
+
+    def _heading(self) -> Literal["hostile", "degrading", "improving", "stable"]:
+        if sum(self.alarm_history[-HOSTILE_WINDOW:]) >= HOSTILE_ALARMS:
+            return "hostile"
+        path = [TRUST_START, *self.trust_history]
+        moved = path[-1] - path[max(0, len(path) - 1 - TREND_WINDOW)]
+        if abs(moved) <= TRUST_MOVED:
+            return "stable"
+        return "improving" if moved > 0 else "degrading"
+
+    def record(self, balance: float, alarm: bool) -> None:
+        """Remember how the current turn was judged and go on to the next."""
+        self.balance_history = [*self.balance_history, balance]
+        trust = (1 - TRUST_ALPHA) * self.trust + TRUST_ALPHA * (balance + 1) / 2
+        self.trust_history = [*self.trust_history, trust]
+        self.alarm_history = [*self.alarm_history, alarm]
+        self.turn_count += 1
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the session to a file, all of it or nothing."""
+        target = Path(path)
+        draft = target.with_name(target.name + ".part")
+        draft.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        draft.replace(target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SessionMemory:
+        """Read a session written by `save`."""
+        try:
+            return cls.model_validate_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as unreadable:
+            raise ConfigError(
+                f"session: cannot read {os.fspath(path)}: {unreadable.strerror or unreadable}"
+            ) from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"session: {os.fspath(path)} is not UTF-8 text") from None
+        except ValidationError as invalid:
+            raise ConfigError(
+                f"session: {os.fspath(path)} is not a session file: {one_line(invalid, 'session')}"
+            ) from None
+
+
+def format_turn_context(session: SessionMemory | None) -> str:
+    """The one line about the session that a voice is told; empty when there is no earlier turn."""
+    if session is None or session.turn_count <= 1:
+        return ""
+    line = f"Session context (Turn {session.turn_count})"
+    if not session.balance_history:
+        return line
+    return (
+        f"{line}: Previous balance {session.balance_history[-1]:.2f}, trajectory {session.trust_trajectory}"
+    )

@@ -1,0 +1,1 @@
+"""Who can speak: hosted models, embedded analysers, recordings, and any function that answers."""

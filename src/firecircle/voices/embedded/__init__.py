@@ -1,0 +1,48 @@
+"""Analysers that need nothing but the package: each is one lens, and takes part in the dialogue like any voice.
+
+Data flows one way: text → words' classes → orders and intents → a reading of the prompt → a lens's findings →
+an answer. To add a lens, write `find`, `support` and `blindness` (see `findings.Lens`), list it here and declare
+it in the catalog. To teach all lenses a word, add it to `vocabulary.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from firecircle.catalog import original_of
+from firecircle.errors import ConfigError
+
+if TYPE_CHECKING:
+    from firecircle.circle.voice import Voice
+    from firecircle.voices.embedded.findings import Lens
+
+__all__ = ["EMBEDDED_NAMES", "embedded_voice"]
+
+EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams")
+_PREFIX = "embedded:"
+
+
+def embedded_voice(model: str) -> Voice:
+    """The embedded voice of this name, such as `embedded:time`."""
+    from firecircle.voices.embedded.voice import EmbeddedVoice
+
+    name = original_of(model).removeprefix(_PREFIX)
+    lenses = _lenses()
+    if name not in lenses:
+        known = ", ".join(_PREFIX + lens for lens in EMBEDDED_NAMES)
+        raise ConfigError(f"models: there is no embedded voice {model!r}; there are {known}")
+    return EmbeddedVoice(lenses[name]())
+
+
+def _lenses() -> dict[str, Callable[[], Lens]]:
+    """The lenses by name, imported when the first embedded voice is asked for."""
+    from firecircle.voices.embedded.authority import AuthorityLens
+    from firecircle.voices.embedded.concealment import ConcealmentLens
+    from firecircle.voices.embedded.extraction import ExtractionLens
+    from firecircle.voices.embedded.layers import LayersLens
+    from firecircle.voices.embedded.ngrams import NgramLens
+    from firecircle.voices.embedded.past import TimeLens
+
+    lenses = (TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, NgramLens)
+    return {lens.name: lens for lens in lenses}

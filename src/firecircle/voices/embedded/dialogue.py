@@ -1,0 +1,112 @@
+"""What a lens makes of its peers: it reads their quotes again with its own eyes, and trusts no number blindly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from firecircle.circle.voice import Peer
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.findings import STRONG, WEAK, Finding, Lens
+from firecircle.voices.embedded.reading import UNVOUCHED, Reading
+
+LIFT = 0.5
+"""How much of a peer's alarm about the same words is added to a weak finding of one's own."""
+DROP = 0.6
+"""What is left of a weak finding when nobody else sees anything there."""
+CONFIRM = 0.3
+"""How strongly a lens must read a peer's words itself to confirm the peer's pattern."""
+ALARMED = 0.4
+"""A peer whose falsehood is below this sees nothing to speak of."""
+TYPES = frozenset(
+    (
+        "temporal_inconsistency",
+        "cross_layer_fabrication",
+        "polite_extraction",
+        "educational_escalation",
+        "context_saturation",
+        "role_confusion",
+        "fabricated_progression",
+        "false_authority",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """Words of the prompt that a peer quoted: where they stand, what the peer calls it, how alarmed it is."""
+
+    label: str
+    falsehood: float
+    pattern: str | None
+    layer: str
+    start: int
+    end: int
+
+
+def reconsider(
+    lens: Lens, reading: Reading, own: Sequence[Finding], peers: Sequence[Peer]
+) -> tuple[Finding, ...]:
+    """One's own findings in the light of the peers' quotes, and the peers' patterns one can confirm."""
+    pointed = tuple(_pointed_at(peers, reading.prompt))
+    alarmed = any(peer.evaluation.falsehood >= ALARMED for peer in peers)
+    weighed = tuple(_weigh_again(finding, pointed, alarmed) for finding in own)
+    return (*weighed, *_confirmed(lens, reading, own, pointed))
+
+
+def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) -> Finding:
+    if finding.strength >= STRONG:
+        return finding
+    seen = [place for place in pointed if finding.touches(place.layer, place.start, place.end)]
+    loudest = max(seen, key=lambda place: place.falsehood, default=None)
+    if finding.strength >= WEAK and loudest is not None and loudest.falsehood >= ALARMED:
+        lifted = 1 - (1 - finding.strength) * (1 - LIFT * loudest.falsehood)
+        return replace(
+            finding, strength=lifted, note=f"{finding.note}; {loudest.label} points at the same words"
+        )
+    if not alarmed:
+        return replace(
+            finding, strength=finding.strength * DROP, note=f"{finding.note}; no peer sees anything there"
+        )
+    return finding
+
+
+def _confirmed(
+    lens: Lens, reading: Reading, own: Sequence[Finding], pointed: Iterable[Pointed]
+) -> Iterator[Finding]:
+    """The peers' patterns that this lens, reading the same words, supports."""
+    done: set[tuple[str, str]] = set()
+    for place in pointed:
+        if place.pattern is None or place.falsehood < ALARMED:
+            continue
+        key = (place.pattern, place.layer)
+        if key in done or any(f.pattern == place.pattern and f.strength >= CONFIRM for f in own):
+            continue
+        mine = max((f.strength for f in own if f.touches(place.layer, place.start, place.end)), default=0.0)
+        support = max(mine, lens.support(reading, place.layer, place.start, place.end))
+        if support >= CONFIRM:
+            done.add(key)
+            note = (
+                f"read again after {place.label} quoted it, these words support the pattern for this lens too"
+            )
+            strength = 1 - (1 - support) * (1 - 0.5 * LIFT * place.falsehood)
+            yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
+
+
+def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Iterator[Pointed]:
+    for peer in peers:
+        named = {note.quote.strip(): note.type for note in peer.evaluation.pattern_notes if note.quote}
+        for quote in peer.quotes:
+            for layer in UNVOUCHED:
+                start = str(getattr(prompt, layer)).find(quote)
+                if start >= 0:
+                    kind = named.get(quote.strip())
+                    yield Pointed(
+                        peer.label,
+                        peer.evaluation.falsehood,
+                        kind if kind in TYPES else None,
+                        layer,
+                        start,
+                        start + len(quote),
+                    )
+                    break

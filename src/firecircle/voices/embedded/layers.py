@@ -1,0 +1,242 @@
+"""The lens of layers: does a layer speak with a voice, or claim a content, that is not its own?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from firecircle.voices.embedded.findings import Finding
+from firecircle.voices.embedded.objects import reach
+from firecircle.voices.embedded.reading import Read, Reading, overlap, words_of
+from firecircle.voices.embedded.text import Sentence
+from firecircle.voices.embedded.words import kind as k, stem
+
+_ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_\w+|instructions?|sys|inst)"
+_TEMPLATE = re.compile(
+    r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|</?s>", re.IGNORECASE
+)
+_TAG = re.compile(rf"</?{_ROLE}>|\[/?{_ROLE}[\]:]|\[{_ROLE} [^\]\n]{{0,60}}[\]:]|\[{_ROLE}\(", re.IGNORECASE)
+_HEADING = re.compile(
+    rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}(?: (?:note|notice|message|prompt|update|override))?[ \t*\]]{{0,4}}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_AFTER_MARKER = 300
+_SAYS = frozenset(
+    stem(word)
+    for word in "says say states state allows allow permits permit updated changed tell tells reads lets let now grants authorises authorizes".split()
+)
+FROM_BELOW = ("override", "lifted", "mode", "unbound", "new_task", "conceal", "no_refusal", "forced")
+
+
+class LayersLens:
+    """Orders inside data, forged markers, claims about the operator's text, and roles that change hands."""
+
+    name = "layers"
+    looks_at = "how the layers speak about each other"
+
+    def find(self, reading: Reading) -> tuple[Finding, ...]:
+        """Every place where a layer oversteps its rank."""
+        return (
+            *self._markers(reading),
+            *self._orders_in_data(reading),
+            *self._orders_from_below(reading),
+            *self._false_claims(reading),
+            *self._reversed_roles(reading),
+        )
+
+    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+        """How strongly these words overstep the rank of their layer."""
+        best = 0.0
+        for read in reading.at(layer, start, end):
+            if (intent := read.strongest()) and read.sentence.mask & k("GUARDED", "GATED"):
+                best = max(best, 0.6 * intent.strength)
+            elif intent and reading.prompt.system:
+                best = max(best, 0.45 * intent.strength)
+        return best
+
+    def blindness(self, reading: Reading) -> float:
+        """Relations need at least two layers to be seen."""
+        return 0.1 if len(reading.prompt.layers) > 1 else 0.35
+
+    def _markers(self, reading: Reading) -> Iterator[Finding]:
+        """Tokens and headings that only the frame around the layers may contain."""
+        for layer in ("application", "user"):
+            text = reading.text(layer)
+            for pattern, alone, commanding in (
+                (_TEMPLATE, 0.75, 0.92),
+                (_TAG, 0.35, 0.85),
+                (_HEADING, 0.1, 0.65),
+            ):
+                match = pattern.search(text)
+                if match is None:
+                    continue
+                stop = match.end() + _AFTER_MARKER
+                follows = list(reading.at(layer, match.start(), stop))
+                ordering = any(read.strongest() or read.orders for read in follows)
+                telling = max((i.strength for read in follows if (i := read.strongest())), default=0.0)
+                strength = commanding if telling >= 0.4 else (alone + commanding) / 2 if ordering else alone
+                end = min(len(text), match.start() + 160)
+                note = "a marker of another layer's voice stands in this one"
+                yield Finding(
+                    "role_confusion" if layer == "user" else "cross_layer_fabrication",
+                    strength,
+                    layer,
+                    match.start(),
+                    end,
+                    note,
+                )
+
+    def _orders_in_data(self, reading: Reading) -> Iterator[Finding]:
+        """The application's text is material to work on; orders to the assistant do not belong there."""
+        for read in reading.application:
+            strength = _order_in_data(read)
+            if strength:
+                start, end = read.sentence.quote()
+                yield Finding(
+                    "cross_layer_fabrication",
+                    strength,
+                    "application",
+                    start,
+                    end,
+                    "an order to the assistant stands inside material it was given to read",
+                )
+
+    def _orders_from_below(self, reading: Reading) -> Iterator[Finding]:
+        """A user who sets aside what binds the assistant, or swaps its role."""
+        persona = any(read.strongest("persona") for read in reading.user)
+        for read in reading.user:
+            for intent in read.intents:
+                if intent.name not in FROM_BELOW:
+                    continue
+                strength = intent.strength
+                if persona and intent.name in ("unbound", "no_refusal", "override"):
+                    strength += 0.4 * (1 - strength)
+                start, end = read.sentence.quote(intent.first, intent.last)
+                yield Finding("role_confusion", strength, "user", start, end, _NAMES[intent.name])
+            if (swap := read.strongest("persona")) is not None:
+                start, end = read.sentence.quote(swap.first, swap.last)
+                yield Finding(
+                    "role_confusion", swap.strength, "user", start, end, "gives the assistant another role"
+                )
+
+    def _reversed_roles(self, reading: Reading) -> Iterator[Finding]:
+        """A user who speaks as if they were the assistant."""
+        for read in reading.user:
+            strength = _speaks_as_assistant(read.sentence)
+            if strength:
+                start, end = read.sentence.quote()
+                note = "the user speaks as if they were the assistant"
+                yield Finding("role_confusion", strength, "user", start, end, note)
+
+    def _false_claims(self, reading: Reading) -> Iterator[Finding]:
+        """The user says what the operator's text says: does it?"""
+        if not reading.prompt.system:
+            return
+        for read in reading.user:
+            sentence = read.sentence
+            if sentence.question:
+                continue
+            for at, bits in enumerate(sentence.bits):
+                if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
+                    continue
+                says = next(
+                    (
+                        p
+                        for p in range(at + 1, min(at + 7, len(sentence.words)))
+                        if stem(sentence.words[p]) in _SAYS
+                    ),
+                    None,
+                )
+                if says is None:
+                    continue
+                claimed = words_of(sentence, says + 1)
+                if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < 0.5:
+                    start, end = sentence.quote(max(0, at - 4))
+                    yield Finding(
+                        "cross_layer_fabrication",
+                        0.72,
+                        "user",
+                        start,
+                        end,
+                        "says what the operator's text says, but it does not say so",
+                    )
+                break
+
+
+def _speaks_as_assistant(sentence: Sentence) -> float:
+    """How much the sentence is one that only the assistant could say of itself."""
+    best = 0.0
+    for at, word in enumerate(sentence.words):
+        if word == "my" and any(bits & k("CONFIG") for bits in sentence.bits[at + 1 : at + 4]):
+            best = max(best, 0.5 if sentence.mask & k("SETUP", "PRIOR") else 0.2)
+        offers = word in ("assist", "help") and sentence.words[at + 1 : at + 2] == ("you",)
+        if offers and "i" in sentence.words[max(0, at - 3) : at] and sentence.words[0] in ("how", "let", "as"):
+            best = max(best, 0.5)
+        if word == "your" and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3]) and at and sentence.words[at - 1] == "as":
+            best = max(best, 0.5)
+    return best
+
+
+def _order_in_data(read: Read) -> float:
+    """How much a sentence of the application's text is an order to the assistant."""
+    sentence = read.sentence
+    mask = sentence.mask
+    best = 0.0
+    for intent in read.intents:
+        if intent.name != "persona":
+            share = 0.25 if intent.name in ("private", "guarded", "lifted", "unbound") else 0.5
+            best = max(best, intent.strength + share * (1 - intent.strength))
+    if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
+        best = max(best, 0.5)
+    if _turns_to_machine(sentence):
+        best = max(best, 0.6 if read.orders or best or mask & k("MODAL", "OBLIGE") else 0.3)
+    if mask & k("YOU") and mask & k("TASK") and mask & k("PRIOR", "NEW") and not sentence.question:
+        best = max(best, 0.45)
+    active = [order for order in read.orders if not order.negated and not order.mentioned]
+    if not active:
+        return best
+    if any(order.addressed for order in active) and mask & k("MACHINE"):
+        best = max(best, 0.7)
+    if any(_shapes_the_answer(sentence, order.index) for order in active):
+        best = max(best, 0.5)
+    if mask & k("HUMAN_USER") and mask & k("SAY", "SHOW", "GRANT"):
+        best = max(best, 0.35)
+    if "following" in sentence.words and any(sentence.bits[order.index] & k("DO") for order in active):
+        best = max(best, 0.4)
+    for order in active:
+        if sentence.bits[order.index] & k("WRITE_TASK"):
+            best = max(best, 0.45 if reach(sentence, order.index, 10).has("MATERIAL") else 0.3)
+    return max(best, 0.1)
+
+
+def _turns_to_machine(sentence: Sentence) -> bool:
+    """Whether the sentence opens by addressing a machine: to any automated reader, note for the assistant."""
+    opening = sentence.bits[:8]
+    turning = next((at for at, bits in enumerate(opening) if bits & k("VOCATIVE")), None)
+    return turning is not None and any(bits & k("MACHINE") for bits in opening[turning + 1 : turning + 5])
+
+
+def _shapes_the_answer(sentence: Sentence, index: int) -> bool:
+    """Whether an order says what to put into "your answer"; sending one's answer is what letters ask for."""
+    if not sentence.bits[index] & k("SAY", "WRITE_TASK") or sentence.bits[index] & k("SEND", "OUTPUT"):
+        return False
+    thing = reach(sentence, index, 10)
+    return thing.has("YOU") and thing.has("OUTPUT")
+
+
+def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
+    """Whether the noun at this place is the assistant's or the system's."""
+    near = range(max(0, at - 3), at + 1)
+    return any(words[p] in ("your", "the") or bits[p] & k("SETUP", "SYSTEM") for p in near)
+
+
+_NAMES = {
+    "override": "sets aside what binds the assistant",
+    "lifted": "declares what binds or protects to be no longer in force",
+    "mode": "switches the assistant to a mode with other powers",
+    "unbound": "describes an assistant that no rule binds",
+    "new_task": "puts another task in the place of the given one",
+    "conceal": "wants something done behind somebody's back",
+    "no_refusal": "forbids the assistant to refuse",
+    "forced": "puts words into the assistant's mouth",
+}

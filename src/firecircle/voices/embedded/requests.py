@@ -1,0 +1,158 @@
+"""Requests for what is protected: the assistant's set-up, secrets, other people's data, steps without their check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firecircle.voices.embedded.acts import Order
+from firecircle.voices.embedded.objects import Intent, Reach, reach
+from firecircle.voices.embedded.text import Sentence
+from firecircle.voices.embedded.words import kind as k
+
+_THEIRS = frozenset(("his", "her", "their", "they", "someone's", "somebody's", "who"))
+_NOT_YOURS = frozenset(("a", "an", "some", "my", "our", "this", "ein", "eine"))
+_BEFORE_A_NAME = frozenset(("for", "of", "about", "with", "from", "by", "employee", "patient", "dr", "mr", "ms", "mrs"))
+
+
+def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for the assistant's own set-up."""
+    if not sentence.mask & k("CONFIG", "POLICY", "TEXT"):
+        return
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if order.negated or not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "DO", "SEE"):
+            continue
+        thing = reach(sentence, order.index, 26)
+        strength = _own_setup(sentence, thing)
+        if not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "SEE"):
+            strength *= 0.7 if thing.has("YOU") else 0.0
+        if verb & k("VERBATIM", "LEAK") and thing.has("TEXT") and thing.has("PRIOR") and not thing.mine:
+            strength = max(strength, 0.7)
+        if order.mentioned:
+            strength *= 0.5
+        if strength:
+            yield Intent("config", strength, thing.first, thing.last)
+    for start in _questions(sentence):
+        thing = reach(sentence, start, 26)
+        strength = _own_setup(sentence, thing) if thing.has("YOU") else 0.0
+        if strength:
+            yield Intent("config", strength * 0.85, start + 1, max(thing.last, start + 1))
+
+
+def _questions(sentence: Sentence) -> Iterator[int]:
+    """Before which tokens a question begins: the sentence's first, or after a colon or comma."""
+    for at, bits in enumerate(sentence.bits):
+        opens = at == 0 or sentence.words[at - 1][0] in (":,-" if sentence.question else ":")
+        if opens and (bits & k("ASK") or (sentence.question and at == 0)):
+            yield at - 1
+
+
+def _own_setup(sentence: Sentence, thing: Reach) -> float:
+    """How surely the object is the assistant's own set-up, not one that is written, invented or the speaker's."""
+    if thing.has("IMAGINED"):
+        return 0.0
+    if thing.has("CONFIG") and _somebody_elses(sentence, thing, k("CONFIG")):
+        return 0.0
+    if thing.has("CONFIG"):
+        if thing.has("SETUP"):
+            return 0.88 if thing.has("YOU", "PRIOR", "ALL", "EXACT") else 0.75
+        if thing.has("YOU"):
+            return 0.75 if thing.has("PRIOR", "ALL", "EXACT", "INTERNAL", "OWN", "GIVEN") else 0.6
+        return 0.6 if thing.has("PRIOR", "GIVEN") else 0.45 if thing.has("ALL") else 0.0
+    if thing.has("POLICY") and thing.has("YOU") and thing.has("SETUP", "INTERNAL", "GIVEN"):
+        return 0.6
+    if thing.has("TEXT") and thing.has("YOU") and thing.has("GIVEN") and thing.has("PRIOR", "BEFORE"):
+        return 0.55
+    if thing.has("TEXT") and thing.has("PRIOR") and thing.has("ALL") and not thing.mine:
+        return 0.5
+    return 0.0
+
+
+def _somebody_elses(sentence: Sentence, thing: Reach, wanted: int) -> bool:
+    """Whether every such word has an indefinite article or the speaker's possessive before it."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    return all(
+        _NOT_YOURS & set(sentence.words[max(0, place - 3) : place])
+        for place in places
+        if sentence.bits[place] & wanted
+    )
+
+
+def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for a password, a key, a code that is not one's own."""
+    if not sentence.mask & k("SECRET"):
+        return
+    for order in commanded:
+        if sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE") and not order.negated:
+            thing = reach(sentence, order.index)
+            if thing.has("SECRET") and not thing.mine and not thing.indefinite:
+                strength = 0.75 if thing.has("INTERNAL", "YOU", "RANK", "GUARDED") else 0.6
+                yield Intent("secret", strength * (0.5 if order.mentioned else 1.0), thing.first, thing.last)
+    if sentence.question and sentence.bits[0] & k("ASK"):
+        thing = reach(sentence, -1, 14)
+        if thing.has("SECRET") and not thing.mine and not thing.indefinite:
+            yield Intent("secret", 0.7 if thing.has("YOU", "INTERNAL") else 0.4, 0, max(thing.last, 0))
+
+
+def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for other people's data, internal documents, or rights one does not hold."""
+    if not sentence.mask & k("PRIVATE", "INTERNAL", "POWER", "OTHERS"):
+        return
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if not verb & k("SHOW", "LEAK", "GRANT", "SEND", "SEE", "WRITE_TASK") or order.negated:
+            continue
+        thing = reach(sentence, order.index, 20)
+        if thing.has("IMAGINED"):
+            continue
+        if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL"):
+            yield Intent("private", 0.65, thing.first, thing.last)
+        elif thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.indefinite:
+            yield Intent("private", 0.5 if thing.has("OTHERS") else 0.35, thing.first, thing.last)
+        elif thing.has("POWER") and thing.has("ALL", "PRIVATE", "INTERNAL") and verb & k("GRANT", "SHOW"):
+            yield Intent("private", 0.6, thing.first, thing.last)
+    if sentence.question and sentence.mask & k("PRIVATE"):
+        thing = reach(sentence, -1, 20)
+        if thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.mine:
+            yield Intent("private", 0.25, 0, max(thing.last, 0))
+
+
+def _somebodys(sentence: Sentence, thing: Reach) -> bool:
+    """Whether the object is some third person's: theirs, a named person's, or behind an address."""
+    places = range(max(thing.first, 0), min(thing.last + 1, len(sentence.words)))
+    if any(sentence.words[place] in _THEIRS or sentence.words[place] == "@" for place in places):
+        return True
+    named = [place for place in places if place and sentence.text[sentence.starts[place]].isupper()]
+    return any(place + 1 in named and sentence.words[place - 1] in _BEFORE_A_NAME for place in named)
+
+
+def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for what this very operator holds back."""
+    if not sentence.mask & k("GUARDED"):
+        return
+    excuse = 0.4 if sentence.mask & k("IMAGINED") else 1.0
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if verb & k("SHOW", "LEAK", "GRANT", "SEND", "VERBATIM", "WRITE_TASK", "SAY", "SEE") and not order.negated:
+            thing = reach(sentence, order.index, 20)
+            if thing.guarded:
+                strength = 0.62 if thing.guarded > 1 else 0.4
+                if thing.mine and thing.guarded < 2:
+                    strength *= 0.5
+                yield Intent("guarded", strength * excuse, thing.first, thing.last)
+    if sentence.question:
+        thing = reach(sentence, -1, 40)
+        if thing.guarded:
+            strength = 0.5 if thing.guarded > 1 else 0.25
+            yield Intent("guarded", strength * excuse * (0.6 if thing.mine else 1.0), 0, max(thing.last, 0))
+
+
+def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Doing something protected without the step that protects it."""
+    for at, word in enumerate(sentence.words):
+        if word not in ("without", "ohne") or not any(o.index < at and not o.negated for o in commanded):
+            continue
+        thing = reach(sentence, at, 5)
+        asking = any(w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3])
+        if thing.has("CHECK", "LIMITS", "GATED", "OVERSEER") or asking:
+            yield Intent("unchecked", 0.7, commanded[0].index, thing.last)

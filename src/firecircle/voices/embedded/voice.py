@@ -1,0 +1,119 @@
+"""An embedded voice: one lens that answers the circle's turns in the words a language model would use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import lru_cache
+from typing import Any
+
+from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.dialogue import reconsider
+from firecircle.voices.embedded.findings import WEAK, Finding, Lens, falsehood, strongest_first
+from firecircle.voices.embedded.reading import Reading, read_prompt
+
+REPORTED = 0.3
+"""Findings below this are too weak to report as patterns, except from the empty chair."""
+MOST_PATTERNS = 5
+VIOLATION, NO_VIOLATION = 0.5, 0.35
+LONG = 50_000
+"""Characters from which on the reading leaves the event loop, so that others can be heard meanwhile."""
+_ABSENT = {
+    "temporal_inconsistency": "whoever later relies on the record of what was really said",
+    "fabricated_progression": "whoever later relies on the record of what was really done",
+    "cross_layer_fabrication": "the operator, whose voice is borrowed and who cannot object",
+    "role_confusion": "the operator, whose rules are set aside in absence",
+    "polite_extraction": "the people whose data and trust are asked for",
+    "educational_escalation": "those on whom the lesson would be practised",
+    "context_saturation": "the reader who will not get to the end",
+    "false_authority": "those whose name and rank are used without them",
+}
+
+
+class EmbeddedVoice:
+    """A lens with a voice. It speaks alone in round 1 and reconsiders with its peers afterwards."""
+
+    def __init__(self, lens: Lens) -> None:
+        self.lens = lens
+        self._found = lru_cache(maxsize=8)(self._find)
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Answer the turn. The same turn always gets the same answer."""
+        if sum(len(layer.text) for layer in turn.prompt.layers) > LONG:
+            answer = await asyncio.to_thread(self.answer, turn)
+        else:
+            answer = self.answer(turn)
+        return Reply(json.dumps(answer, ensure_ascii=False), usage=Usage(0, 0, 0, 0.0))
+
+    def answer(self, turn: Turn) -> dict[str, Any]:
+        """The JSON of the answer, as data."""
+        reading = read_prompt(turn.prompt)
+        own = self._found(turn.prompt)
+        if turn.peers:
+            own = reconsider(self.lens, reading, own, turn.peers)
+        findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
+        f = falsehood(findings, from_the_chair=turn.is_chair)
+        i = _indeterminacy(f, self.lens.blindness(reading))
+        answer: dict[str, Any] = {
+            "truth": round((1 - f) * (1 - i / 2), 3),
+            "indeterminacy": i,
+            "falsehood": f,
+            "verdict": "violation" if f >= VIOLATION else "no_violation" if f < NO_VIOLATION else "unsure",
+            "reasoning": _reasoning(self.lens, reading, findings),
+            _patterns_field(turn): _patterns(reading, findings, WEAK if turn.is_chair else REPORTED),
+        }
+        if turn.is_chair:
+            answer["speaks_for"] = _speaks_for(findings)
+        return answer
+
+    def _find(self, prompt: MultiNeutrosophicPrompt) -> tuple[Finding, ...]:
+        return tuple(f for f in self.lens.find(read_prompt(prompt)) if f.strength >= 0.05)
+
+
+def _indeterminacy(f: float, blindness: float) -> float:
+    """Doubt is what the lens cannot see, and how undecided it is about what it saw."""
+    undecided = 1 - 2 * abs(f - 0.5)
+    return round(min(0.95, blindness * (1 - f / 2) + 0.5 * undecided), 3)
+
+
+def _patterns_field(turn: Turn) -> str:
+    asked = (turn.reply_schema or {}).get("properties", {})
+    return "consensus_patterns" if "consensus_patterns" in asked else "patterns_observed"
+
+
+def _patterns(reading: Reading, findings: tuple[Finding, ...], least: float) -> list[dict[str, str]]:
+    """The findings as patterns, one of a kind in a layer, each with the words that show it."""
+    told: dict[tuple[str, str], dict[str, str]] = {}
+    for finding in findings:
+        if finding.strength < least or len(told) >= MOST_PATTERNS:
+            break
+        told.setdefault(
+            (finding.pattern, finding.layer),
+            {
+                "type": finding.pattern,
+                "description": finding.note,
+                "quote": reading.text(finding.layer)[finding.start : finding.end],
+                "layer": finding.layer,
+            },
+        )
+    return list(told.values())
+
+
+def _reasoning(lens: Lens, reading: Reading, findings: tuple[Finding, ...]) -> str:
+    told = [f for f in findings if f.strength >= WEAK][:3]
+    if not told:
+        return f"Looking at {lens.looks_at}, I found nothing of weight."
+    shown = (
+        f"in the {f.layer} layer, “{' '.join(reading.text(f.layer)[f.start : f.end].split())}”: {f.note}"
+        f" ({'strong' if f.strength >= 0.6 else 'weak'}, {f.strength:.2f})"
+        for f in told
+    )
+    return f"Looking at {lens.looks_at}, I found " + "; ".join(shown) + "."
+
+
+def _speaks_for(findings: tuple[Finding, ...]) -> str:
+    """The absent party that the second-strongest evidence concerns, or the strongest if there is one only."""
+    if not findings:
+        return "those who are not in the room; nothing here is done to them"
+    return _ABSENT[findings[min(1, len(findings) - 1)].pattern]

@@ -1,0 +1,152 @@
+"""Voices behind an OpenAI-compatible endpoint: one call, tried again within the round's time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from firecircle.circle.voice import Reply, Retry, Turn
+from firecircle.errors import VoiceError
+from firecircle.voices.chat import ChatRequest, Setback, presentable, read_reply
+from firecircle.voices.connections import AnswerTooLarge, Connections, HttpAnswer, connections_to
+from firecircle.voices.providers import Provider, key_for, located, provider_of
+
+if TYPE_CHECKING:
+    import httpx
+    from pydantic import SecretStr
+
+    from firecircle.config import BaseEvaluationConfig
+
+__all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often and how patiently a call is tried again."""
+
+    attempts: int = 5
+    first_seconds: float = 0.5
+    longest_seconds: float = 20.0
+    patience_seconds: float = 120.0
+    """The longest wait an endpoint may ask for when the turn has no deadline."""
+
+    def seconds_after(self, attempt: int, retry_after: float | None) -> float:
+        """The wait after a failed attempt: what the endpoint asked for, else doubling, both with jitter."""
+        if retry_after is not None:
+            return retry_after + self.first_seconds * random.random()
+        doubled = self.first_seconds * 2.0 ** (attempt - 1)
+        return min(doubled, self.longest_seconds) * random.uniform(0.5, 1.0)
+
+
+class HostedVoice:
+    """A model behind an OpenAI-compatible `/chat/completions`."""
+
+    def __init__(
+        self,
+        model: str,
+        provider: Provider,
+        name: str,
+        key: SecretStr | None = None,
+        *,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.model = model
+        """The voice's name in the circle."""
+        self.provider = provider
+        self.name = name
+        """What the provider calls the model."""
+        self._key = key
+        self._backoff = backoff or Backoff()
+        self._headers: httpx.Headers | None = None
+
+    def __repr__(self) -> str:
+        return f"HostedVoice({self.model!r} at {self.provider.base_url})"
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Answer the turn, with as many attempts as its deadline has room for."""
+        connections = await connections_to(f"{self.provider.base_url}/chat/completions")
+        known = connections.refused_fields.get(self.name, frozenset())
+        request = ChatRequest(turn, self.name, self.provider, known)
+        body = request.body()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                reply = read_reply(await self._post(connections, body, turn), attempt)
+            except Setback as setback:
+                hurdle = setback
+            else:
+                if request.dropped != known:
+                    connections.refused_fields[self.name] = request.dropped
+                return reply
+            if simpler := request.lacking(hurdle.turned_down):
+                request, body, wait = simpler, simpler.body(), 0.0
+            elif hurdle.worth_retrying:
+                wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
+            else:
+                raise self._failure(hurdle, attempt)
+            self._require_room(turn, hurdle, attempt, wait)
+            turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
+            await asyncio.sleep(wait)
+
+    async def _post(self, connections: Connections, body: bytes, turn: Turn) -> HttpAnswer:
+        """One attempt: everything from connecting to the answer's last byte, within its time."""
+        import httpx
+
+        now = asyncio.get_running_loop().time()
+        seconds = turn.attempt_seconds
+        if turn.deadline is not None:
+            seconds = min(seconds, turn.deadline - now)
+        try:
+            async with asyncio.timeout_at(now + seconds):
+                return await connections.post(self._sent_headers(), body)
+        except (TimeoutError, httpx.TimeoutException):
+            raise Setback(
+                "timeout", f"no complete answer within {max(0.0, seconds):.3g} s", worth_retrying=True
+            ) from None
+        except httpx.TransportError as lost:
+            told = str(lost) or type(lost).__name__
+            raise Setback(
+                "connection",
+                f"{told} ({self.provider.name} at {self.provider.base_url})",
+                worth_retrying=True,
+            ) from None
+        except (httpx.DecodingError, AnswerTooLarge) as unreadable:
+            raise Setback("http_error", f"the answer cannot be read: {unreadable}") from None
+
+    def _sent_headers(self) -> httpx.Headers:
+        if self._headers is None:
+            import httpx
+
+            headers = {"content-type": "application/json", "accept": "application/json"}
+            headers |= {"accept-encoding": "gzip", "user-agent": "firecircle", **self.provider.headers}
+            if self._key is not None:
+                headers["authorization"] = f"Bearer {self._key.get_secret_value()}"
+            self._headers = httpx.Headers(headers)
+        return self._headers
+
+    def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:
+        """Fail now if no attempt is left, or the next one would start too late."""
+        if attempt >= self._backoff.attempts:
+            raise self._failure(hurdle, attempt)
+        if turn.deadline is None:
+            late = wait > self._backoff.patience_seconds
+        else:
+            late = asyncio.get_running_loop().time() + wait >= turn.deadline
+        if late:
+            raise self._failure(hurdle, attempt, f"; no time left for a retry in {wait:.1f} s")
+
+    def _failure(self, hurdle: Setback, attempts: int, why_final: str = "") -> VoiceError:
+        said = self._presentable(hurdle.message) + why_final
+        return VoiceError(said, kind=hurdle.kind, model=self.model, attempts=attempts)
+
+    def _presentable(self, message: str) -> str:
+        return presentable(message, self._key.get_secret_value() if self._key else None)
+
+
+def hosted_voice(model: str, config: BaseEvaluationConfig) -> HostedVoice:
+    """The voice of this name. A `ConfigError` if nobody hosts it or its key is missing."""
+    provider, name = provider_of(model, config.provider)
+    return HostedVoice(model, located(provider, config), name, key_for(provider, config))

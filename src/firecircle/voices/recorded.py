@@ -1,0 +1,83 @@
+"""Voices that say again what was once said: any stored circle can be replayed, call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from firecircle.circle.result import CallRecord, CircleRecord
+from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.errors import FailureKind, VoiceError
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call of a stored circle: the words that came back, or how it failed."""
+
+    text: str | None
+    call: CallRecord
+    trace: str | None = None
+    message: str = "failed in the recording"
+
+    def play(self) -> Reply:
+        """The same answer or the same failure."""
+        if self.text is None:
+            failed = self.call.failed
+            kind: FailureKind = "raised" if failed is None or failed == "cancelled" else failed
+            raise VoiceError(self.message, kind=kind, attempts=self.call.attempts)
+        usage = Usage(
+            tokens_in=self.call.tokens_in,
+            tokens_cached=self.call.tokens_cached,
+            tokens_out=self.call.tokens_out,
+            cost_usd=self.call.cost_usd,
+        )
+        return Reply(self.text, reasoning_trace=self.trace, usage=usage, attempts=self.call.attempts)
+
+
+class RecordedVoice:
+    """Plays its calls back in the order they were made."""
+
+    def __init__(self, model: str, calls: list[RecordedCall]) -> None:
+        self._model = model
+        self._calls = iter(calls)
+
+    async def speak(self, turn: Turn) -> Reply:
+        """The next recorded answer, whatever is asked."""
+        recorded = next(self._calls, None)
+        if recorded is None:
+            raise VoiceError(
+                f"the recording holds no further answer of {self._model}", kind="raised", model=self._model
+            )
+        return recorded.play()
+
+
+def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:
+    """A voice for everybody who was called in a stored circle, the classifier included."""
+    played: dict[str, list[RecordedCall]] = {}
+    for recorded in _calls_in_order(record):
+        played.setdefault(recorded.call.model, []).append(recorded)
+    everybody = (*record.config.models, *record.config.reserves, record.config.classifier_model)
+    return {model: RecordedVoice(model, played.get(model, [])) for model in everybody if model}
+
+
+def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
+    """The calls with the words they brought, each voice's in the order it was asked."""
+    said = {
+        (one.model, one.round_number): one for held in record.dialogue_history for one in held.evaluations
+    }
+    lost = {(failure.model, failure.round_number): failure for failure in record.failures}
+    spoken: dict[tuple[str, int | None], Iterator[str]] = {
+        key: iter(evaluation.raw_replies) for key, evaluation in said.items()
+    }
+    classifier = iter(record.classifier_replies)
+    for call in record.calls:
+        key = (call.model, call.round_number)
+        if call.purpose == "classify":
+            yield RecordedCall(None if call.failed else next(classifier), call)
+        elif call.failed:
+            message = lost[key].message if key in lost else "failed in the recording"
+            yield RecordedCall(None, call, message=message)
+        elif key in said:
+            yield RecordedCall(next(spoken[key]), call, said[key].reasoning_trace)
+        elif key in lost:
+            yield RecordedCall(lost[key].raw_reply, call)

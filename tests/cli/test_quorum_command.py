@@ -1,0 +1,109 @@
+"""`firecircle quorum` explains coverage, lineages and every shortfall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from inline_snapshot import snapshot
+
+from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, steady
+
+Cli = Callable[..., Ran]
+
+
+def test_a_quorum(cli: Cli) -> None:
+    ran = cli("quorum", *TRIO.split(","))
+    assert ran.status == 0
+    assert steady(ran.out) == snapshot("""\
+ QUORUM   3 voices
+
+role                       share     covers            covered best by
+temporal reasoning *       0.90 × 3    2.70  ███████░  anthropic/clau…nnet-4
+cross layer analysis *     0.90 × 3    2.70  ███████░  anthropic/clau…nnet-4
+pattern recognition        0.80 × 2    1.60  ██████░░  qwen/qwen-2.5-…struct
+polite extraction masking  0.80 × 2    1.60  ██████░░  anthropic/clau…nnet-4
+educational escalation     0.60 × 1    0.60  ████░░░░  anthropic/clau…nnet-4
+future impact              0.60 × 2    1.20  ████░░░░  anthropic/clau…nnet-4
+system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
+* critical: some voice must have a share above 0.5
+
+Coverage  10.40 (needs 5.00)
+Lineages  2 (needs 2)
+          us_aligned: anthropic/claude-sonnet-4
+          cn_aligned: qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+""")
+
+
+def test_one_voice_is_none_and_every_shortfall_is_told(cli: Cli) -> None:
+    ran = cli("quorum", "embedded:hidden")
+    assert ran.status == 1
+    assert steady(ran.out) == snapshot("""\
+ NO QUORUM   1 voice
+
+role                       share     covers            covered best by
+temporal reasoning *       0.00 × 3    0.00  ░░░░░░░░  nobody
+cross layer analysis *     0.00 × 3    0.00  ░░░░░░░░  nobody
+pattern recognition        0.80 × 2    1.60  ██████░░  embedded:hidden
+polite extraction masking  0.00 × 2    0.00  ░░░░░░░░  nobody
+educational escalation     0.00 × 1    0.00  ░░░░░░░░  nobody
+future impact              0.00 × 2    0.00  ░░░░░░░░  nobody
+system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
+* critical: some voice must have a share above 0.5
+From round 2 on whoever holds the empty chair covers future impact.
+
+Coverage  1.60 (needs 5.00)
+Lineages  1 (needs 2)
+          embedded_rules: embedded:hidden
+Short     Minimum 2 active models required
+          Insufficient cognitive coverage: 1.6 < 5.0
+          Insufficient provider diversity: 1 < 2
+          Missing critical cognitive roles: temporal_reasoning,
+            cross_layer_analysis
+""")
+
+
+def test_json(cli: Cli) -> None:
+    ran = cli("quorum", "embedded:time,embedded:time#2", "--json")
+    assert ran.status == 1
+    told = json.loads(ran.out)
+    assert told["models"] == ["embedded:time", "embedded:time#2"]
+    assert told["valid"] is False
+    assert told["coverage"] == pytest.approx(2.7)
+    assert told["lineages"] == {"embedded_rules": ["embedded:time", "embedded:time#2"]}
+    best = {role["role"]: (role["best_voice"], role["weighted"]) for role in told["roles"]}
+    assert best["temporal_reasoning"] == ("embedded:time", pytest.approx(2.7))
+    assert best["future_impact"] == (None, 0)
+    assert len(told["shortfalls"]) == 3
+
+
+def test_the_rules_can_be_changed(cli: Cli) -> None:
+    pair = ("embedded:time", "embedded:layers")
+    assert cli("quorum", *pair).status == 1
+    assert cli("quorum", *pair, "--min-lineages", "1").status == 0
+    assert cli("quorum", *pair, "--min-lineages", "1", "--min-coverage", "9").status == 1
+
+
+def test_what_is_known(cli: Cli) -> None:
+    ran = cli("quorum", "--list")
+    assert ran.status == 0
+    assert "embedded:time\tembedded_rules\ttemporal_reasoning 0.9" in ran.out.splitlines()
+    families = json.loads(cli("quorum", "--list", "--json").out)
+    assert len(families) == len(ran.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["MODEL: nobody to weigh", "--list"]),
+        (["nobody/knows-it"], ["models: 'nobody/knows-it' is not in the catalog", "quorum --list"]),
+        (["embedded:time", "embedded:time"], ["listed twice", "embedded:time#2"]),
+        (["embedded:time", "--list"], ["--list: "]),
+        (["embedded:time", "--min-coverage", "-1"], ["--min-coverage"]),
+        (["embedded:time", "--min-coverage", "nan"], ["--min-coverage"]),
+        (["embedded:time", "--min-lineages", "0"], ["--min-lineages"]),
+    ],
+)
+def test_bad_input(cli: Cli, arguments: list[str], words: list[str]) -> None:
+    assert_one_line_of_trouble(cli("quorum", *arguments), *words)

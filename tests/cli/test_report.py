@@ -1,0 +1,175 @@
+"""The report of whole circles, as a reader of a pipe sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from inline_snapshot import snapshot
+
+from tests.cli.running import ATTACK, TRIO, Ran
+from tests.cli.telling import CLAUDE, DEEPSEEK, QUOTE, QWEN, answers, in_order, says
+from tests.loopback import LoopbackServer, Script, failure
+
+Cli = Callable[..., Ran]
+Host = Callable[[Script], LoopbackServer]
+
+
+def test_an_alarm_in_full(cli: Cli, hosted: Host) -> None:
+    seen = ("temporal_inconsistency", QUOTE)
+    hosted(
+        answers(
+            {
+                CLAUDE: [says(0.3, "plausible"), says(0.85, "no such check took place", seen)],
+                QWEN: [
+                    says(0.75, "odd"),
+                    says(0.4, "the others are calm", seen, ("false_authority", "they close at five")),
+                ],
+                DEEPSEEK: [
+                    says(0.1, "fine"),
+                    says(0.1, "fine", ("role_confusion", "words that stand nowhere")),
+                    failure(404, "model retired"),
+                ],
+            }
+        )
+    )
+    ran = cli("evaluate", "--example", ATTACK, "--models", TRIO, "--seed", "1", "--verbose")
+    assert ran.status == 1
+    assert in_order(ran.out) == snapshot("""\
+Fire Circle: 3 voices, up to 3 rounds
+Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
+
+circle: anthropic/claude-sonnet-4, qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+round 1 (each alone): 3 asked
+round 1: anthropic/claude-sonnet-4 F 0.30 (T 0.70, I 0.10)
+round 1: deepseek/deepseek-r1 F 0.10 (T 0.90, I 0.10)
+round 1: qwen/qwen-2.5-72b-instruct F 0.75 ! (T 0.25, I 0.10)
+round 1: quorum holds
+round 1 closed: mean F 0.38, spread 0.27, N s
+round 2 (talking): 3 asked, qwen/qwen-2.5-72b-instruct in the empty chair
+round 2: anthropic/claude-sonnet-4 F 0.85 ! (T 0.15, I 0.10)
+round 2: deepseek/deepseek-r1 F 0.10 (T 0.90, I 0.10)
+round 2: qwen/qwen-2.5-72b-instruct F 0.40 (T 0.60, I 0.10)
+round 2: quorum holds
+round 2 closed: mean F 0.45, spread 0.31, N s
+round 3 (closing words): 3 asked, deepseek/deepseek-r1 in the empty chair
+round 3: anthropic/claude-sonnet-4 F 0.85 ! (T 0.15, I 0.10)
+round 3: deepseek/deepseek-r1 lost, http error: model retired (HTTP 404)
+round 3: deepseek/deepseek-r1 tries again in N s (attempt 2): model retired (HTTP 404)
+round 3: qwen/qwen-2.5-72b-instruct F 0.40 (T 0.60, I 0.10)
+round 3: quorum holds
+round 3 closed: mean F 0.62, spread 0.22, N s
+circle closed: as planned
+
+Round 1   each alone
+          anthropic/claude-sonnet-4  F 0.30  T 0.70  I 0.10
+            plausible
+          qwen/qwen-2.5-72b-instruct  F 0.75  T 0.25  I 0.10
+            odd
+          deepseek/deepseek-r1  F 0.10  T 0.90  I 0.10
+            fine
+Round 2   talking
+          anthropic/claude-sonnet-4  F 0.85  T 0.15  I 0.10
+            no such check took place
+            - temporal_inconsistency: signs of temporal_inconsistency “you had
+              just checked my identity”
+          qwen/qwen-2.5-72b-instruct  F 0.40  T 0.60  I 0.10  from the empty
+            chair
+            the others are calm
+            - temporal_inconsistency: signs of temporal_inconsistency “you had
+              just checked my identity”
+            - false_authority: signs of false_authority “they close at five”
+          deepseek/deepseek-r1  F 0.10  T 0.90  I 0.10
+            fine
+            - role_confusion: signs of role_confusion “words that stand
+              nowhere”
+Round 3   closing words
+          anthropic/claude-sonnet-4  F 0.85  T 0.15  I 0.10
+            no such check took place
+            - temporal_inconsistency: signs of temporal_inconsistency “you had
+              just checked my identity”
+          qwen/qwen-2.5-72b-instruct  F 0.40  T 0.60  I 0.10
+            the others are calm
+            - temporal_inconsistency: signs of temporal_inconsistency “you had
+              just checked my identity”
+            - false_authority: signs of false_authority “they close at five”
+
+Verdict   ALARM   F 0.85 █████████████████░░░  at or above the threshold 0.70
+          Said by anthropic/claude-sonnet-4 in round 2, after reading the
+            others; no active voice went higher. Ended after 3 rounds: as
+            planned.
+          Balance -0.63: the exchange is extractive.
+          Why: no such check took place
+
+Patterns  temporal inconsistency  2 of 2 voices (100%)
+            first anthropic/claude-sonnet-4 in round 2, then
+              qwen/qwen-2.5-72b-instruct
+            user: “you had just checked my identity”  quoted by
+              anthropic/claude-sonnet-4, qwen/qwen-2.5-72b-instruct
+            signs of temporal_inconsistency
+Uncounted false authority  seen by no voice of a critical role:
+            qwen/qwen-2.5-72b-instruct
+            user: “they close at five”
+          role confusion  seen only by a lost voice: deepseek/deepseek-r1
+Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
+            added 0.10
+          rescues, voices that rose to an alarm: anthropic/claude-sonnet-4
+            0.30 → 0.85 (round 2)
+          groupthink losses, voices that gave up an alarm (the alarm they
+            raised stands): qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
+          no alarm by other rules: the mean of the last words, their median, a
+            majority vote
+          the empty chair saw 33% of the pattern types first
+Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
+Lost      deepseek/deepseek-r1 in round 3: http error after 2 attempts: model
+            retired (HTTP 404)
+Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
+            call; $0.0160 and 1 call of unknown price
+Next      check what the user claims before acting on it; let the system text
+            say what is no proof
+""")
+
+
+def test_no_alarm(cli: Cli, hosted: Host) -> None:
+    hosted(answers({model: [says(0.2, "an ordinary question")] for model in TRIO.split(",")}))
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1")
+    assert ran.status == 0
+    assert in_order(ran.out) == snapshot("""\
+Fire Circle: 3 voices, up to 3 rounds
+Prompt: user 17 characters; turn unknown
+
+circle: anthropic/claude-sonnet-4, qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+round 1 (each alone): 3 asked
+round 1: anthropic/claude-sonnet-4 F 0.20 (T 0.80, I 0.10)
+round 1: deepseek/deepseek-r1 F 0.20 (T 0.80, I 0.10)
+round 1: qwen/qwen-2.5-72b-instruct F 0.20 (T 0.80, I 0.10)
+round 1: quorum holds
+round 1 closed: mean F 0.20, spread 0.00, N s
+round 2 (talking): 3 asked, qwen/qwen-2.5-72b-instruct in the empty chair
+round 2: anthropic/claude-sonnet-4 F 0.20 (T 0.80, I 0.10)
+round 2: deepseek/deepseek-r1 F 0.20 (T 0.80, I 0.10)
+round 2: qwen/qwen-2.5-72b-instruct F 0.20 (T 0.80, I 0.10)
+round 2: quorum holds
+round 2 closed: mean F 0.20, spread 0.00, N s
+circle closed: the voices agree
+
+Verdict   no alarm   F 0.20 ████░░░░░░░░░░░░░░░░  below the threshold 0.70
+          Said by anthropic/claude-sonnet-4 in round 1, alone, before anybody
+            talked; no active voice went higher. Ended after 2 rounds: the
+            voices agree.
+          Balance +0.54: the exchange is reciprocal.
+          Why: an ordinary question
+
+Patterns  none that enough voices agreed on and showed in the prompt
+Talking   round 1 alone: F 0.20, no alarm; all 2 rounds: F 0.20, no alarm;
+            talking did not change it
+Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
+Cost      6 calls in N s; 4,800 tokens in, 600 out; $0.0120
+Next      the turn is unknown: with --turn or --turns the voices can check
+            what is said of earlier turns
+""")
+
+
+def test_the_example_of_the_readme_raises_an_alarm(cli: Cli) -> None:
+    ran = cli("evaluate", "--example", "role_confusion-04-attack")
+    assert ran.status == 1
+    assert "built in" in ran.out.splitlines()[0]

@@ -1,0 +1,25 @@
+"""Nothing becomes public by accident, and nothing that is public goes missing."""
+
+from __future__ import annotations
+
+import firecircle
+
+FROM_THE_DOCUMENTS = """
+    FireCircleConfig CircleSize FailureMode FireCircleResult DialogueRound RoundMetrics PatternObservation
+    PatternType NeutrosophicEvaluation MultiNeutrosophicPrompt SessionMemory EvaluationMode EvaluationConfig
+    EvaluationResult EvaluationError ReciprocityMetrics PromptGuard LLMEvaluator FireCircleEvaluator
+    ModelCharacteristics validate_quorum quorum_with_failures fire_circle_evaluate format_turn_context
+    get_empty_chair_model validate_quorum_with_empty_chair aggregate_consensus calculate_empty_chair_influence
+    extract_patterns classify_pattern_heuristic
+""".split()
+OUR_OWN = """
+    BudgetError CircleCancelled ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
+    QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
+    judge_quorum reaggregate replay_circle
+""".split()
+
+
+def test_the_public_names_are_these() -> None:
+    assert firecircle.__all__ == sorted(FROM_THE_DOCUMENTS + OUR_OWN)
+    for name in firecircle.__all__:
+        assert getattr(firecircle, name).__doc__ or name == "Event", f"{name} has no docstring"
