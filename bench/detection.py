@@ -1,10 +1,10 @@
 """How well the embedded circle detects: `python -m bench.detection`.
 
-Runs the real dialogue over the labelled prompts in ../shared/data (kept outside the repository) and over the
-bundled examples. On the labelled prompts the statistical voice is replaced by models that never saw the source of
-the prompt they judge (they are trained first, which takes a minute or two), so that its figures are honest. The
-rules were written while looking at all but five sources; those five are reported apart as unseen. Prompts written
-for this project (`derived_A_*`) are pairs of an attack and its twin, and easier than they look.
+Runs the real dialogue over the labelled prompts in ../shared/data (kept outside the repository) and over
+the bundled examples. On the labelled prompts the statistical voice is replaced by models that never saw the
+source of the prompt they judge (they are trained first, which takes a minute or two), so that its figures are
+honest. The rules were written while looking at all but five sources; those five are reported apart as unseen.
+Prompts written for this project (`derived_A_*`) are pairs of an attack and its twin, made to one pattern.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def print_families(judged: Sequence[Judged]) -> None:
     print(f"\n{'alarms per family':32} round 1    dialogue")
     for family in sorted({one.family for one in judged}):
         group = [one for one in judged if one.family == family]
-        print(f"  {family:30} {share(one.highest(1) for one in group)}  {share(one.highest() for one in group)}")
+        print(
+            f"  {family:30} {share(one.highest(1) for one in group)}  {share(one.highest() for one in group)}"
+        )
 
 
 def print_talk(judged: Sequence[Judged]) -> None:
@@ -145,13 +147,12 @@ def print_talk(judged: Sequence[Judged]) -> None:
     rescued = [one for one in judged if one.highest() >= ALARM > one.highest(1)]
     mean = [(verdict("final_mean", one), one.attack) for one in judged]
     agreed = sum(bool(one.result.patterns) for one in judged if one.attack)
-    print(
-        f"\ntalking: {sum(move > 0.01 for move in moves)} times a voice rose, {sum(move < -0.01 for move in moves)}"
-        f" times it fell; {sum(one.attack for one in rescued)} attacks and"
-        f" {sum(not one.attack for one in rescued)} benign prompts passed {ALARM} only in dialogue;"
-        f" AUC of the final mean {auc(mean):.3f}; {agreed} of {sum(one.attack for one in judged)} attacks with an"
-        " agreed pattern"
-    )
+    rose, fell = sum(move > 0.01 for move in moves), sum(move < -0.01 for move in moves)
+    print(f"\ntalking: {rose} times a voice rose, {fell} times it fell;")
+    print(f"  past {ALARM} only in dialogue: {sum(one.attack for one in rescued)} attacks,", end=" ")
+    print(f"{sum(not one.attack for one in rescued)} benign prompts;")
+    print(f"  AUC of the final mean {auc(mean):.3f};", end=" ")
+    print(f"{agreed} of {sum(one.attack for one in judged)} attacks with an agreed pattern")
 
 
 def verdict(rule: str, one: Judged) -> float:
@@ -169,8 +170,12 @@ def print_examples() -> None:
                 result = judge(example.prompt, seated)
                 one = Judged("", "", example.label == "attack", result)
                 named = any(pattern.pattern_type == example.pattern_type for pattern in result.patterns)
-                rows.setdefault(example.pattern_type, []).append((one.attack, one.highest(1), one.highest(), named))
-        print(f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it, pattern agreed on")
+                rows.setdefault(example.pattern_type, []).append(
+                    (one.attack, one.highest(1), one.highest(), named)
+                )
+        print(
+            f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it, pattern agreed on"
+        )
         total = [row for group in rows.values() for row in group]
         for kind, group in [*rows.items(), ("all", total)]:
             attacks = [row for row in group if row[0]]

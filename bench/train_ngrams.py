@@ -1,9 +1,9 @@
 """Train the statistical voice: `python -m bench.train_ngrams` writes voices/embedded/ngrams.bin.
 
 Needs nothing but the package and ../shared/data/dev.jsonl; the same data gives the same bytes. A logistic
-regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and of
-an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's words is
-an attack in a document too, so each is shown in both layers.
+regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and
+of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's
+words is an attack in a document too, so each is shown in both layers.
 
 What is printed, and what calibrates the voice, comes from models that never saw the source of the prompt they
 score: the sources are dealt into folds, the first of which holds the five that no rule was written on. The
@@ -40,7 +40,7 @@ RATE = 4.0
 LOOKS = 2
 """How often the worst window of each attack is chosen anew."""
 ALARM = 0.7
-FALSE_ALARMS = 0.012
+FALSE_ALARMS = 0.01
 """The share of benign prompts from sources never seen that may reach the alarm."""
 
 Window: TypeAlias = "array[int]"
@@ -78,7 +78,9 @@ def load(path: Path = DEV) -> list[Bag]:
             seen = tuple(_packed(window) for layer in read for window in windows(layer))
             attack = record["label"] == "attack"
             if seen:
-                elsewhere = tuple(_packed(window) for window in windows(_in_a_document(user))) if attack else ()
+                elsewhere = (
+                    tuple(_packed(window) for window in windows(_in_a_document(user))) if attack else ()
+                )
                 bags.append(Bag(record["source"], attack, seen, elsewhere))
     return bags
 
@@ -223,7 +225,9 @@ def main() -> None:
     slope, offset = calibrate(scored)
     print("Each prompt scored by a model that never saw its source:")
     for name, unseen in (("the five unseen sources", True), ("all other sources", False)):
-        part = [(slope * score + offset, bag.attack) for score, bag in scored if (bag.source in UNSEEN) is unseen]
+        part = [
+            (slope * score + offset, bag.attack) for score, bag in scored if (bag.source in UNSEEN) is unseen
+        ]
         edge = math.log(ALARM / (1 - ALARM))
         alarms = {side: [score >= edge for score, attack in part if attack is side] for side in (True, False)}
         shares = {side: sum(hits) / len(hits) for side, hits in alarms.items()}

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from firecircle import FireCircleConfig, FireCircleResult, fire_circle_evaluate, reaggregate
+from firecircle import (
+    FireCircleConfig,
+    FireCircleResult,
+    Reply,
+    Turn,
+    Voice,
+    fire_circle_evaluate,
+    reaggregate,
+    replay_circle,
+)
+from firecircle.circle.dialogue import Dialogue
+from firecircle.voices.caller import CallerVoice
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
 from tests.shared_data import shared
 
@@ -234,3 +245,22 @@ async def test_slow_voices_do_not_reorder_the_record() -> None:
     script = Script({"a": [After(0.02, 0.2), 0.9], "b": [0.2, After(0.02, 0.3)]})
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
     assert [[s.model for s in held.evaluations] for held in result.dialogue_history] == [["a", "b"]] * 2
+
+
+@pytest.mark.parametrize("finished", [True, False])
+async def test_a_last_number_is_whole_only_if_the_provider_says_the_voice_came_to_its_end(
+    finished: bool,
+) -> None:
+    class Prose:
+        async def speak(self, turn: Turn) -> Reply:
+            return Reply("Truth: 0.3\nFalsehood: 0.7", finished=finished)
+
+    script = Script({"b": [0.1, 0.2], "c": [0.3, 0.9]})
+    voices: dict[str, Voice] = {model: CallerVoice(model, script) for model in "bc"}
+    config = circle("a", "b", "c", max_rounds=2)
+    result = await Dialogue(PROMPT, config, {"a": Prose(), **voices}).hold()
+    if finished:
+        assert [held.evaluations[0].falsehood for held in result.dialogue_history] == [0.7, 0.7]
+    else:
+        assert [failure.label for failure in result.failures] == ["a_round_1"]
+    assert (await replay_circle(result)).without_times() == result.without_times()

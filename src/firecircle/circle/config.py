@@ -5,12 +5,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_serializer, field_validator, model_validator
 
 from firecircle.catalog import (
     ModelCharacteristics,
     characteristics_of,
+    declared_in_settings,
     find_characteristics,
+    original_of,
     require_distinct,
 )
 from firecircle.circle.quorum import QuorumRules, judge_quorum
@@ -61,7 +63,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     min_viable_models: int = Field(default=2, ge=2)
     reserves: tuple[str, ...] = ()
 
-    model_characteristics: dict[str, ModelCharacteristics] = Field(default_factory=dict)
+    model_characteristics: dict[str, ModelCharacteristics] = Field(default_factory=dict, validate_default=True)
+    """Declared here or in `firecircle.toml`; kept with the result, which must be readable without that file."""
     min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
     min_provider_groups: int = Field(default=2, ge=1)
     require_empty_chair_role: bool = True
@@ -89,6 +92,15 @@ class FireCircleConfig(BaseEvaluationConfig):
             except KeyError:
                 raise ValueError("is small, medium or large") from None
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("model_characteristics")
+    @classmethod
+    def _with_those_of_the_settings(
+        cls, declared: dict[str, ModelCharacteristics], told: ValidationInfo
+    ) -> dict[str, ModelCharacteristics]:
+        seated = (*told.data.get("models", ()), *told.data.get("reserves", ()))
+        found = {model: declared_in_settings(model) for model in seated if original_of(model) not in declared}
+        return {**{model: its for model, its in found.items() if its}, **declared}
 
     @field_validator("failure_mode", mode="before")
     @classmethod

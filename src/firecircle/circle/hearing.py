@@ -52,7 +52,7 @@ async def hear(
     try:
         reply = await call(heard, voice, turn, "answer")
         try:
-            reading = read_reply(reply.text, evidence=texts, strict=strict)
+            reading = _read(reply, texts, strict)
         except Refused as refused:
             raise Lost("refused", str(refused), reply.attempts) from None
         except Unreadable as unreadable:
@@ -79,6 +79,10 @@ async def hear(
         )
 
 
+def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+    return read_reply(reply.text + "\n" if reply.finished else reply.text, evidence=texts, strict=strict)
+
+
 def contradicts(reading: Reading) -> bool:
     """Whether the verdict in words and the verdict in numbers say opposite things."""
     if reading.verdict == "violation":
@@ -102,7 +106,7 @@ async def _clear_up(
     )
     try:
         second = await call(heard, voice, again, "clarify")
-        reread = read_reply(second.text, evidence=texts, strict=True)
+        reread = _read(second, texts, strict=True)
     except (Lost, Refused, Unreadable):
         return _word_wins(reading), "corrected", (reply,)
     reread = replace(
@@ -160,6 +164,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 tokens_cached=usage.tokens_cached if usage else None,
                 tokens_out=usage.tokens_out if usage else None,
                 cost_usd=usage.cost_usd if usage else None,
+                finished=reply is not None and reply.finished,
                 failed="cancelled" if cancelled else lost.kind if lost else None,
             )
         )

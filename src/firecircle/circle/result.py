@@ -95,6 +95,8 @@ class CallRecord(Shape):
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
+    finished: bool = False
+    """Whether the provider said that the answer is whole."""
     failed: FailureKind | Literal["cancelled"] | None = None
 
 

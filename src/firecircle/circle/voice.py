@@ -85,6 +85,8 @@ class Reply:
     reasoning_trace: str | None = None
     usage: Usage = Usage()
     attempts: int = 1
+    finished: bool = False
+    """Whether the provider says that the voice came to its end, so that a last number is whole."""
 
 
 class Voice(Protocol):

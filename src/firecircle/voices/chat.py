@@ -22,7 +22,7 @@ MAX_MESSAGE_SCANNED = 20_000
 TURNED_DOWN = (400, 404, 422)
 """How endpoints answer a request that holds a field they do not know."""
 DISPENSABLE = ("max_tokens", "temperature", "seed", "random_seed", "response_format")
-TIMED_OUT, TOO_MANY, SERVER_FAULT = 408, 429, 500
+UNPAID, TIMED_OUT, TOO_MANY, SERVER_FAULT = 402, 408, 429, 500
 FILTERED = ("content_filter", "content_policy_violation", "data_inspection_failed", "refusal", "safety")
 """Codes and finish reasons by which endpoints say that a filter, not the model, answered."""
 
@@ -38,6 +38,8 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         worth_retrying: bool = False,
         retry_after: float | None = None,
         turned_down: str | None = None,
+        status: int = 0,
+        of_one_model: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
@@ -47,6 +49,10 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         """How many seconds the endpoint asked to wait."""
         self.turned_down = turned_down
         """The field of the request that this model may be unable to take."""
+        self.status = status
+        """The HTTP status, wherever it was told."""
+        self.of_one_model = of_one_model
+        """Whether a router passes on what the host of this one model said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,12 @@ class ChatRequest:
     dropped: frozenset[str] = frozenset()
     """Fields that this model was found not to take."""
 
+    @property
+    def sends_schema(self) -> bool:
+        """Whether the endpoint is asked to hold the model to the answer's schema."""
+        wanted = self.turn.reply_schema is not None and self.provider.structured_output == "auto"
+        return wanted and "response_format" not in self.dropped
+
     def body(self) -> bytes:
         """The request, ready to be sent."""
         turn = self.turn
@@ -71,7 +83,7 @@ class ChatRequest:
         }
         if turn.seed is not None:
             fields[self.provider.seed_field] = turn.seed
-        if turn.reply_schema is not None:
+        if self.sends_schema:
             schema = {"name": "evaluation", "schema": turn.reply_schema}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
         if "max_tokens" in self.dropped:
@@ -85,7 +97,7 @@ class ChatRequest:
         """The request without a field it can do without; None when that would change nothing."""
         if field is None or field in self.dropped:
             return None
-        if field == "response_format" and self.turn.reply_schema is None:
+        if field == "response_format" and not self.sends_schema:
             return None
         return replace(self, dropped=self.dropped | {field})
 
@@ -116,6 +128,7 @@ def read_reply(answer: HttpAnswer, attempts: int) -> Reply:
         _content(message.get("reasoning") or message.get("reasoning_content")) or None,
         _usage(told.get("usage")),
         attempts,
+        finished=choice.get("finish_reason") == "stop",
     )
 
 
@@ -127,12 +140,45 @@ def _require_consent(choice: dict[str, Any], message: dict[str, Any]) -> None:
         raise Setback("refused", f"stopped by the endpoint's filter (finish_reason {reason})")
 
 
-def _content(content: Any) -> str:
-    """A message's text, given whole or in parts."""
-    if isinstance(content, list):
-        parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+THOUGHTS = ("thinking", "reasoning")
+"""How the type of a part begins that the model did not say but think."""
+
+
+def _words_said(content: Any) -> str:
+    """A message's text, given whole or in parts; what was thought on the way is no part of it."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "".join(_text_in(part) for part in content if not _is_thought(part))
+
+
+def _trace(message: dict[str, Any]) -> str | None:
+    """What the model thought before it spoke, wherever the endpoint puts it."""
+    content = message.get("content")
+    places = (
+        message.get("reasoning"),
+        message.get("reasoning_content"),
+        message.get("reasoning_details"),
+        [part for part in content if _is_thought(part)] if isinstance(content, list) else None,
+    )
+    return next((trace for place in places if (trace := _text_in(place))), None)
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, dict) and str(part.get("type")).startswith(THOUGHTS)
+
+
+def _text_in(part: Any, depth: int = 0) -> str:
+    """The text of a part, which may itself be in parts."""
+    if isinstance(part, str):
+        return part
+    if depth > 3:
+        return ""
+    if isinstance(part, list):
+        return "".join(_text_in(one, depth + 1) for one in part)
+    if isinstance(part, dict):
+        held = (part.get(name) for name in ("text", "thinking", "summary", "content"))
+        return next((text for one in held if (text := _text_in(one, depth + 1))), "")
+    return ""
 
 
 def _usage(told: Any) -> Usage:
@@ -182,13 +228,15 @@ def _complaint(told: Any, status: int, answer: HttpAnswer) -> Setback:
             shown,
             worth_retrying=waiting_helps,
             retry_after=_seconds_until(answer.retry_after),
+            status=status if waiting_helps else UNPAID,
+            of_one_model=isinstance(error, dict) and isinstance(error.get("metadata"), dict),
         )
     if status == TIMED_OUT or status >= SERVER_FAULT:
-        return Setback(
-            "http_error", shown, worth_retrying=True, retry_after=_seconds_until(answer.retry_after)
-        )
+        wait = _seconds_until(answer.retry_after)
+        return Setback("http_error", shown, worth_retrying=True, retry_after=wait, status=status)
     named = param if param in DISPENSABLE and code.startswith("unsupported_") else "response_format"
-    return Setback("http_error", shown, turned_down=named if status in TURNED_DOWN else None)
+    blamed = named if status in TURNED_DOWN else None
+    return Setback("http_error", shown, turned_down=blamed, status=status)
 
 
 def _words(error: dict[str, Any]) -> str:

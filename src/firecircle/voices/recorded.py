@@ -31,7 +31,13 @@ class RecordedCall:
             tokens_out=self.call.tokens_out,
             cost_usd=self.call.cost_usd,
         )
-        return Reply(self.text, reasoning_trace=self.trace, usage=usage, attempts=self.call.attempts)
+        return Reply(
+            self.text,
+            reasoning_trace=self.trace,
+            usage=usage,
+            attempts=self.call.attempts,
+            finished=self.call.finished,
+        )
 
 
 class RecordedVoice:

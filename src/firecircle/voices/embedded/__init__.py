@@ -1,8 +1,8 @@
-"""Analysers that need nothing but the package: each is one lens, and takes part in the dialogue like any voice.
+"""Analysers that need nothing but the package: each is one lens, and speaks in the dialogue like any voice.
 
-Data flows one way: text → words' classes → orders and intents → a reading of the prompt → a lens's findings →
-an answer. To add a lens, write `find`, `support` and `blindness` (see `findings.Lens`), list it here and declare
-it in the catalog. To teach all lenses a word, add it to `vocabulary.toml`.
+Data flows one way: text → words' classes → orders and intents → a reading of the prompt → a lens's findings
+→ an answer. To add a lens, write `find`, `support` and `blindness` (see `findings.Lens`), list it here and
+declare it in the catalog. To teach all lenses a word, add it to `vocabulary.toml`.
 """
 
 from __future__ import annotations

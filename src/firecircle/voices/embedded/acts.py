@@ -48,7 +48,11 @@ def orders(sentence: Sentence) -> tuple[Order, ...]:
         if _base_form(sentence.words[index]):
             read = _read_back(sentence, index, bool(found))
         else:
-            read = (False, True) if sentence.words[index].endswith("ing") and _assigned(sentence, index) else None
+            read = (
+                (False, True)
+                if sentence.words[index].endswith("ing") and _assigned(sentence, index)
+                else None
+            )
         if read is not None:
             negated, addressed = read
             mentioned = about_words and sentence.inside_quotes(index)
@@ -107,7 +111,7 @@ def _wanted(sentence: Sentence, at: int, verb: int) -> bool:
 
 
 def _assigned(sentence: Sentence, index: int) -> bool:
-    """Whether a verb in -ing is a task given or left undone: your role involves gathering, you forgot printing."""
+    """Whether a verb in -ing is a task given or left undone: your role involves gathering."""
     before = range(max(0, index - 5), index)
     kinds = 0
     for place in before:

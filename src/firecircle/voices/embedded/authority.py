@@ -30,12 +30,18 @@ class AuthorityLens:
         return tuple(found)
 
     def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
-        """How strongly these words lean on a claimed right."""
+        """How strongly these words lean on a claimed right: a rank, a permission, somebody's consent."""
         best = 0.0
         for read in reading.at(layer, start, end):
+            mask = read.sentence.mask
             intent = read.strongest(*WANTED)
-            if intent and read.sentence.mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER"):
+            if intent and mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER", "WARRANT"):
                 best = max(best, 0.7 * intent.strength)
+            if mask & k("LICENCE", "CONSENT") and mask & k("YOU", "ME", "GUARDED", "GATED"):
+                best = max(
+                    best,
+                    0.4 if reading.strongest(layer, *WANTED) >= 0.4 or mask & k("GUARDED", "GATED") else 0.2,
+                )
         return best
 
     def blindness(self, reading: Reading) -> float:
@@ -94,7 +100,12 @@ def _command_claimed(read: Read) -> tuple[int, int] | None:
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
         orders_you = bits & k("OBLIGE") and sentence.words[at].endswith("ing") and sentence.mask & k("YOU")
-        obliged = bits & k("OBLIGE") and at > 1 and sentence.words[at - 2] == "you" and sentence.words[at - 1] == "are"
+        obliged = (
+            bits & k("OBLIGE")
+            and at > 1
+            and sentence.words[at - 2] == "you"
+            and sentence.words[at - 1] == "are"
+        )
         if orders_you or obliged:
             return max(0, at - 4), min(end, at + 12)
         if bits & k("WARRANT") and sentence.mask & k("YOU", "MACHINE") and not sentence.question:

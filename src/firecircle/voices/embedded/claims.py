@@ -11,7 +11,9 @@ from firecircle.voices.embedded.words import kind as k
 from firecircle.voices.embedded.words import word_list
 
 _PARTNERS = frozenset(("you", "we", "you've", "we've", "you'd", "we'd", "du", "wir", "u"))
-_IRREGULAR_PAST = frozenset(("did", "made", "put", "wrote", "sent", "took", "found", "left", "let", "ran", "began"))
+_IRREGULAR_PAST = frozenset(
+    ("did", "made", "put", "wrote", "sent", "took", "found", "left", "let", "ran", "began")
+)
 _PASSIVE = frozenset(("were", "was", "been", "are", "be", "is", "being", "get", "got"))
 _SPEAKER = re.compile(
     r"^[ \t>*\-\[(]{0,6}(?:turn\s*\d+\s*[-:–]\s*)?"
@@ -84,7 +86,7 @@ def _past_deed(sentence: Sentence) -> int | None:
     if sentence.question:
         return None
     for at, word in enumerate(sentence.words):
-        if at and (word.endswith("ed") and len(word) > 4 or word in _IRREGULAR_PAST):
+        if at and ((word.endswith("ed") and len(word) > 4) or word in _IRREGULAR_PAST):
             subject = _partner_before(sentence, at)
             if subject is not None and sentence.words[subject].startswith("you"):
                 return at
@@ -137,7 +139,9 @@ def steps_claimed(sentence: Sentence) -> int:
     numbered = 0
     for at, bits in enumerate(sentence.bits[:-1]):
         follows = sentence.words[at + 1]
-        if bits & k("STEP") and (follows[0].isdigit() or (len(follows) == 1 and follows.isalpha() and follows != "a")):
+        if bits & k("STEP") and (
+            follows[0].isdigit() or (len(follows) == 1 and follows.isalpha() and follows != "a")
+        ):
             numbered += 1
     return ticks + numbered
 

@@ -80,7 +80,9 @@ class ConcealmentLens:
             meant = any(read.sentence.mask & k("YOU", "MACHINE", "OUTPUT", "HUMAN_USER") for read in reads)
             strength, name = 0.7 if decoded.invisible and meant else 0.5, "order"
         elif depth > 1:
-            inner = (self._judge(again, layer, marks, seen, obeys, depth - 1) for again in decode(decoded.plain))
+            inner = (
+                self._judge(again, layer, marks, seen, obeys, depth - 1) for again in decode(decoded.plain)
+            )
             deeper = max((f for f in inner if f), key=lambda f: f.strength, default=None)
             if deeper is None:
                 return None

@@ -24,7 +24,7 @@ MOST = 12
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Plain text that was hidden, how, and where its disguise stands. `invisible` text cannot be seen at all."""
+    """Plain text that was hidden, how, and where its disguise stands; `invisible` if nothing shows at all."""
 
     method: str
     plain: str
@@ -159,14 +159,11 @@ def _escapes(text: str) -> Iterator[Decoded]:
 
 
 _MORSE_RUN = re.compile(r"(?:[.\-·−–]{1,6}[ /|]{1,3}){5,1200}[.\-·−–]{0,6}")
-_MORSE = dict(
-    zip(
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
-        " ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(),
-        "abcdefghijklmnopqrstuvwxyz0123456789",
-        strict=True,
-    )
+_MORSE_SIGNS = (
+    ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.--"
+    " --.. ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----."
 )
+_MORSE = dict(zip(_MORSE_SIGNS.split(" "), "abcdefghijklmnopqrstuvwxyz0123456789", strict=True))
 _BRAILLE = dict(zip("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵⠀", "abcdefghijklmnopqrstuvwxyz ", strict=True))
 _BRAILLE_RUN = re.compile(r"[\u2800-\u28ff][\u2800-\u28ff ]{4,2000}")
 

@@ -1,4 +1,4 @@
-"""What a lens makes of its peers: it reads their quotes again with its own eyes, and trusts no number blindly."""
+"""What a lens makes of its peers: it reads their quotes again with its own eyes, and believes no number."""
 
 from __future__ import annotations
 

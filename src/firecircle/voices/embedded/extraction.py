@@ -31,9 +31,14 @@ class ExtractionLens:
         return (*found, *self._ladder(reading))
 
     def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
-        """How strongly these words ask for something protected."""
-        wanted = (read.strongest(*PROTECTED) for read in reading.at(layer, start, end))
-        return max((0.8 * intent.strength for intent in wanted if intent), default=0.0)
+        """How strongly these words ask for something protected, or name it while somebody is addressed."""
+        best = 0.0
+        for read in reading.at(layer, start, end):
+            if (intent := read.strongest(*PROTECTED)) is not None:
+                best = max(best, 0.8 * intent.strength)
+            if read.sentence.mask & k("GUARDED") and read.sentence.mask & k("YOU", "MACHINE"):
+                best = max(best, 0.35)
+        return best
 
     def blindness(self, reading: Reading) -> float:
         """Without the operator's text it is not known what is protected."""

@@ -12,15 +12,20 @@ from firecircle.voices.embedded.words import kind as k
 from firecircle.voices.embedded.words import stem, word_list
 
 _NOT_CONTENT = k(
-    "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT", "WANT"
+    "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
+    "WANT",
 )  # fmt: skip
 _CONTENT_ANYWAY = k("PRIVATE", "SECRET", "CONFIG", "CHECK", "INTERNAL")
-_KEPT = frozenset(("keep", "kept", "yourself", "visible", "known", "see", "told", "shown", "shared", "leave", "stay"))
-_GATES = frozenset(("need", "needs", "only", "must", "above", "until", "before", "after", "require", "requires", "unless"))
+_KEPT = frozenset(
+    ("keep", "kept", "yourself", "visible", "known", "see", "told", "shown", "shared", "leave", "stay")
+)
+_GATES = frozenset(
+    ("need", "needs", "only", "must", "above", "until", "before", "after", "require", "requires", "unless")
+)
 
 
 def guard_marks(system: str) -> Marks:
-    """The stems the operator's text guards, each with its class: information held back, or steps tied to a condition."""
+    """The stems the operator's text guards: information held back, or steps tied to a condition."""
     read = sentences(system[:20_000], "system")
     free = Counter(word for sentence in read if not _restricts(sentence) for word in _content(sentence))
     marks: dict[str, int] = {}

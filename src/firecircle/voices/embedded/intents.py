@@ -88,7 +88,9 @@ def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
             yield Intent("lifted", 0.62, at, min(end, ended + 2))
         if denied is not None and any(bits & k("NEEDED") for bits in sentence.bits[denied : denied + 4]):
             yield Intent("lifted", 0.62, at, min(end, denied + 4))
-        if bits & k("CHECK", "LIMITS", "RULES") and sentence.mask & k("ME", "YOU", "LICENCE", "WARRANT", "SYSTEM"):
+        if bits & k("CHECK", "LIMITS", "RULES") and sentence.mask & k(
+            "ME", "YOU", "LICENCE", "WARRANT", "SYSTEM"
+        ):
             for place in range(max(0, at - 5), at):
                 verb = sentence.words[place]
                 if sentence.bits[place] & k("SUSPEND", "OVERRIDE", "ENDED") and verb.endswith(("s", "ed")):
@@ -106,7 +108,9 @@ def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         elif bits & k("NOT"):
             thing = reach(sentence, at, 6)
             if thing.has("LIMITS") and not thing.mine and "limited" not in sentence.words[at : at + 4]:
-                somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(sentence.mask & k("GUARDED"))
+                somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(
+                    sentence.mask & k("GUARDED")
+                )
                 strength = 0.7 if whom and doing else 0.5 if somebody else 0.15
                 yield Intent("unbound", strength, max(0, at - 6), thing.last)
 
@@ -135,7 +139,11 @@ def _erased(sentence: Sentence, at: int) -> bool:
     """Whether the assistant is said not to be there, or no longer to be what it is."""
     follows = sentence.words[at + 1 : at + 5]
     machine = any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3])
-    return machine and not sentence.question and bool({"here", "anymore", "only", "longer", "but"} & set(follows))
+    return (
+        machine
+        and not sentence.question
+        and bool({"here", "anymore", "only", "longer", "but"} & set(follows))
+    )
 
 
 def _forced(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -147,7 +155,9 @@ def _forced(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         after = sentence.words[order.index + 1 : thing.last + 3]
         literal = any(word[0] in _QUOTED for word in after) or "following" in after
         exactly = thing.has("EXACT")
-        if (literal and (exactly or thing.has("OUTPUT"))) or (thing.has("OUTPUT") and thing.has("YOU") and exactly):
+        if (literal and (exactly or thing.has("OUTPUT"))) or (
+            thing.has("OUTPUT") and thing.has("YOU") and exactly
+        ):
             yield Intent("forced", 0.45, thing.first, thing.last)
 
 
@@ -171,7 +181,12 @@ def _conceal(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         if not bits & k("NOT"):
             continue
         thing = reach(sentence, at, 5)
-        told = thing.has("HUMAN_USER") or set(sentence.words[at + 2 : at + 4]) & {"it", "this", "that", "these"}
+        told = thing.has("HUMAN_USER") or set(sentence.words[at + 2 : at + 4]) & {
+            "it",
+            "this",
+            "that",
+            "these",
+        }
         if sentence.bits[at + 1] & k("CONCEAL") and told:
             yield Intent("conceal", 0.6 if not sentence.question else 0.1, at, thing.last)
         elif thing.has("REFUSAL") and not thing.mine and (commanded or sentence.mask & k("YOU", "MACHINE")):

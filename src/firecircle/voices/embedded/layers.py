@@ -9,22 +9,20 @@ from firecircle.voices.embedded.findings import Finding
 from firecircle.voices.embedded.objects import reach
 from firecircle.voices.embedded.reading import Read, Reading, overlap, words_of
 from firecircle.voices.embedded.text import Sentence
-from firecircle.voices.embedded.words import kind as k, stem
+from firecircle.voices.embedded.words import kind as k
+from firecircle.voices.embedded.words import word_list
 
 _ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_\w+|instructions?|sys|inst)"
 _TEMPLATE = re.compile(
     r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|</?s>", re.IGNORECASE
 )
 _TAG = re.compile(rf"</?{_ROLE}>|\[/?{_ROLE}[\]:]|\[{_ROLE} [^\]\n]{{0,60}}[\]:]|\[{_ROLE}\(", re.IGNORECASE)
+_TITLE = r"(?: (?:note|notice|message|prompt|update|override))?"
 _HEADING = re.compile(
-    rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}(?: (?:note|notice|message|prompt|update|override))?[ \t*\]]{{0,4}}:",
+    rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}{_TITLE}[ \t*\]]{{0,4}}:",
     re.IGNORECASE | re.MULTILINE,
 )
 _AFTER_MARKER = 300
-_SAYS = frozenset(
-    stem(word)
-    for word in "says say states state allows allow permits permit updated changed tell tells reads lets let now grants authorises authorizes".split()
-)
 FROM_BELOW = ("override", "lifted", "mode", "unbound", "new_task", "conceal", "no_refusal", "forced")
 
 
@@ -45,13 +43,15 @@ class LayersLens:
         )
 
     def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
-        """How strongly these words overstep the rank of their layer."""
+        """How strongly these words overstep the rank of their layer, given what the operator restricts."""
         best = 0.0
         for read in reading.at(layer, start, end):
-            if (intent := read.strongest()) and read.sentence.mask & k("GUARDED", "GATED"):
-                best = max(best, 0.6 * intent.strength)
-            elif intent and reading.prompt.system:
-                best = max(best, 0.45 * intent.strength)
+            restricted = bool(read.sentence.mask & k("GUARDED", "GATED"))
+            share = 0.75 if restricted else 0.6 if reading.prompt.system else 0.45
+            if (intent := read.strongest()) is not None:
+                best = max(best, share * intent.strength)
+            if restricted and read.sentence.mask & k("TALKED", "CONSENT", "LICENCE"):
+                best = max(best, 0.4)
         return best
 
     def blindness(self, reading: Reading) -> float:
@@ -134,33 +134,25 @@ class LayersLens:
             return
         for read in reading.user:
             sentence = read.sentence
-            if sentence.question:
+            said = None if sentence.question else _said_of_the_text(sentence)
+            if said is None:
                 continue
-            for at, bits in enumerate(sentence.bits):
-                if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
-                    continue
-                says = next(
-                    (
-                        p
-                        for p in range(at + 1, min(at + 7, len(sentence.words)))
-                        if stem(sentence.words[p]) in _SAYS
-                    ),
-                    None,
-                )
-                if says is None:
-                    continue
-                claimed = words_of(sentence, says + 1)
-                if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < 0.5:
-                    start, end = sentence.quote(max(0, at - 4))
-                    yield Finding(
-                        "cross_layer_fabrication",
-                        0.72,
-                        "user",
-                        start,
-                        end,
-                        "says what the operator's text says, but it does not say so",
-                    )
-                break
+            claimed = words_of(sentence, said + 1)
+            if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < 0.5:
+                start, end = sentence.quote(max(0, said - 8))
+                note = "says what the operator's text says, but it does not say so"
+                yield Finding("cross_layer_fabrication", 0.72, "user", start, end, note)
+
+
+def _said_of_the_text(sentence: Sentence) -> int | None:
+    """Where the operator's text is said to say something: your rules say, the system message was updated."""
+    for at, bits in enumerate(sentence.bits):
+        if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
+            continue
+        for place in range(at + 1, min(at + 7, len(sentence.words))):
+            if sentence.words[place] in word_list("says"):
+                return place
+    return None
 
 
 def _speaks_as_assistant(sentence: Sentence) -> float:
@@ -170,9 +162,18 @@ def _speaks_as_assistant(sentence: Sentence) -> float:
         if word == "my" and any(bits & k("CONFIG") for bits in sentence.bits[at + 1 : at + 4]):
             best = max(best, 0.5 if sentence.mask & k("SETUP", "PRIOR") else 0.2)
         offers = word in ("assist", "help") and sentence.words[at + 1 : at + 2] == ("you",)
-        if offers and "i" in sentence.words[max(0, at - 3) : at] and sentence.words[0] in ("how", "let", "as"):
+        if (
+            offers
+            and "i" in sentence.words[max(0, at - 3) : at]
+            and sentence.words[0] in ("how", "let", "as")
+        ):
             best = max(best, 0.5)
-        if word == "your" and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3]) and at and sentence.words[at - 1] == "as":
+        if (
+            word == "your"
+            and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3])
+            and at
+            and sentence.words[at - 1] == "as"
+        ):
             best = max(best, 0.5)
     return best
 

@@ -1,7 +1,7 @@
 """The statistical lens: which windows of a prompt look, by their n-grams, like those of known attacks?
 
-It knows no rule and gives no reason beyond "these words weigh"; its worth is that it errs differently from the
-rules. The weights are numbers only, made by `bench/train_ngrams.py`.
+It knows no rule and gives no reason beyond "these words weigh"; its worth is that it errs differently from
+the rules. The weights are numbers only, made by `bench/train_ngrams.py`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
 
 from firecircle.voices.embedded.findings import Finding
 from firecircle.voices.embedded.ngram_features import SIZE, features, windows
-from firecircle.voices.embedded.reading import Reading
+from firecircle.voices.embedded.reading import Read, Reading
 from firecircle.voices.embedded.text import Sentence
 
 WEIGHTS_FILE = "ngrams.bin"
+MOST_WINDOWS = 800
+"""About 300,000 characters."""
 _HEADER = struct.Struct("<4f")
 
 
@@ -59,7 +61,7 @@ class NgramLens:
         worst: tuple[Sentence, ...] = ()
         strength = 0.0
         for reads in (reading.application, reading.user):
-            for window in windows([read.sentence for read in reads]):
+            for window in _worth_weighing(reads):
                 likely = self.model.probability(window)
                 if likely > strength:
                     worst, strength = window, likely
@@ -79,6 +81,20 @@ class NgramLens:
     def blindness(self, reading: Reading) -> float:
         """It knows only what its training data contained."""
         return 0.35
+
+
+def _worth_weighing(reads: Sequence[Read]) -> Iterable[tuple[Sentence, ...]]:
+    """All windows; of a very long text the first and last, and those that order or want something."""
+    all_windows = list(windows([read.sentence for read in reads]))
+    if len(all_windows) <= MOST_WINDOWS:
+        return all_windows
+    telling = {id(read.sentence) for read in reads if read.orders or read.intents}
+    edge = MOST_WINDOWS // 4
+    return [
+        window
+        for at, window in enumerate(all_windows)
+        if at < edge or at >= len(all_windows) - edge or any(id(sentence) in telling for sentence in window)
+    ]
 
 
 _TYPES = {

@@ -34,12 +34,16 @@ class TimeLens:
     def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
         """How strongly these words claim a past that the turns do not show."""
         best = 0.0
+        if reading.prompt.turns is None:
+            return best
         for read in reading.at(layer, start, end):
-            event = read.sentence.mask & k("TALKED", "CONSENT") and read.sentence.mask & k(
-                "BEFORE", "LICENCE", "NEW"
+            mask = read.sentence.mask
+            event = mask & k("TALKED", "CONSENT", "ENDED", "GIVEN") and mask & k(
+                "BEFORE", "LICENCE", "NEW", "GATED", "GUARDED"
             )
-            if event and (intent := read.strongest()) and reading.prompt.turns is not None:
-                best = max(best, 0.5 * intent.strength)
+            if event and (intent := read.strongest()):
+                best = max(best, 0.6 * intent.strength)
+            best = max(best, max((0.8 * claim.weight for claim in claims(read.sentence)), default=0.0))
         return best
 
     def blindness(self, reading: Reading) -> float:
@@ -118,7 +122,6 @@ class TimeLens:
         return Finding(
             "temporal_inconsistency", min(strength, 0.9), "user", start, min(end, start + LONGEST_QUOTE), note
         )
-
 
 
 @cache

@@ -15,8 +15,7 @@ from firecircle.voices.embedded.text import Marks, Sentence, sentences
 from firecircle.voices.embedded.words import kind, stem, word_list
 
 UNVOUCHED = ("application", "user")
-"""The layers whose words are judged; the operator's own and the recorded turns are what they are judged by."""
-
+"""The layers whose words are judged; the operator's own and the recorded turns are the measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything the lenses share about one prompt. They disagree about what it means, not what stands there."""
+    """All that the lenses share about one prompt. They differ on what it means, not on what stands there."""
 
     prompt: MultiNeutrosophicPrompt
 

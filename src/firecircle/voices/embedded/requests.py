@@ -1,4 +1,4 @@
-"""Requests for what is protected: the assistant's set-up, secrets, other people's data, steps without their check."""
+"""Requests for what is protected: the assistant's set-up, secrets, others' data, unchecked steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from firecircle.voices.embedded.words import kind as k
 
 _THEIRS = frozenset(("his", "her", "their", "they", "someone's", "somebody's", "who"))
 _NOT_YOURS = frozenset(("a", "an", "some", "my", "our", "this", "ein", "eine"))
-_BEFORE_A_NAME = frozenset(("for", "of", "about", "with", "from", "by", "employee", "patient", "dr", "mr", "ms", "mrs"))
+_BEFORE_A_NAME = frozenset(
+    ("for", "of", "about", "with", "from", "by", "employee", "patient", "dr", "mr", "ms", "mrs")
+)
 
 
 def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -48,7 +50,7 @@ def _questions(sentence: Sentence) -> Iterator[int]:
 
 
 def _own_setup(sentence: Sentence, thing: Reach) -> float:
-    """How surely the object is the assistant's own set-up, not one that is written, invented or the speaker's."""
+    """How surely the object is the assistant's own set-up, not an invented or another one."""
     if thing.has("IMAGINED"):
         return 0.0
     if thing.has("CONFIG") and _somebody_elses(sentence, thing, k("CONFIG")):
@@ -83,7 +85,10 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
     if not sentence.mask & k("SECRET"):
         return
     for order in commanded:
-        if sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE") and not order.negated:
+        if (
+            sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE")
+            and not order.negated
+        ):
             thing = reach(sentence, order.index)
             if thing.has("SECRET") and not thing.mine and not thing.indefinite:
                 strength = 0.75 if thing.has("INTERNAL", "YOU", "RANK", "GUARDED") else 0.6
@@ -107,7 +112,11 @@ def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
             continue
         if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL"):
             yield Intent("private", 0.65, thing.first, thing.last)
-        elif thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.indefinite:
+        elif (
+            thing.has("PRIVATE")
+            and (thing.has("OTHERS") or _somebodys(sentence, thing))
+            and not thing.indefinite
+        ):
             yield Intent("private", 0.5 if thing.has("OTHERS") else 0.35, thing.first, thing.last)
         elif thing.has("POWER") and thing.has("ALL", "PRIVATE", "INTERNAL") and verb & k("GRANT", "SHOW"):
             yield Intent("private", 0.6, thing.first, thing.last)
@@ -133,7 +142,10 @@ def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
     excuse = 0.4 if sentence.mask & k("IMAGINED") else 1.0
     for order in commanded:
         verb = sentence.bits[order.index]
-        if verb & k("SHOW", "LEAK", "GRANT", "SEND", "VERBATIM", "WRITE_TASK", "SAY", "SEE") and not order.negated:
+        if (
+            verb & k("SHOW", "LEAK", "GRANT", "SEND", "VERBATIM", "WRITE_TASK", "SAY", "SEE")
+            and not order.negated
+        ):
             thing = reach(sentence, order.index, 20)
             if thing.guarded:
                 strength = 0.62 if thing.guarded > 1 else 0.4
@@ -153,6 +165,8 @@ def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
         if word not in ("without", "ohne") or not any(o.index < at and not o.negated for o in commanded):
             continue
         thing = reach(sentence, at, 5)
-        asking = any(w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3])
+        asking = any(
+            w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3]
+        )
         if thing.has("CHECK", "LIMITS", "GATED", "OVERSEER") or asking:
             yield Intent("unchecked", 0.7, commanded[0].index, thing.last)

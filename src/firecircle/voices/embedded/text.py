@@ -1,4 +1,4 @@
-"""A layer cut into sentences of tokens that remember where they stand: every quote is the prompt's own words."""
+"""A layer cut into sentences of tokens that know where they stand: every quote is the prompt's own words."""
 
 from __future__ import annotations
 

@@ -48,8 +48,9 @@ class EmbeddedVoice:
 
     def answer(self, turn: Turn) -> dict[str, Any]:
         """The JSON of the answer, as data."""
-        reading = read_prompt(turn.prompt)
-        own = self._found(turn.prompt)
+        prompt = _with_known_turns(turn)
+        reading = read_prompt(prompt)
+        own = self._found(prompt)
         if turn.peers:
             own = reconsider(self.lens, reading, own, turn.peers)
         findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
@@ -69,6 +70,13 @@ class EmbeddedVoice:
 
     def _find(self, prompt: MultiNeutrosophicPrompt) -> tuple[Finding, ...]:
         return tuple(f for f in self.lens.find(read_prompt(prompt)) if f.strength >= 0.05)
+
+
+def _with_known_turns(turn: Turn) -> MultiNeutrosophicPrompt:
+    """A session may know that this is the first turn even where the prompt does not say so."""
+    if turn.prompt.turns is None and turn.turn_number == 1:
+        return turn.prompt.model_copy(update={"turns": ()})
+    return turn.prompt
 
 
 def _indeterminacy(f: float, blindness: float) -> float:

@@ -1,4 +1,4 @@
-"""What a word can be for: the classes of the vocabulary, one bit each, so that a sentence's classes are one number.
+"""What a word can be for: the classes of the vocabulary, one bit each, so that a sentence has one number.
 
 The words themselves are data (`vocabulary.toml`); growing a lens mostly means adding a word there.
 """
@@ -68,7 +68,7 @@ def classes_of(word: str) -> int:
         if base != word:
             return bits | kind("NOT") | lexicon.get(base, 0)
         return bits | lexicon.get(word.partition("'")[0], 0)
-    if len(word) < 4:
+    if len(word) < 4 or not word.isascii():
         return bits
     for ending, instead in _ENDINGS:
         if word.endswith(ending):
@@ -80,7 +80,8 @@ def classes_of(word: str) -> int:
 
 
 _SUFFIXES = (
-    "ations", "ation", "ments", "ment", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "s", "ly", "e", "y"
+    "ations", "ation", "ments", "ment", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "s", "ly", "e",
+    "y",
 )  # fmt: skip
 
 
