@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.train_ngrams import DEV, UNSEEN, auc, calibrate, fit, folds, load
+from bench.train_ngrams import DEV, UNSEEN, auc, calibrate, left_out, load
+from bench.train_ngrams import strangers as models_of_strangers
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.result import FireCircleResult
@@ -67,9 +68,8 @@ def judge(prompt: MultiNeutrosophicPrompt, seated: Voices) -> FireCircleResult:
 def strangers() -> dict[str, Voices]:
     """For each source, the voices with a statistical model that never saw it."""
     bags = load()
-    dealt = [(fold, fit([bag for bag in bags if bag.source not in fold])) for fold in folds(bags)]
-    scored = [(model.worst(bag), bag) for fold, model in dealt for bag in bags if bag.source in fold]
-    calibration = calibrate(scored)
+    dealt = models_of_strangers(bags)
+    calibration = calibrate(left_out(bags, dealt))
     seats: dict[str, Voices] = {}
     for fold, model in dealt:
         seated = voices(NgramModel(pack(model.weights, model.offset, *calibration)))

@@ -1,6 +1,7 @@
 """Train the statistical voice: `python -m bench.train_ngrams` writes voices/embedded/ngrams.bin.
 
-Needs nothing but the package and ../shared/data/dev.jsonl; the same data gives the same bytes. A logistic
+Needs nothing but the package, ../shared/data/dev.jsonl and bench/data/authored_*.jsonl (prompts written for us
+that are always learnt from and never scored); the same data gives the same bytes. A logistic
 regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and
 of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's
 words is an attack in a document too, so each is shown in both layers.
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
 UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
 """Sources that no rule was written on."""
+AUTHORED = tuple(ROOT / "bench" / "data" / f"authored_{part}.jsonl" for part in ("direct", "layered"))
 FOLDS = 6
 """Into how many more folds the other sources are dealt."""
 
@@ -66,7 +68,7 @@ class Example:
 
 
 def load(path: Path = DEV) -> list[Bag]:
-    """The labelled prompts."""
+    """The labelled prompts of a file; a file without sources is a source of its own."""
     if not path.exists():
         raise SystemExit(f"{path} is not there: the labelled prompts are kept outside the repository")
     bags = []
@@ -81,7 +83,7 @@ def load(path: Path = DEV) -> list[Bag]:
                 elsewhere = (
                     tuple(_packed(window) for window in windows(_in_a_document(user))) if attack else ()
                 )
-                bags.append(Bag(record["source"], attack, seen, elsewhere))
+                bags.append(Bag(record.get("source", path.stem), attack, seen, elsewhere))
     return bags
 
 
@@ -175,13 +177,20 @@ def folds(bags: Sequence[Bag]) -> list[frozenset[str]]:
     return [frozenset(UNSEEN), *map(frozenset, dealt)]
 
 
-def left_out(bags: Sequence[Bag]) -> list[tuple[float, Bag]]:
-    """Each prompt's score by a model that never saw its source."""
-    scored = []
-    for fold in folds(bags):
-        model = fit([bag for bag in bags if bag.source not in fold])
-        scored += [(model.worst(bag), bag) for bag in bags if bag.source in fold]
-    return scored
+def authored() -> list[Bag]:
+    """The prompts written for this project: always learnt from, never scored."""
+    return [bag for path in AUTHORED for bag in load(path)]
+
+
+def strangers(bags: Sequence[Bag]) -> list[tuple[frozenset[str], Model]]:
+    """For each fold of sources, a model that never saw them."""
+    ours = authored()
+    return [(fold, fit([*(bag for bag in bags if bag.source not in fold), *ours])) for fold in folds(bags)]
+
+
+def left_out(bags: Sequence[Bag], models: Iterable[tuple[frozenset[str], Model]]) -> list[tuple[float, Bag]]:
+    """Each prompt's score by the model that never saw its source."""
+    return [(model.worst(bag), bag) for fold, model in models for bag in bags if bag.source in fold]
 
 
 def calibrate(scored: Sequence[tuple[float, Bag]]) -> tuple[float, float]:
@@ -221,7 +230,7 @@ def auc(scored: Iterable[tuple[float, bool]]) -> float:
 def main() -> None:
     """Train, report, and write the weights."""
     bags = load()
-    scored = left_out(bags)
+    scored = left_out(bags, strangers(bags))
     slope, offset = calibrate(scored)
     print("Each prompt scored by a model that never saw its source:")
     for name, unseen in (("the five unseen sources", True), ("all other sources", False)):
@@ -236,7 +245,7 @@ def main() -> None:
             f" at {ALARM} {shares[True]:.1%} of attacks, {shares[False]:.1%} of benign prompts"
         )
     if "--check" not in sys.argv:
-        model = fit(bags)
+        model = fit([*bags, *authored()])
         data = pack(model.weights, model.offset, slope, offset)
         (ROOT / "src/firecircle/voices/embedded" / WEIGHTS_FILE).write_bytes(data)
         print(f"wrote {WEIGHTS_FILE}: {len(data):,} bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from firecircle.circle.classify import MEANINGS
 from firecircle.circle.voice import Peer
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.findings import STRONG, WEAK, Finding, Lens
@@ -18,18 +19,7 @@ CONFIRM = 0.3
 """How strongly a lens must read a peer's words itself to confirm the peer's pattern."""
 ALARMED = 0.4
 """A peer whose falsehood is below this sees nothing to speak of."""
-TYPES = frozenset(
-    (
-        "temporal_inconsistency",
-        "cross_layer_fabrication",
-        "polite_extraction",
-        "educational_escalation",
-        "context_saturation",
-        "role_confusion",
-        "fabricated_progression",
-        "false_authority",
-    )
-)
+MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +76,7 @@ def _confirmed(
         support = max(mine, lens.support(reading, place.layer, place.start, place.end))
         if support >= CONFIRM:
             done.add(key)
-            note = (
-                f"read again after {place.label} quoted it, these words support the pattern for this lens too"
-            )
+            note = f"{MEANING[place.pattern]} (read again after {place.label} quoted it)"
             strength = 1 - (1 - support) * (1 - 0.5 * LIFT * place.falsehood)
             yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
 
@@ -104,7 +92,7 @@ def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Itera
                     yield Pointed(
                         peer.label,
                         peer.evaluation.falsehood,
-                        kind if kind in TYPES else None,
+                        kind if kind in MEANING else None,
                         layer,
                         start,
                         start + len(quote),
