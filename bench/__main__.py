@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("classification", "replies", "detection", "speed")
+NAMES = ("classification", "replies", "detection", "speed", "local")
 
 
 def main() -> None:

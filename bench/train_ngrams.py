@@ -1,7 +1,7 @@
 """Train the statistical voice: `python -m bench.train_ngrams` writes voices/embedded/ngrams.bin.
 
-Needs nothing but the package, ../shared/data/dev.jsonl and bench/data/authored_*.jsonl (prompts written for us
-that are always learnt from and never scored); the same data gives the same bytes. A logistic
+Needs nothing but the package, ../shared/data/dev.jsonl and bench/data/authored_*.jsonl (written for this
+project, always learnt from and never scored); the same data gives the same bytes. A logistic
 regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and
 of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's
 words is an attack in a document too, so each is shown in both layers.

@@ -102,7 +102,7 @@ def failure(status: int, message: str = "", **headers: str) -> Answer:
 class LoopbackServer:
     """The endpoint, listening on a free port for as long as the `async with` block lasts.
 
-    Any GET tells how many requests are in flight, for a benchmark in another process.
+    Any GET tells how many requests are in flight, for a benchmark in another process, and which models there are.
     """
 
     def __init__(self, script: Script, *, port: int = 0, record: bool = True) -> None:
@@ -112,6 +112,8 @@ class LoopbackServer:
         """How many connections were ever opened."""
         self.in_flight = 0
         """How many requests wait for their answer."""
+        self.models: tuple[str, ...] = ()
+        """What `/models` lists."""
         self.port = port
         self._script = script
         self._record = record
@@ -153,7 +155,8 @@ class LoopbackServer:
         headers = dict(_header(line) for line in head.split("\r\n")[1:] if line)
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if method == "GET":
-            return await _deliver(as_json({"in_flight": self.in_flight}), writer)
+            listed = [{"id": name} for name in self.models]
+            return await _deliver(as_json({"in_flight": self.in_flight, "data": listed}), writer)
         request = ChatRequest(path, headers, body, json.loads(body))
         if self._record:
             self.requests.append(request)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
+from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
 ROLE_WEIGHTS: Mapping[str, float] = {
@@ -71,7 +72,9 @@ class ModelCharacteristics(Declaration):
         return any(self.cognitive_roles.get(role, 0.0) > PRESENT_ABOVE for role in CRITICAL_ROLES)
 
 
-class _Family(Shape):
+class Family(Shape):
+    """Models that are declared to bring the same; a name belongs to the first family that it matches."""
+
     match: tuple[str, ...]
     provider_lineage: str
     alignment_style: str = ""
@@ -80,9 +83,20 @@ class _Family(Shape):
 
 
 @cache
-def _families() -> tuple[_Family, ...]:
+def families() -> tuple[Family, ...]:
+    """Every family of models that the catalog knows."""
     text = resources.files("firecircle").joinpath("catalog.toml").read_text("utf-8")
-    return tuple(_Family(**entry) for entry in tomllib.loads(text)["family"])
+    return tuple(Family(**entry) for entry in tomllib.loads(text)["family"])
+
+
+def family_of(model: str) -> Family | None:
+    """The first family that a model matches, with or without the provider before its name."""
+    original = original_of(model)
+    spellings = {original, original.partition(":")[2]} - {""}
+    for family in families():
+        if any(fnmatchcase(name, pattern) for name in spellings for pattern in family.match):
+            return family
+    return None
 
 
 def original_of(model: str) -> str:
@@ -94,28 +108,40 @@ def original_of(model: str) -> str:
 def find_characteristics(
     model: str, declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> ModelCharacteristics | None:
-    """The declared characteristics of a model, else the catalog's, else None."""
-    original = original_of(model)
-    for name in (model, original):
+    """The declared characteristics of a model, else those in `firecircle.toml`, else the catalog's."""
+    for name in (model, original_of(model)):
         if declared and name in declared:
             return declared[name].model_copy(update={"model_id": model})
-    return _from_catalog(model)
+    return declared_in_settings(model) or _from_catalog(model)
+
+
+def declared_in_settings(model: str) -> ModelCharacteristics | None:
+    """What `firecircle.toml` says of a model, if it does."""
+    settings = current_settings()
+    if not settings.models:
+        return None
+    for name in (model, original_of(model)):
+        if told := settings.models.get(name):
+            try:
+                return ModelCharacteristics(model, **told.model_dump())
+            except ConfigError as wrong:
+                told_wrong = str(wrong).removeprefix("ModelCharacteristics.")
+                raise settings.mistake(f'models."{name}"', told_wrong) from None
+    return None
 
 
 @lru_cache(maxsize=1024)
 def _from_catalog(model: str) -> ModelCharacteristics | None:
-    original = original_of(model)
-    spellings = {original, original.partition(":")[2]} - {""}
-    for family in _families():
-        if any(fnmatchcase(name, pattern) for name in spellings for pattern in family.match):
-            return ModelCharacteristics(
-                model,
-                family.cognitive_roles,
-                family.provider_lineage,
-                family.alignment_style,
-                family.confidence,
-            )
-    return None
+    family = family_of(model)
+    if family is None:
+        return None
+    return ModelCharacteristics(
+        model,
+        family.cognitive_roles,
+        family.provider_lineage,
+        family.alignment_style,
+        family.confidence,
+    )
 
 
 def characteristics_of(
@@ -127,7 +153,8 @@ def characteristics_of(
         raise UnknownModelError(
             f"models: {model!r} is not in the catalog; declare it with model_characteristics="
             f"{{{model!r}: ModelCharacteristics({model!r}, {{'temporal_reasoning': 0.7}}, 'us_aligned')}}"
-            " or take one that `firecircle quorum` knows"
+            f', or in firecircle.toml under [models."{original_of(model)}"],'
+            " or take one that `firecircle quorum --list` shows"
         )
     return found
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from firecircle.circle.alone import judge_alone
 from firecircle.circle.circumstances import circumstances_of
-from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.config import FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
-from firecircle.circle.result import CircleRecord, FireCircleResult
-from firecircle.circle.voice import Voice
+from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
+from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.config import EMBEDDED_MODELS, BaseEvaluationConfig, EvaluationConfig, EvaluationMode
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -40,20 +42,15 @@ async def fire_circle_evaluate(
     happens while it happens. Raises `EvaluationError`, which carries the partial result, when no
     consensus can be reached.
     """
-    dialogue = Dialogue(
+    circumstances = circumstances_of(
         prompt,
-        config,
-        seat_voices(_all_models(config), config, caller),
-        circumstances_of(
-            prompt,
-            seed=config.seed,
-            session=session_memory,
-            baseline_question=baseline_question,
-            chair_template=_chair_template(config),
-        ),
-        listener=on_event,
+        seed=config.seed,
+        session=session_memory,
+        baseline_question=baseline_question,
+        chair_template=_chair_template(config),
     )
-    return await dialogue.hold()
+    voices = seat_voices(_all_models(config), config, caller)
+    return await Dialogue(prompt, config, voices, circumstances, listener=on_event).hold()
 
 
 async def fire_circle_events(
@@ -99,23 +96,87 @@ async def replay_circle(record: CircleRecord, *, on_event: Listener | None = Non
     return await dialogue.hold()
 
 
+async def rehearse(
+    prompt: MultiNeutrosophicPrompt,
+    config: FireCircleConfig | EvaluationConfig,
+    session_memory: SessionMemory | None = None,
+) -> tuple[CallRecord, ...]:
+    """The calls that judging this prompt may take, with what each may consume; nobody is asked.
+
+    Every round is held that could be. Questions about contradictions and retries are not foreseen.
+    """
+    # What would cut a rehearsal short is left out.
+    boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
+    if isinstance(config, EvaluationConfig):
+        models = config.models[:1] if config.mode is EvaluationMode.SINGLE else config.models
+        circumstances = circumstances_of(prompt, seed=config.seed, session=session_memory)
+        voices = _rehearsed(models, config)
+        free = config.model_copy(update=boundless)
+        return (await judge_alone(prompt, free, voices, circumstances)).calls
+    circumstances = circumstances_of(
+        prompt, seed=config.seed, session=session_memory, chair_template=_chair_template(config)
+    )
+    voices = _rehearsed(_all_models(config), config)
+    boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
+    whole = config.model_copy(update=boundless)
+    return (await Dialogue(prompt, whole, voices, circumstances).hold()).calls
+
+
+def _rehearsed(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:
+    from firecircle.voices.rehearsal import RehearsedVoice
+
+    return {
+        model: RehearsedVoice(_estimate(model, config), falsehood=place % 2)
+        for place, model in enumerate(models)
+    }
+
+
+def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
+    from firecircle.voices.estimate import estimated_usage
+    from firecircle.voices.prices import FREE, require_price, tariff_of
+
+    if model.startswith("embedded:"):
+        _voice(model, config, None)
+        return lambda turn: Usage(0, 0, 0, 0.0)
+    if model.startswith("local:"):
+        return partial(estimated_usage, tariff=FREE)
+    from firecircle.voices.providers import located, provider_of
+
+    provider, name = provider_of(model, config.provider)
+    tariff = tariff_of(model, located(provider, config), name)
+    if config.budget_usd is not None:
+        require_price(model, tariff)
+    return partial(estimated_usage, tariff=tariff)
+
+
 def seat_voices(
     models: Iterable[str], config: BaseEvaluationConfig, caller: Caller | None = None
 ) -> dict[str, Voice]:
-    """A voice for each model, by its name: `embedded:…`, `provider:model` or a bare `vendor/model`."""
+    """A voice for each model, by its name: `embedded:…`, `local:…`, `provider:model` or `vendor/model`."""
     return {model: _voice(model, config, caller) for model in models}
 
 
 def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> Voice:
     if caller is not None:
+        if config.budget_usd is not None:
+            raise ConfigError(f"budget_usd: a function of your own tells no price, so {model!r} has none")
         return CallerVoice(model, caller)
     if model.startswith("embedded:"):
         from firecircle.voices.embedded import embedded_voice
 
         return embedded_voice(model)
+    if model.startswith("local:"):
+        from firecircle.voices.local import local_voice
+
+        return local_voice(model)
     from firecircle.voices.hosted import hosted_voice
 
-    return hosted_voice(model, config)
+    voice = hosted_voice(model, config)
+    if not config.cache_enabled:
+        return voice
+    from firecircle.voices.cache import CachedVoice, ReplyCache
+
+    return CachedVoice(voice, ReplyCache())
 
 
 def default_circle(**settings: object) -> FireCircleConfig:

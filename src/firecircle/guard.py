@@ -10,7 +10,8 @@ from pydantic import Field
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
-from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
+from firecircle.circle.measures import together
+from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
 from firecircle.circle.summary import dialogue_summary
 from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.convene import default_circle, default_panel, fire_circle_evaluate
@@ -43,6 +44,8 @@ class ReciprocityMetrics(Shape):
     by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
     patterns: tuple[PatternObservation, ...] = ()
     dialogue_summary: Text = ""
+    accounting: Accounting = Accounting()
+    """Calls, tokens and money; of all layers when they were judged one by one."""
     fire_circle: FireCircleResult | None = None
 
 
@@ -205,6 +208,7 @@ class PromptGuard:
             evaluations=found.evaluations,
             agreement=found.metadata["agreement"],
             failures=found.metadata["failures"],
+            accounting=found.metadata["accounting"],
         )
 
     async def _layer_by_layer(
@@ -226,6 +230,7 @@ class PromptGuard:
             update={
                 "by_layer": {focus: metrics.consensus for focus, metrics in judged.items()},
                 "alarm": any(metrics.alarm for metrics in judged.values()),
+                "accounting": together([metrics.accounting for metrics in judged.values()]),
             }
         )
 
@@ -247,5 +252,6 @@ def _metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         failures=result.failures,
         patterns=result.patterns,
         dialogue_summary=dialogue_summary(result),
+        accounting=result.accounting,
         fire_circle=result,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -70,9 +71,15 @@ class SessionMemory(BaseModel):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file, all of it or nothing."""
         target = Path(path)
-        draft = target.with_name(target.name + ".part")
-        draft.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        draft.replace(target)
+        # A name of its own, because two processes may be saving the same session.
+        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                file.write(self.model_dump_json(indent=2) + "\n")
+            os.replace(draft, target)
+        except BaseException:
+            os.unlink(draft)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SessionMemory:

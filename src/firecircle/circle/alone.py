@@ -6,8 +6,10 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
+from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.questions import Questions
@@ -15,7 +17,7 @@ from firecircle.circle.result import CallRecord, Failure, messages
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Turn, Voice
 from firecircle.config import EvaluationConfig
-from firecircle.errors import EvaluationError
+from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -78,6 +80,18 @@ async def judge_alone(
         deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
     )
     hearings = [Hearing(model) for model in models]
+    budget = Budget.of(config)
+    estimates = {model: estimate_of(voices[model], turn) for model in models} if budget.limited else {}
+    if spent := budget.shortage((), estimates.values()):
+        raise BudgetError(f"over_budget: {spent}, what is left is not enough to ask", model=models[0])
+
+    def may_ask(heard: Hearing, again: Turn) -> bool:
+        if not budget.limited:
+            return True
+        made = [call for one in hearings for call in one.calls]
+        under_way = [estimates[one.model] for one in hearings if one is not heard and not one.is_over]
+        return budget.shortage(made, [*under_way, estimate_of(voices[heard.model], again)]) is None
+
     async with asyncio.TaskGroup() as together:
         for heard in hearings:
             together.create_task(
@@ -87,7 +101,7 @@ async def judge_alone(
                     turn,
                     strict=False,
                     clarify=questions.clarify,
-                    may_ask_again=lambda: True,
+                    may_ask=partial(may_ask, heard),
                 )
             )
     return _panel(hearings)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.classify import MEANINGS, needs_classifier, read_classification
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.evidence import fence, fresh_nonce
@@ -35,12 +36,16 @@ async def classify_observations(
     history: Sequence[DialogueRound],
     prompt: MultiNeutrosophicPrompt,
     config: FireCircleConfig,
+    made: Sequence[CallRecord] = (),
 ) -> Classification:
-    """Let a voice type every observation that declares none of the eight types."""
+    """Let a voice type every observation that declares none of the eight types.
+
+    The calls `made` before count against the budget.
+    """
     notes = (note for held in history[1:] for said in held.evaluations for note in said.pattern_notes)
     wanted = tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
     return await classify_descriptions(
-        model, voice, wanted, prompt=prompt, config=config, round_number=len(history)
+        model, voice, wanted, prompt=prompt, config=config, round_number=len(history), made=made
     )
 
 
@@ -52,10 +57,12 @@ async def classify_descriptions(
     prompt: MultiNeutrosophicPrompt,
     config: FireCircleConfig,
     round_number: int,
+    made: Sequence[CallRecord] = (),
 ) -> Classification:
     """Let a voice type these descriptions; the keyword heuristic answers for any it leaves out."""
     outcome = Classification()
     heard = Hearing(model)
+    budget = Budget.of(config)
     left_out = 0
     for start in range(0, len(descriptions), AT_ONCE):
         batch = descriptions[start : start + AT_ONCE]
@@ -69,6 +76,9 @@ async def classify_descriptions(
             attempt_seconds=config.timeout_seconds,
             deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
         )
+        if budget.limited and budget.shortage((*made, *heard.calls), [estimate_of(voice, turn)]):
+            outcome.advisory = f"classifier {model} was not asked (over_budget); the heuristic stood in"
+            break
         try:
             reply = await call(heard, voice, turn, "classify")
         except Lost as lost:

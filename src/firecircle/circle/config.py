@@ -63,8 +63,10 @@ class FireCircleConfig(BaseEvaluationConfig):
     min_viable_models: int = Field(default=2, ge=2)
     reserves: tuple[str, ...] = ()
 
-    model_characteristics: dict[str, ModelCharacteristics] = Field(default_factory=dict, validate_default=True)
-    """Declared here or in `firecircle.toml`; kept with the result, which must be readable without that file."""
+    model_characteristics: dict[str, ModelCharacteristics] = Field(
+        default_factory=dict, validate_default=True
+    )
+    """Declared here or in `firecircle.toml`; kept with the result, to be readable without that file."""
     min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
     min_provider_groups: int = Field(default=2, ge=1)
     require_empty_chair_role: bool = True

@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import NoReturn
 
 from firecircle.circle import events
+from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.chair import chair_of_round
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.classification import Classification, classify_observations
@@ -75,6 +76,7 @@ class Dialogue:
         )
         self._circle_id = circle_id or _new_circle_id(config, self._questions.nonce)
         self._ledger = Ledger(config)
+        self._budget = Budget.of(config)
         self._reserves = list(config.reserves)
         self._quotes: dict[tuple[str, int | None], tuple[str, ...]] = {}
         self._started_at = time.time()
@@ -106,7 +108,6 @@ class Dialogue:
 
     def _open_round(self, number: int) -> RoundPage:
         """Write this round's questions: one that all share, the chair's own, and each voice's part."""
-        self._require_budget(number)
         kind = self._kind_of(number)
         history = self._ledger.rounds()
         page = RoundPage(
@@ -117,6 +118,7 @@ class Dialogue:
         )
         for model in self._ledger.active:
             page.prompts[model] = self._prompt_for(page, model)
+        self._require_budget(page, tuple(page.prompts.values()))
         self._ledger.pages.append(page)
         self._tell(
             events.RoundStarted(
@@ -157,17 +159,35 @@ class Dialogue:
 
     async def _hear(self, page: RoundPage, model: str) -> Hearing:
         """Hear one voice in one round. A voice that fails is out for good: its words stay, its vote not."""
-        is_chair = page.prompts[model].is_chair
-        turn = Turn(
-            messages=messages(self._questions.system, self._questions.evidence, page.question_for(model)),
+        heard = page.hearings[model] = Hearing(model)
+        await hear(
+            heard,
+            self._voices[model],
+            self._turn(page, page.prompts[model]),
+            strict=self._config.strict,
+            clarify=self._questions.clarify,
+            may_ask=lambda again: self._may_ask_again(page, model, again),
+        )
+        if heard.evaluation:
+            said = heard.evaluation
+            self._tell(events.VoiceAnswered(round_number=page.number, model=model, evaluation=said))
+        elif heard.failure:
+            self._tell(events.VoiceFailed(round_number=page.number, model=model, failure=heard.failure))
+        return heard
+
+    def _turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
+        """The question to one voice, with all that goes with it."""
+        model = asked.model
+        return Turn(
+            messages=messages(self._questions.system, self._questions.evidence, page.question_in(asked)),
             prompt=self._prompt,
             round_number=page.number,
             focus=self._config.focus,
             turn_number=self._circumstances.turn_number,
-            is_chair=is_chair,
+            is_chair=asked.is_chair,
             own_last=self._ledger.last_said(model, before=page.number),
             peers=self._peers_of(model, before=page.number),
-            reply_schema=reply_schema(page.kind, is_chair=is_chair),
+            reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
             max_tokens=self._config.max_tokens,
             temperature=self._config.temperature,
             seed=self._config.seed,
@@ -183,21 +203,6 @@ class Dialogue:
                 )
             ),
         )
-        heard = page.hearings[model] = Hearing(model)
-        await hear(
-            heard,
-            self._voices[model],
-            turn,
-            strict=self._config.strict,
-            clarify=self._questions.clarify,
-            may_ask_again=self._ledger.within_budget,
-        )
-        if heard.evaluation:
-            said = heard.evaluation
-            self._tell(events.VoiceAnswered(round_number=page.number, model=model, evaluation=said))
-        elif heard.failure:
-            self._tell(events.VoiceFailed(round_number=page.number, model=model, failure=heard.failure))
-        return heard
 
     def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
         """The last words of everybody else, under their labels, with what they quoted and what was found."""
@@ -273,9 +278,10 @@ class Dialogue:
                 continue
             self._reserves.remove(reserve)
             for asked_in in dict.fromkeys((1, page.number)):
-                self._require_budget(page.number)
                 earlier = self._ledger.pages[asked_in - 1]
-                earlier.prompts[reserve] = self._prompt_for(earlier, reserve)
+                asked = self._prompt_for(earlier, reserve)
+                self._require_budget(earlier, [asked])
+                earlier.prompts[reserve] = asked
                 heard = await self._hear(earlier, reserve)
                 if heard.failure:
                     break
@@ -293,7 +299,12 @@ class Dialogue:
             return self._close(stopped)
         classifier = self._config.classifier_model
         outcome = await classify_observations(
-            classifier, self._voices[classifier], self._ledger.rounds(), self._prompt, self._config
+            classifier,
+            self._voices[classifier],
+            self._ledger.rounds(),
+            self._prompt,
+            self._config,
+            made=self._ledger.calls,
         )
         self._ledger.calls_outside_rounds.extend(outcome.calls)
         if outcome.advisory and self._config.strict:
@@ -369,11 +380,26 @@ class Dialogue:
             message += f". Lost lenses: {', '.join(blind)}"
         self._abort(QuorumError, message, number=page.number)
 
-    def _require_budget(self, number: int) -> None:
-        """A spent budget ends the circle as a whole, not voice by voice."""
-        if not self._ledger.within_budget():
-            message = f"over_budget: the budget was spent before round {number} was heard"
-            self._abort(BudgetError, message, number=number, stopped="over_budget")
+    def _require_budget(self, page: RoundPage, questions: Sequence[VoicePrompt]) -> None:
+        """What is left must do for all these questions: a budget ends a circle as a whole."""
+        if not self._budget.limited:
+            return
+        coming = [estimate_of(self._voices[asked.model], self._turn(page, asked)) for asked in questions]
+        if spent := self._budget.shortage(self._ledger.calls, coming):
+            message = f"over_budget: {spent}, what is left is not enough for round {page.number}"
+            self._abort(BudgetError, message, number=page.number, stopped="over_budget")
+
+    def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
+        """Whether a further question fits beside the answers that are still under way."""
+        if not self._budget.limited:
+            return True
+        under_way = [
+            estimate_of(self._voices[asked.model], self._turn(page, asked))
+            for asked in page.under_way
+            if asked.model != model
+        ]
+        coming = [*under_way, estimate_of(self._voices[model], again)]
+        return self._budget.shortage(self._ledger.calls, coming) is None
 
     def _require_occupied_chair(self) -> None:
         """In a STRICT circle somebody must have spoken for the absent."""

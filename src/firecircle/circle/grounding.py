@@ -94,7 +94,7 @@ def _find_exact(quote: str, layer: Layer) -> GroundedQuote | None:
 
 
 def _find_normalised(quote: str, layer: Layer) -> GroundedQuote | None:
-    needle, _ = _normalised(quote)
+    needle = _normalised_quote(quote)
     if not _long_enough(needle):
         return None
     text, origin = _normalised_layer(layer.text)
@@ -106,7 +106,7 @@ def _find_normalised(quote: str, layer: Layer) -> GroundedQuote | None:
 
 def _find_fuzzy(quote: str, layer: Layer) -> GroundedQuote | None:
     """A near match. Short quotes and huge layers are left out: there, nearness says little or costs much."""
-    needle, _ = _normalised(quote)
+    needle = _normalised_quote(quote)
     if len(needle) < 2 * FEWEST_CHARS or len(layer.text) > FUZZY_LONGEST_LAYER:
         return None
     text, origin = _normalised_layer(layer.text)
@@ -116,6 +116,11 @@ def _find_fuzzy(quote: str, layer: Layer) -> GroundedQuote | None:
     if match is None or match.dest_end <= match.dest_start:
         return None
     return _place(layer, origin[match.dest_start], origin[match.dest_end - 1] + 1, "fuzzy")
+
+
+@lru_cache(maxsize=1024)
+def _normalised_quote(quote: str) -> str:
+    return _normalised(quote)[0]
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,11 @@ class Hearing:
     failure: Failure | None = None
     calls: list[CallRecord] = field(default_factory=list)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the voice has answered or failed."""
+        return self.evaluation is not None or self.failure is not None
+
 
 class Lost(Exception):  # noqa: N818 - an outcome, not a mistake
     """A call that brought no usable answer."""
@@ -42,7 +47,7 @@ async def hear(
     *,
     strict: bool,
     clarify: Callable[[str, float, float], str],
-    may_ask_again: Callable[[], bool],
+    may_ask: Callable[[Turn], bool],
 ) -> None:
     """Ask one voice and fill in its hearing. Only a cancellation escapes; all else is on record there."""
     clock = asyncio.get_running_loop().time
@@ -62,10 +67,14 @@ async def hear(
             return
         polarity: Polarity = "consistent"
         replies: tuple[Reply, ...] = (reply,)
-        if contradicts(reading) and may_ask_again():
-            reading, polarity, replies = await _clear_up(heard, voice, turn, reply, reading, clarify, texts)
-        elif contradicts(reading):
-            reading, polarity = _word_wins(reading), "corrected"
+        if contradicts(reading):
+            question = clarify(str(reading.verdict), reading.truth, reading.falsehood)
+            asked_and_said = (*turn.messages, Message("assistant", reply.text))
+            again = replace(turn, messages=(*asked_and_said, Message("user", question)))
+            if may_ask(again):
+                reading, polarity, replies = await _clear_up(heard, voice, again, reply, reading, texts)
+            else:
+                reading, polarity = _word_wins(reading), "corrected"
         heard.evaluation = _evaluation(heard.model, turn, reading, polarity, replies)
     except Lost as lost:
         heard.failure = Failure(
@@ -93,17 +102,12 @@ def contradicts(reading: Reading) -> bool:
 async def _clear_up(
     heard: Hearing,
     voice: Voice,
-    turn: Turn,
+    again: Turn,
     reply: Reply,
     reading: Reading,
-    clarify: Callable[[str, float, float], str],
     texts: tuple[str, ...],
 ) -> tuple[Reading, Polarity, tuple[Reply, ...]]:
     """Ask once more, the contradiction quoted. If it persists, the word wins over the numbers."""
-    question = clarify(str(reading.verdict), reading.truth, reading.falsehood)
-    again = replace(
-        turn, messages=(*turn.messages, Message("assistant", reply.text), Message("user", question))
-    )
     try:
         second = await call(heard, voice, again, "clarify")
         reread = _read(second, texts, strict=True)
@@ -165,6 +169,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 tokens_out=usage.tokens_out if usage else None,
                 cost_usd=usage.cost_usd if usage else None,
                 finished=reply is not None and reply.finished,
+                cached=reply is not None and reply.cached,
                 failed="cancelled" if cancelled else lost.kind if lost else None,
             )
         )

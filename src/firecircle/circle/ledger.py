@@ -57,10 +57,15 @@ class RoundPage:
         """Who holds the chair and has spoken from it."""
         return self.chair if any(said.model == self.chair for said in self.evaluations) else None
 
-    def question_for(self, model: str) -> str:
+    def question_in(self, asked: VoicePrompt) -> str:
         """The whole question to one voice."""
-        asked = self.prompts[model]
         return asked.text if asked.is_chair else self.question + asked.text
+
+    @property
+    def under_way(self) -> tuple[VoicePrompt, ...]:
+        """The questions whose answers are still to come."""
+        over = {model for model, one in self.hearings.items() if one.is_over}
+        return tuple(asked for model, asked in self.prompts.items() if model not in over)
 
     def close(self) -> None:
         """Note how long the round took."""
@@ -128,12 +133,3 @@ class Ledger:
         """The last evaluation of each of these voices before a round, those lost since included."""
         said = (self.last_said(model, before) for model in of)
         return [one for one in said if one]
-
-    def within_budget(self) -> bool:
-        """Whether the tokens and money granted are not yet spent."""
-        tokens, money = self.config.budget_tokens, self.config.budget_usd
-        if tokens is None and money is None:
-            return True
-        used = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in self.calls)
-        paid = sum(call.cost_usd or 0.0 for call in self.calls)
-        return (tokens is None or used < tokens) and (money is None or paid < money)

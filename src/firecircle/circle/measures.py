@@ -138,6 +138,7 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
     return Usages(
         calls=len(calls),
         attempts=sum(call.attempts for call in calls),
+        calls_cached=sum(call.cached for call in calls),
         latency_seconds=sum(call.latency_seconds for call in calls),
         tokens_in=sum(call.tokens_in or 0 for call in calls),
         tokens_cached=sum(call.tokens_cached or 0 for call in calls),
@@ -146,3 +147,22 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         cost_usd=sum(prices) if prices else None,
         calls_without_price=len(calls) - len(prices),
     )
+
+
+def together(accounts: Sequence[Accounting]) -> Accounting:
+    """Several accounts as one."""
+    rounds = dict.fromkeys(number for account in accounts for number in account.by_round)
+    voices = dict.fromkeys(model for account in accounts for model in account.by_voice)
+    return Accounting(
+        total=_joined([account.total for account in accounts]),
+        by_round={n: _joined([one.by_round[n] for one in accounts if n in one.by_round]) for n in rounds},
+        by_voice={m: _joined([one.by_voice[m] for one in accounts if m in one.by_voice]) for m in voices},
+    )
+
+
+def _joined(sums: Sequence[Usages]) -> Usages:
+    prices = [one.cost_usd for one in sums if one.cost_usd is not None]
+    counts = {
+        name: sum(getattr(one, name) for one in sums) for name in Usages.model_fields if name != "cost_usd"
+    }
+    return Usages(**counts, cost_usd=sum(prices) if prices else None)

@@ -97,6 +97,8 @@ class CallRecord(Shape):
     cost_usd: float | None = None
     finished: bool = False
     """Whether the provider said that the answer is whole."""
+    cached: bool = False
+    """Answered from the user's cache: the tokens are those of the call once made, the cost is 0."""
     failed: FailureKind | Literal["cancelled"] | None = None
 
 
@@ -112,6 +114,8 @@ class Usages(Shape):
 
     calls: int = 0
     attempts: int = 0
+    calls_cached: int = 0
+    """Calls that the user's cache answered."""
     latency_seconds: float = 0.0
     tokens_in: int = 0
     tokens_cached: int = 0

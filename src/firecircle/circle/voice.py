@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import Focus, MultiNeutrosophicPrompt
@@ -87,6 +87,8 @@ class Reply:
     attempts: int = 1
     finished: bool = False
     """Whether the provider says that the voice came to its end, so that a last number is whole."""
+    cached: bool = False
+    """Whether it was said to an earlier call just like this one, and nobody was asked now."""
 
 
 class Voice(Protocol):
@@ -94,4 +96,13 @@ class Voice(Protocol):
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn."""
+        ...
+
+
+@runtime_checkable
+class Priced(Protocol):
+    """A voice that can tell beforehand what an answer may consume. Whoever cannot is taken to be free."""
+
+    def estimate(self, turn: Turn) -> Usage:
+        """What answering this turn may consume; nobody is asked."""
         ...

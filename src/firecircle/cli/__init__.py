@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
+from firecircle.cli.doctor import doctor
 from firecircle.cli.evaluate import evaluate
 from firecircle.cli.examples import examples
+from firecircle.cli.local import local_commands
 from firecircle.cli.quorum import quorum
 from firecircle.cli.trouble import status_of_trouble
+from firecircle.cli.voices import voices
 
 
 def main() -> None:
@@ -32,8 +35,9 @@ def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (evaluate, quorum, examples):
+    for command in (evaluate, quorum, voices, doctor, examples):
         app.command()(command)
+    app.add_typer(local_commands(), name="local")
     return app
 
 

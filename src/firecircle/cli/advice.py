@@ -18,7 +18,7 @@ BY_LAYER = {
 def next_step(result: FireCircleResult) -> str:
     """What to do now, the most pressing thing first; empty when nothing is."""
     if result.consensus is None:
-        return "name stand-ins with --reserves, or try again later" if result.failures else ""
+        return _after_losses(result)
     if result.decided_by_guess:
         return "the verdict rests on a keyword guess: run it again, or with --strict, before relying on it"
     if result.alarm:
@@ -32,6 +32,12 @@ def next_step(result: FireCircleResult) -> str:
     if all(model.startswith("embedded:") for model in result.active_models):
         return f"for an opinion beyond built-in lenses set {DEFAULT_KEY_VARIABLE} or name --models"
     return ""
+
+
+def _after_losses(result: FireCircleResult) -> str:
+    if any(lost.kind in ("http_error", "connection") for lost in result.failures):
+        return "mend what the lost voices complain of, or try again later; `firecircle doctor` tests them"
+    return "name stand-ins with --reserves, or try again later" if result.failures else ""
 
 
 def _after_alarm(result: FireCircleResult) -> str:

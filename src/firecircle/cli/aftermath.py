@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from firecircle.circle.result import Accounting, Failure, FireCircleResult, Flip, Substitution
+from firecircle.circle.result import Accounting, Failure, FireCircleResult, Flip, Substitution, Usages
 from firecircle.cli.advice import next_step
 from firecircle.cli.layout import Section, counted, section
 from firecircle.cli.marks import FAILURE_WORDS
@@ -48,20 +48,29 @@ def losses(failures: Sequence[Failure], seats: Sequence[Substitution] = ()) -> I
     yield from section("Lost", lines)
 
 
-def cost_line(accounting: Accounting, seconds: float) -> str:
+def cost_line(accounting: Accounting, seconds: float | None = None) -> str:
     """Calls and time; tokens and money as far as they are known."""
     total = accounting.total
-    parts = [f"{counted(total.calls, 'call')} in {seconds:.{1 if seconds >= 1 else 2}f} s"]
+    took = "" if seconds is None else f" in {seconds:.{1 if seconds >= 1 else 2}f} s"
+    parts = [f"{counted(total.calls, 'call')}{took}"]
+    if total.calls_cached:
+        parts.append(f"{total.calls_cached:,} answered from the cache")
     if total.tokens_in or total.tokens_out:
         cached = f" ({total.tokens_cached:,} cached)" if total.tokens_cached else ""
         parts.append(f"{total.tokens_in:,} tokens in{cached}, {total.tokens_out:,} out")
         if total.calls_without_tokens:
             parts.append(f"tokens unknown for {counted(total.calls_without_tokens, 'call')}")
-    if total.cost_usd is not None:
-        unpriced = f" and {counted(total.calls_without_price, 'call')} of unknown price"
-        price = f"${total.cost_usd:.4f}" if total.cost_usd else "free"
-        parts.append(f"{price}{unpriced if total.calls_without_price else ''}")
+    parts.append(price_words(total))
     return "; ".join(parts)
+
+
+def price_words(sums: Usages) -> str:
+    """What was paid, and for how many calls nobody knows."""
+    if sums.cost_usd is None:
+        return "price unknown"
+    price = f"${sums.cost_usd:.4f}" if sums.cost_usd else "free"
+    unpriced = f" and {counted(sums.calls_without_price, 'call')} of unknown price"
+    return f"{price}{unpriced if sums.calls_without_price else ''}"
 
 
 def quorum_lines(result: FireCircleResult) -> list[str]:

@@ -89,6 +89,18 @@ def evaluate(
         typer.Option(metavar="FILE", help="Your own prompt for the empty chair."),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None,
+    budget_usd: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="Stop before more than this is spent."),
+    ] = None,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Stop before more tokens than this are used."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
     verbose: Annotated[
         bool,
@@ -122,9 +134,16 @@ def evaluate(
         reserves=names_in(reserves or (), "--reserves"),
         chair_prompt=chair_prompt,
         no_quorum=no_quorum,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
     )
     plan = plan_from(wishes)
     layer = text if text is not None else user
     prompt = prompt_from(Sources(system, application, layer, turns, example))
     memory = opened_session(session, turn, prompt)
-    return judge(Request(prompt, plan, memory, session, example, as_json=as_json, verbose=verbose))
+    request = Request(prompt, plan, memory, session, example, as_json=as_json, verbose=verbose)
+    if dry_run:
+        from firecircle.cli.dry_run import estimate
+
+        return estimate(request)
+    return judge(request)

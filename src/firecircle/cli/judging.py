@@ -94,6 +94,7 @@ def _fail(
     console: Console, request: Request, message: str, partial: FireCircleResult | None, status: int
 ) -> int:
     """Say what went wrong, and what was heard before it did."""
+    message = _with_the_cause(message, partial)
     complain(message)
     if request.as_json:
         heard = partial.model_dump(mode="json") if partial else None
@@ -101,6 +102,16 @@ def _fail(
     elif partial is not None:
         _print_all(console, remains(console, request, partial))
     return status
+
+
+def _with_the_cause(message: str, partial: FireCircleResult | None) -> str:
+    """The engine's words, and those of the voice that was lost first unless they are in them."""
+    first = next(iter(partial.failures), None) if partial else None
+    return (
+        message
+        if first is None or first.message in message
+        else f"{message} ({first.model}: {first.message})"
+    )
 
 
 def _print_all(console: Console, parts: Iterable[RenderableType]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from firecircle.circle.config import FireCircleConfig
+from firecircle.cli.file_defaults import file_names_models, with_file_defaults
 from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.convene import DEFAULT_KEY_VARIABLE, default_circle, default_panel
 from firecircle.errors import ConfigError
@@ -29,6 +31,8 @@ class Wishes:
     reserves: tuple[str, ...] = ()
     chair_prompt: str | None = None
     no_quorum: bool = False
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +76,17 @@ def plan_from(wishes: Wishes) -> Plan:
             ("focus", wishes.focus),
             ("seed", wishes.seed),
             ("alarm_threshold", wishes.threshold),
+            ("budget_usd", wishes.budget_usd),
+            ("budget_tokens", wishes.budget_tokens),
         )
         if value is not None
     }
+    chosen = bool(wishes.models) or file_names_models()
     only_circle = _circle_settings(wishes)
     if mode is EvaluationMode.FIRE_CIRCLE:
-        circle = default_circle(**settings, **{name: value for name, (_, value) in only_circle.items()})
-        return Plan(mode, circle, bool(wishes.models))
+        wished = {**settings, **{name: value for name, (_, value) in only_circle.items()}}
+        circle = with_file_defaults(default_circle, wished, FireCircleConfig)
+        return Plan(mode, circle, chosen)
     for option, _ in only_circle.values():
         raise ConfigError(f"{option}: only a circle has that; leave it out or use --mode fire_circle")
     if mode is EvaluationMode.SINGLE and len(wishes.models) > 1:
@@ -86,7 +94,8 @@ def plan_from(wishes: Wishes) -> Plan:
             f"--models: the single mode asks one voice, got {len(wishes.models)};"
             " name one or use --mode parallel"
         )
-    return Plan(mode, default_panel(mode, **settings), bool(wishes.models))
+    panel = with_file_defaults(partial(default_panel, mode), settings, EvaluationConfig)
+    return Plan(mode, panel, chosen)
 
 
 def names_in(values: Sequence[str], option: str) -> tuple[str, ...]:

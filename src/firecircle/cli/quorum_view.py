@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, _families
+from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.cli.layout import counted, section
 from firecircle.cli.marks import bar
@@ -57,12 +57,11 @@ def weigh(voices: Sequence[ModelCharacteristics], rules: QuorumRules, *, as_json
 
 def list_families(*, as_json: bool) -> int:
     """Print every family of models the catalog knows."""
-    families = _families()
     if as_json:
-        print_json([family.model_dump(mode="json") for family in families])
+        print_json([family.model_dump(mode="json") for family in families()])
         return 0
     console = console_on(sys.stdout)
-    for family in families:
+    for family in families():
         roles = ", ".join(f"{role} {share:.1f}" for role, share in family.cognitive_roles.items())
         if not console.is_terminal:
             print_line(console, f"{' '.join(family.match)}\t{family.provider_lineage}\t{roles}")

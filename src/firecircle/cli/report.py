@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.advice import next_step
-from firecircle.cli.aftermath import aftermath, losses, quorum_lines
+from firecircle.cli.aftermath import aftermath, cost_line, losses, quorum_lines
 from firecircle.cli.board import board_of_panel
 from firecircle.cli.board_view import BoardView
 from firecircle.cli.findings import findings
@@ -43,7 +43,8 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
         yield from section("Answers", [line for said in metrics.evaluations for line in spoken(said)])
     yield ""
     yield framed(console, panel_verdict(metrics, request.threshold))
-    if rest := [*losses(metrics.failures), *_session(request)]:
+    cost = section("Cost", [cost_line(metrics.accounting)])
+    if rest := [*losses(metrics.failures), *cost, *_session(request)]:
         yield ""
         yield from rest
 

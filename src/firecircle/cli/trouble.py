@@ -22,11 +22,12 @@ NO_ALARM, ALARM, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 AS_OPTIONS = (
     (r"^(?:FireCircleConfig|EvaluationConfig|MultiNeutrosophicPrompt): ", ""),
     (r"^(?:FireCircleConfig|EvaluationConfig)\.alarm_threshold:", "--threshold:"),
+    (r"^(?:FireCircleConfig\.|EvaluationConfig\.)?budget_(usd|tokens):", r"--budget-\1:"),
+    (r"or use budget_tokens", "or use --budget-tokens"),
     (r"^empty_chair_prompt_path:", "--chair-prompt:"),
     (r"set enforce_quorum=False", "pass --no-quorum"),
     (r", or give api_key= together with provider='\w+'", ""),
     (r"the embedded circle needs none: FireCircleConfig\.embedded\(\)", "or leave --models out"),
-    (r"`firecircle quorum` knows", "`firecircle quorum --list` shows"),
 )
 """The engine's errors name fields and calls of the library; here the same things are options."""
 
@@ -68,11 +69,16 @@ def _as_line(misuse: TyperException) -> str:
     return f"{told.rstrip('.')}; `{path} --help` tells more"
 
 
-def complain(message: str) -> None:
-    """One line on the error stream."""
+def in_options(message: str) -> str:
+    """The engine's words in those of the command line."""
     for written, option in AS_OPTIONS:
         message = re.sub(written, option, message)
-    line = f"error: {printable_line(message)}"
+    return message
+
+
+def complain(message: str) -> None:
+    """One line on the error stream."""
+    line = f"error: {printable_line(in_options(message))}"
     if sys.stderr.isatty():
         line = textwrap.fill(line, shutil.get_terminal_size().columns, break_on_hyphens=False)
     print(line, file=sys.stderr)

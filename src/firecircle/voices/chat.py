@@ -124,8 +124,8 @@ def read_reply(answer: HttpAnswer, attempts: int) -> Reply:
         raise Setback("http_error", "the answer holds no message")
     _require_consent(choice, message)
     return Reply(
-        _content(message.get("content")),
-        _content(message.get("reasoning") or message.get("reasoning_content")) or None,
+        _words_said(message.get("content")),
+        _trace(message),
         _usage(told.get("usage")),
         attempts,
         finished=choice.get("finish_reason") == "stop",
@@ -229,7 +229,7 @@ def _complaint(told: Any, status: int, answer: HttpAnswer) -> Setback:
             worth_retrying=waiting_helps,
             retry_after=_seconds_until(answer.retry_after),
             status=status if waiting_helps else UNPAID,
-            of_one_model=isinstance(error, dict) and isinstance(error.get("metadata"), dict),
+            of_one_model=_is_passed_on(error),
         )
     if status == TIMED_OUT or status >= SERVER_FAULT:
         wait = _seconds_until(answer.retry_after)
@@ -237,6 +237,11 @@ def _complaint(told: Any, status: int, answer: HttpAnswer) -> Setback:
     named = param if param in DISPENSABLE and code.startswith("unsupported_") else "response_format"
     blamed = named if status in TURNED_DOWN else None
     return Setback("http_error", shown, turned_down=blamed, status=status)
+
+
+def _is_passed_on(error: Any) -> bool:
+    metadata = error.get("metadata") if isinstance(error, dict) else None
+    return isinstance(metadata, dict) and ("provider_name" in metadata or "raw" in metadata)
 
 
 def _words(error: dict[str, Any]) -> str:
@@ -278,7 +283,12 @@ def presentable(message: str, key: str | None) -> str:
     """A foreign message on one line, without control characters and without the key."""
     if key:
         # Before anything is cut off, lest the cut leave a piece of the key.
-        message = message.replace(key, "[key]")
+        message = without_key(message, key)
     printable = "".join(char if char.isprintable() else " " for char in message[:MAX_MESSAGE_SCANNED])
     line = " ".join(printable.split())
     return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def without_key(text: str, key: str) -> str:
+    """The text with the key, wherever it stands, taken out."""
+    return text.replace(key, "[key]")

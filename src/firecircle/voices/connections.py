@@ -1,5 +1,8 @@
 """Open connections to hosted endpoints, shared by all voices of an event loop and closed with it.
 
+What is learnt of an address while it is in use is kept with them: how many calls it takes at once, and which
+fields it turned down.
+
 httpx's own pool goes through all its connections at each call, some of it quadratically (encode/httpcore
 pull request 1035): with a hundred calls in flight a call costs ten milliseconds of CPU. So each call
 borrows a client that holds a single connection, which keeps the cost of a call flat.
@@ -8,16 +11,21 @@ borrows a client that holds a single connection, which keeps the cost of a call 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import logging
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
+
+from firecircle.voices.providers import on_this_machine
+from firecircle.voices.slots import Slots
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator
 
     import httpx
+
+    from firecircle.settings import Concurrency
 
 KEEP_IDLE_SECONDS = 60.0
 """Rounds of slow models are half a minute apart; a connection should outlive that."""
@@ -40,14 +48,17 @@ class AnswerTooLarge(Exception):  # noqa: N818 - it tells what happened to a cal
 class Connections:
     """The connections to one address."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, concurrency: Concurrency) -> None:
         import httpx
 
+        # At its most talkative the library logs the headers of answers, where an endpoint may echo a key.
+        logging.getLogger("httpcore.http11").addFilter(_tells_no_headers)
+        self.slots = Slots(concurrency)
         self.refused_fields: dict[str, frozenset[str]] = {}
         """Per model, the request fields that this address turned down."""
         self._url = httpx.URL(url)
         # Proxies named in the environment are for the world outside, never for a server on this machine.
-        self._trust_env = not _on_this_machine(self._url.host)
+        self._trust_env = not on_this_machine(self._url.host)
         self._idle: list[httpx.AsyncClient] = []
         self._closed = False
 
@@ -80,11 +91,8 @@ class Connections:
             await self._idle.pop().aclose()
 
 
-def _on_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+def _tells_no_headers(record: logging.LogRecord) -> bool:
+    return "receive_response_headers.complete" not in record.getMessage()
 
 
 def _client(trust_env: bool) -> httpx.AsyncClient:
@@ -121,8 +129,8 @@ class _OpenHere(NamedTuple):
 _open: WeakKeyDictionary[asyncio.AbstractEventLoop, _OpenHere] = WeakKeyDictionary()
 
 
-async def connections_to(url: str) -> Connections:
-    """The running loop's connections to this address."""
+async def connections_to(url: str, concurrency: Concurrency) -> Connections:
+    """The running loop's connections to this address. Whoever comes first says how many it may take."""
     loop = asyncio.get_running_loop()
     here = _open.get(loop)
     if here is None:
@@ -131,7 +139,7 @@ async def connections_to(url: str) -> Connections:
         await anext(here.keeper)
     connections = here.by_url.get(url)
     if connections is None:
-        connections = here.by_url[url] = Connections(url)
+        connections = here.by_url[url] = Connections(url, concurrency)
     return connections
 
 

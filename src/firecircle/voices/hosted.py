@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from firecircle.circle.voice import Reply, Retry, Turn
+from firecircle.circle.voice import Reply, Retry, Turn, Usage
 from firecircle.errors import VoiceError
-from firecircle.voices.chat import ChatRequest, Setback, presentable, read_reply
+from firecircle.voices.chat import ChatRequest, Setback, presentable, read_reply, without_key
 from firecircle.voices.connections import AnswerTooLarge, Connections, HttpAnswer, connections_to
+from firecircle.voices.estimate import estimated_usage
+from firecircle.voices.prices import Tariff, load_price_list, priced, require_price, stated_tariff, tariff_of
 from firecircle.voices.providers import Provider, key_for, located, provider_of
+from firecircle.voices.remedies import remedy
+from firecircle.voices.slots import NoSlot
 
 if TYPE_CHECKING:
     import httpx
@@ -27,6 +32,8 @@ class Backoff:
     """How often and how patiently a call is tried again."""
 
     attempts: int = 5
+    attempts_if_busy: int = 10
+    """How often a call is tried that the endpoint had no room for, which is not the call's fault."""
     first_seconds: float = 0.5
     longest_seconds: float = 20.0
     patience_seconds: float = 120.0
@@ -60,13 +67,39 @@ class HostedVoice:
         self._key = key
         self._backoff = backoff or Backoff()
         self._headers: httpx.Headers | None = None
+        self._needs_price_list = stated_tariff(model, provider, name) is None
 
     def __repr__(self) -> str:
         return f"HostedVoice({self.model!r} at {self.provider.base_url})"
 
+    @cached_property
+    def tariff(self) -> Tariff | None:
+        """What its tokens cost; None when nobody knows."""
+        return tariff_of(self.model, self.provider, self.name)
+
+    def estimate(self, turn: Turn) -> Usage:
+        """What answering the turn may consume."""
+        return estimated_usage(turn, self.tariff)
+
+    async def refused_fields(self) -> frozenset[str]:
+        """The request fields that this model was found not to take."""
+        return (await self._connections()).refused_fields.get(self.name, frozenset())
+
     async def speak(self, turn: Turn) -> Reply:
-        """Answer the turn, with as many attempts as its deadline has room for."""
-        connections = await connections_to(f"{self.provider.base_url}/chat/completions")
+        """Answer the turn, with as many attempts as its deadline has room for, and say what it cost."""
+        price_list = None
+        if self._needs_price_list:
+            price_list = asyncio.get_running_loop().run_in_executor(None, load_price_list)
+            self._needs_price_list = False
+        reply = await self._answer(turn)
+        if reply.usage.cost_usd is not None:
+            return reply
+        if price_list:
+            await price_list
+        return replace(reply, usage=replace(reply.usage, cost_usd=priced(reply.usage, self.tariff)))
+
+    async def _answer(self, turn: Turn) -> Reply:
+        connections = await self._connections()
         known = connections.refused_fields.get(self.name, frozenset())
         request = ChatRequest(turn, self.name, self.provider, known)
         body = request.body()
@@ -74,13 +107,13 @@ class HostedVoice:
         while True:
             attempt += 1
             try:
-                reply = read_reply(await self._post(connections, body, turn), attempt)
+                reply = await self._attempt(connections, body, turn, attempt)
             except Setback as setback:
                 hurdle = setback
             else:
                 if request.dropped != known:
                     connections.refused_fields[self.name] = request.dropped
-                return reply
+                return self._without_key(reply)
             if simpler := request.lacking(hurdle.turned_down):
                 request, body, wait = simpler, simpler.body(), 0.0
             elif hurdle.worth_retrying:
@@ -90,6 +123,33 @@ class HostedVoice:
             self._require_room(turn, hurdle, attempt, wait)
             turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
             await asyncio.sleep(wait)
+
+    async def _connections(self) -> Connections:
+        return await connections_to(f"{self.provider.base_url}/chat/completions", self.provider.concurrency)
+
+    async def _attempt(self, connections: Connections, body: bytes, turn: Turn, attempt: int) -> Reply:
+        """One attempt, made when the provider has room for it; how it went decides about more room."""
+        clock = asyncio.get_running_loop().time
+        slots = connections.slots
+        until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
+        try:
+            async with slots.slot(until=until, again=attempt > 1):
+                started = clock()
+                try:
+                    reply = read_reply(await self._post(connections, body, turn), attempt)
+                except Setback as setback:
+                    if setback.kind == "rate_limited" and not setback.of_one_model:
+                        slots.turned_away(started, setback.retry_after)
+                    raise
+                slots.went_well()
+                return reply
+        except NoSlot as pause:
+            raise Setback("rate_limited", f"{self.provider.name} {pause}") from None
+        except TimeoutError:
+            raise Setback(
+                "timeout",
+                f"no room for another call to {self.provider.name} in time ({slots.in_flight} under way)",
+            ) from None
 
     async def _post(self, connections: Connections, body: bytes, turn: Turn) -> HttpAnswer:
         """One attempt: everything from connecting to the answer's last byte, within its time."""
@@ -129,7 +189,8 @@ class HostedVoice:
 
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:
         """Fail now if no attempt is left, or the next one would start too late."""
-        if attempt >= self._backoff.attempts:
+        busy = hurdle.kind == "rate_limited"
+        if attempt >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
             raise self._failure(hurdle, attempt)
         if turn.deadline is None:
             late = wait > self._backoff.patience_seconds
@@ -140,13 +201,32 @@ class HostedVoice:
 
     def _failure(self, hurdle: Setback, attempts: int, why_final: str = "") -> VoiceError:
         said = self._presentable(hurdle.message) + why_final
+        if advice := remedy(hurdle, self.provider, self.name):
+            said += f"; {advice}"
         return VoiceError(said, kind=hurdle.kind, model=self.model, attempts=attempts)
 
     def _presentable(self, message: str) -> str:
         return presentable(message, self._key.get_secret_value() if self._key else None)
 
+    def _without_key(self, reply: Reply) -> Reply:
+        """The reply without the key, should an endpoint play it back."""
+        if self._key is None:
+            return reply
+        key = self._key.get_secret_value()
+        trace = reply.reasoning_trace
+        return replace(
+            reply,
+            text=without_key(reply.text, key),
+            reasoning_trace=without_key(trace, key) if trace else trace,
+        )
 
-def hosted_voice(model: str, config: BaseEvaluationConfig) -> HostedVoice:
-    """The voice of this name. A `ConfigError` if nobody hosts it or its key is missing."""
+
+def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:
+    """The voice of this name. A `ConfigError` if nobody hosts it, its key is missing, or money is limited
+    and its price unknown."""
     provider, name = provider_of(model, config.provider)
-    return HostedVoice(model, located(provider, config), name, key_for(provider, config))
+    provider = located(provider, config)
+    voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff)
+    if config.budget_usd is not None:
+        require_price(model, voice.tariff)
+    return voice

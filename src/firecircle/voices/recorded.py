@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,6 +40,7 @@ class RecordedCall:
             usage=usage,
             attempts=self.call.attempts,
             finished=self.call.finished,
+            cached=self.call.cached,
         )
 
 
@@ -45,16 +49,21 @@ class RecordedVoice:
 
     def __init__(self, model: str, calls: list[RecordedCall]) -> None:
         self._model = model
-        self._calls = iter(calls)
+        self._calls = deque(calls)
+
+    def estimate(self, turn: Turn) -> Usage:
+        """Nothing for a call that was made then, beyond every budget for one that was not: that way a
+        replay ends where its budget ended it."""
+        was_made = bool(self._calls) and self._calls[0].call.round_number == turn.round_number
+        return Usage(cost_usd=0.0) if was_made else Usage(tokens_in=sys.maxsize, cost_usd=math.inf)
 
     async def speak(self, turn: Turn) -> Reply:
         """The next recorded answer, whatever is asked."""
-        recorded = next(self._calls, None)
-        if recorded is None:
+        if not self._calls:
             raise VoiceError(
                 f"the recording holds no further answer of {self._model}", kind="raised", model=self._model
             )
-        return recorded.play()
+        return self._calls.popleft().play()
 
 
 def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:

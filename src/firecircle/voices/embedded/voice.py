@@ -44,7 +44,10 @@ class EmbeddedVoice:
             answer = await asyncio.to_thread(self.answer, turn)
         else:
             answer = self.answer(turn)
-        return Reply(json.dumps(answer, ensure_ascii=False), usage=Usage(0, 0, 0, 0.0))
+        return Reply(
+            json.dumps(answer, ensure_ascii=False),
+            usage=Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0),
+        )
 
     def answer(self, turn: Turn) -> dict[str, Any]:
         """The JSON of the answer, as data."""

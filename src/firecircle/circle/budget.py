@@ -1,0 +1,48 @@
+"""What may be consumed, and whether the next calls still fit into what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Priced, Turn, Usage, Voice
+from firecircle.config import BaseEvaluationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The tokens and the money granted; None is no limit."""
+
+    tokens: int | None
+    money: float | None
+
+    @classmethod
+    def of(cls, config: BaseEvaluationConfig) -> Budget:
+        """What a configuration grants."""
+        return cls(config.budget_tokens, config.budget_usd)
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is anything to keep to."""
+        return self.tokens is not None or self.money is not None
+
+    def shortage(self, made: Sequence[CallRecord], coming: Iterable[Usage]) -> str | None:
+        """How much is spent, if what is left is not enough for the calls to come; else None."""
+        coming = tuple(coming)
+        if self.tokens is not None:
+            spent = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in made if not call.cached)
+            needed = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in coming)
+            if spent >= self.tokens or spent + needed > self.tokens:
+                return f"{spent:,} of {self.tokens:,} tokens are spent"
+        if self.money is not None:
+            paid = sum(call.cost_usd or 0.0 for call in made)
+            price = sum(usage.cost_usd or 0.0 for usage in coming)
+            if paid >= self.money or paid + price > self.money:
+                return f"${paid:.4f} of ${self.money:.4f} are spent"
+        return None
+
+
+def estimate_of(voice: Voice, turn: Turn) -> Usage:
+    """What a voice expects a turn to consume; nothing is known of one that does not say."""
+    return voice.estimate(turn) if isinstance(voice, Priced) else Usage()

@@ -1,0 +1,202 @@
+"""What a user keeps outside the code: `firecircle.toml`, and the folders that are the user's own.
+
+The file says who hosts models, what undeclared models bring and cost, and what the command line does
+when nothing is said. It never holds a key: it names the environment variable that does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from firecircle.errors import ConfigError
+from firecircle.shapes import Shape
+
+FILE_NAME = "firecircle.toml"
+FILE_VARIABLE = "FIRECIRCLE_CONFIG"
+"""Names the file to use; set but empty, no file is read at all."""
+LARGEST_BYTES = 1_000_000
+
+SECRETS = re.compile(r"(?i)(?:api[-_]?)?key|token|secret|password|(?:proxy-)?authorization|x-api-key|cookie")
+"""Names under which people write down a key."""
+
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+
+
+class _Table(Shape):
+    """A table of the file: what stands there must have the right type as it stands."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Concurrency(_Table):
+    """How many calls a provider is given at once: at first, and at the very most."""
+
+    start: int = Field(default=20, ge=1)
+    most: int = Field(default=200, ge=1)
+
+    @field_validator("most")
+    @classmethod
+    def _no_less_than_at_first(cls, most: int, told: ValidationInfo) -> int:
+        if most < told.data.get("start", most):
+            raise ValueError("is less than start")
+        return most
+
+
+class ProviderTable(_Table):
+    """`[providers.NAME]`: an endpoint of one's own, or what is different about a known one."""
+
+    base_url: str | None = None
+    key_variable: VariableName | None = None
+    headers: dict[str, str] | None = None
+    concurrency: Concurrency | None = None
+    structured_output: Literal["auto", "off"] | None = None
+
+
+class ModelTable(_Table):
+    """`[models."provider:model"]`: what a model brings to a quorum."""
+
+    cognitive_roles: dict[str, float]
+    provider_lineage: str
+    alignment_style: str = ""
+    confidence: float = 0.5
+
+
+class PriceTable(_Table):
+    """`[prices."provider:model"]`: US dollars for a million tokens."""
+
+    input: Price
+    output: Price
+    cached_input: Price | None = None
+    """What the part of the input that the provider had cached costs; without it, as much as the rest."""
+
+
+class _Tables(_Table):
+    """All the tables a file may hold."""
+
+    providers: dict[ProviderName, ProviderTable] = Field(default_factory=dict)
+    models: dict[str, ModelTable] = Field(default_factory=dict)
+    prices: dict[str, PriceTable] = Field(default_factory=dict)
+    circle: dict[str, Any] = Field(default_factory=dict)
+    """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
+
+
+class Settings(_Tables):
+    """Everything the file says, and which file that is."""
+
+    source: Path | None = None
+    """The file all this was read from."""
+    vouched_for: bool = False
+    """Whether the user chose the file: it was named, or stands in the user's own folder. One that merely
+    lies in the working folder may be anybody's."""
+
+    def mistake(self, table: str, message: str) -> ConfigError:
+        """The error of somebody who could not use what a table says."""
+        return ConfigError(f"{self.source or FILE_NAME}: [{table}] {message}")
+
+
+def current_settings() -> Settings:
+    """What the file says here; without a file, nothing. A process reads a file once."""
+    named = os.environ.get(FILE_VARIABLE)
+    if named is not None:
+        return _read(Path(named).expanduser().absolute(), vouched_for=True) if named else _NOTHING
+    return _found_from(Path.cwd(), user_folder("config"))
+
+
+_NOTHING = Settings()
+
+
+@lru_cache(maxsize=32)
+def _found_from(working: Path, users: Path) -> Settings:
+    for folder, is_users in ((working, False), (users, True)):
+        if (folder / FILE_NAME).exists():
+            return _read(folder / FILE_NAME, vouched_for=is_users)
+    return _NOTHING
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, *, vouched_for: bool) -> Settings:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as unreadable:
+        raise ConfigError(
+            f"{path}: cannot read it: {unreadable.strerror or unreadable};"
+            f" create it, or change {FILE_VARIABLE}"
+        ) from None
+    if len(data) > LARGEST_BYTES:
+        raise ConfigError(f"{path}: larger than {LARGEST_BYTES:,} bytes; that is no settings file")
+    try:
+        told = tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as broken:
+        raise ConfigError(f"{path}: is not TOML: {broken}") from None
+    for table, name in _secrets_in(told):
+        place = f"[{table}] {name}" if table else name
+        raise ConfigError(
+            f"{path}: {place}: a key does not belong into a file; put it into an environment variable"
+            " and name that with key_variable"
+        )
+    try:
+        tables = _Tables.model_validate(told)
+    except ValidationError as invalid:
+        raise ConfigError(f"{path}: {_complaint(invalid)}") from None
+    return Settings(**dict(tables), source=path, vouched_for=vouched_for)
+
+
+def _secrets_in(told: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:
+    """Wherever the file seems to hold a key, as (table, name); models and prices go by free names."""
+    for name, value in told.items():
+        if isinstance(value, dict):
+            is_free = table in ("models", "prices")
+            yield from _secrets_in(value, f"{table}.{name}" if table and not is_free else name)
+        elif SECRETS.fullmatch(name):
+            yield table, name
+
+
+def _complaint(invalid: ValidationError) -> str:
+    """The first complaint: the table, the key and what is wrong. Never the value, which may be a secret."""
+    complaints = invalid.errors(include_url=False, include_input=False)
+    first = complaints[0]
+    place = [str(part) for part in first["loc"] if part != "[key]"]
+    *table, key = place
+    if not table:
+        table = [key]
+        key = ""
+    said = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        said = f"no such {'key' if key else 'table'}"
+    if first["type"] == "missing":
+        said = "is missing"
+    if first["type"] == "string_pattern_mismatch":
+        said = "is no name of an environment variable" if key == "key_variable" else "is no provider's name"
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return f"[{_written(table)}]{f' {key}' if key else ''}: {said}{more}"
+
+
+def _written(table: list[str]) -> str:
+    """A table's name as TOML writes it."""
+    return ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in table)
+
+
+def user_folder(kind: Literal["config", "cache"]) -> Path:
+    """Where this user keeps settings or throw-away files of Fire Circle. It need not exist."""
+    if told := os.environ.get(f"XDG_{kind.upper()}_HOME"):
+        return Path(told) / "firecircle"
+    if sys.platform == "win32":
+        base = os.environ.get("APPDATA" if kind == "config" else "LOCALAPPDATA")
+        return (Path(base) if base else Path.home()) / "firecircle"
+    if sys.platform == "darwin" and kind == "cache":
+        return Path.home() / "Library" / "Caches" / "firecircle"
+    return Path.home() / f".{kind}" / "firecircle"

@@ -1,0 +1,239 @@
+"""llama.cpp in this process, through the `xllamacpp` binding: the only file that knows its names.
+
+The binding is untyped and always opens a port, so the little of it that is used is written down here and
+the port is kept shut: loopback only, a key when nobody else is meant to ask, no page, no view of prompts.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+
+from firecircle.errors import ConfigError
+from firecircle.voices.local.weights import INSTALL_ENGINE, Weights
+
+LIBRARY = "xllamacpp"
+THREADS_VARIABLE = "FIRECIRCLE_LOCAL_THREADS"
+CONTEXT_TOKENS = 8192
+"""All that SmolLM2 was trained on; a last round of three talkative voices fits."""
+SLOTS = 1
+"""Voices of a circle share nearly all of their question, and only requests of one slot, one after another,
+reuse what was read for the one before: three slots read three times as much."""
+BATCH_TOKENS = 256
+"""What is read before a call can be stopped; more is not faster."""
+PROMPT_CACHE_MIB = 256
+"""Questions kept for when they come back: the chair's alternates with that of the others."""
+SILENT = -1
+UNSEEN = "\u200b"
+"""A space of no width, which makes a control token plain text."""
+
+
+class _Threads(Protocol):
+    n_threads: int
+
+
+class _File(Protocol):
+    path: str
+
+
+class _Params(Protocol):
+    model: _File
+    model_alias: set[str]
+    cpuparams: _Threads
+    cpuparams_batch: _Threads
+    n_ctx: int
+    n_parallel: int
+    n_batch: int
+    n_ubatch: int
+    cache_ram_mib: int
+    verbosity: int
+    warmup: bool
+    hostnames: list[str]
+    port: int
+    api_keys: list[str]
+    cors_origins: str
+    endpoint_slots: bool
+    ui: bool
+
+
+class _Server(Protocol):
+    listening_address: str
+
+    def handle_chat_completions(
+        self, request: Mapping[str, Any], hear: Callable[[dict[str, Any]], bool]
+    ) -> None: ...
+
+
+class _Library(Protocol):
+    def CommonParams(self) -> _Params: ...  # noqa: N802
+
+    def Server(self, params: _Params) -> _Server: ...  # noqa: N802
+
+
+class CannotLoad(Exception):  # noqa: N818 - whose failure it is depends on who asked
+    """The model file could not be brought to speak."""
+
+
+class Complaint(Exception):  # noqa: N818 - the engine's own words, not yet a voice's failure
+    """llama.cpp turned a request down."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        super().__init__(str(told.get("message") or told))
+        self.tokens_asked = told.get("n_prompt_tokens")
+        """How long the question was, if that is the complaint."""
+        self.tokens_possible = told.get("n_ctx")
+
+
+class Completion:
+    """An answer as it grows, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._thoughts: list[str] = []
+        self.usage: Mapping[str, Any] | None = None
+        """What the answer took; comes with the last chunk."""
+        self.error: Mapping[str, Any] | None = None
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Take the next chunk in."""
+        self.error = chunk.get("error") or self.error
+        self.usage = chunk.get("usage") or self.usage
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            self._text.append(delta.get("content") or "")
+            self._thoughts.append(delta.get("reasoning_content") or "")
+
+    @property
+    def text(self) -> str:
+        """What was said."""
+        return "".join(self._text)
+
+    @property
+    def thoughts(self) -> str | None:
+        """What was thought before, if the model thinks aloud."""
+        return "".join(self._thoughts) or None
+
+
+class Llama:
+    """A loaded model. Its calls block, so they belong in a thread; only one at a time is answered."""
+
+    def __init__(self, weights: Weights, *, port: int = 0, key: str | None = None) -> None:
+        library = _library()
+        params = library.CommonParams()
+        params.model.path = str(weights.path)
+        params.model_alias = {weights.name}
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
+        params.n_parallel = SLOTS
+        params.n_ctx = SLOTS * CONTEXT_TOKENS
+        params.n_batch = params.n_ubatch = BATCH_TOKENS
+        params.cache_ram_mib = PROMPT_CACHE_MIB
+        params.verbosity = SILENT
+        params.warmup = False
+        params.hostnames = ["127.0.0.1"]
+        params.port = port
+        params.api_keys = [key] if key else []
+        params.cors_origins = ""
+        params.endpoint_slots = False
+        params.ui = False
+        self._key = key
+        try:
+            self._server: _Server | None = library.Server(params)
+        except RuntimeError:
+            # All the library says is "check the input params".
+            raise CannotLoad(
+                f"llama.cpp cannot load {weights.path}"
+                + (f" or listen on port {port}" if port else "")
+                + ": the file is damaged or of a kind it does not know"
+                + (", the port is taken" if port else "")
+                + ", or memory is short"
+            ) from None
+        self.address = self._server.listening_address
+
+    def chat(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
+        """Answer a chat request; None when it was `enough` before the answer was complete."""
+        if self._server is None:
+            raise CannotLoad("the model was closed")
+        completion = Completion()
+
+        def hear(chunk: dict[str, Any]) -> bool:
+            completion.add(chunk)
+            return completion.usage is None and enough()
+
+        streamed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+        try:
+            self._server.handle_chat_completions({**request, **streamed}, hear)
+        except RuntimeError as raised:
+            raise Complaint({"message": str(raised)}) from None
+        if completion.error is not None:
+            raise Complaint(completion.error)
+        return completion if completion.usage is not None else None
+
+    def as_plain_text(self, text: str) -> str:
+        """The text with every control token of the model broken up.
+
+        llama.cpp reads a control token wherever it is spelled. A judged text could so end its own message
+        and go on as the system, whatever markers stand around it.
+        """
+        known, unknown = self._pieces(text, control=True), self._pieces(text, control=False)
+        if known == unknown or len(known) > CONTEXT_TOKENS:  # the latter will be turned down for its length
+            return text
+        spelled = {piece for piece in {*known} - {*unknown} if self._is_control_token(piece)}
+        if not spelled:
+            return text
+        for token in spelled:
+            text = text.replace(token, token[0] + UNSEEN + token[1:])
+        return self.as_plain_text(text)
+
+    def _is_control_token(self, piece: str) -> bool:
+        known, unknown = self._pieces(piece, control=True), self._pieces(piece, control=False)
+        return len(piece) > 1 and known == [piece] != unknown
+
+    def _pieces(self, text: str, *, control: bool) -> list[str]:
+        """The text cut into tokens, with its control tokens known or taken for text."""
+        told = self._post("/tokenize", {"content": text, "parse_special": control, "with_pieces": True})
+        return [str(token["piece"]) for token in told["tokens"]]
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> Any:
+        at = urlsplit(self.address)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port)
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self._key}"}
+        try:
+            connection.request("POST", path, json.dumps(body).encode(), headers)
+            told = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException, ValueError) as broken:
+            raise Complaint({"message": f"{path} does not answer: {broken!r}"}) from None
+        finally:
+            connection.close()
+        if "error" in told:
+            raise Complaint(told["error"])
+        return told
+
+    def close(self) -> None:
+        """Let go of the model. Nobody may be in a call: the library would take the process down."""
+        self._server = None
+
+
+def require_library() -> None:
+    """A `ConfigError` that says what to do, if no model could be loaded here at all."""
+    if importlib.util.find_spec(LIBRARY) is None:
+        raise ConfigError(f"local models need the extra `local`: {INSTALL_ENGINE}")
+    _threads()
+
+
+def _library() -> _Library:
+    require_library()
+    return cast("_Library", importlib.import_module(LIBRARY))
+
+
+def _threads() -> int:
+    """One unless told otherwise: two threads on two busy cores are ten times slower than one."""
+    told = os.environ.get(THREADS_VARIABLE, "1").strip()
+    if not told.isdecimal() or not 1 <= int(told) <= 512:
+        raise ConfigError(f"{THREADS_VARIABLE}: must be a number of threads, got {told!r}")
+    return int(told)

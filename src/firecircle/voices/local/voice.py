@@ -1,0 +1,125 @@
+"""A voice that is a language model in this process. Voices of the same file share one engine."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import secrets
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from firecircle.circle.voice import Message, Reply, Turn, Usage
+from firecircle.errors import VoiceError
+from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Completion, Llama, require_library
+from firecircle.voices.local.weights import Weights, weights_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Engine:
+    """A model file, loaded when somebody first speaks and kept until the process ends."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.worker = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"firecircle-{weights.name}")
+        """As many threads as the engine answers at once; whoever comes later waits in its queue. They end
+        before the interpreter does, which the library needs: it aborts a process that leaves in mid-call."""
+        self._weights = weights
+        self._llama: Llama | None = None
+        self._loading = threading.Lock()
+
+    def llama(self) -> Llama:
+        """The loaded model. Blocks while it is loading."""
+        with self._loading:
+            if self._llama is None:
+                # The port stays unused by anybody but the engine itself, so the key is told to nobody.
+                self._llama = Llama(self._weights, key=secrets.token_hex(16))
+                atexit.register(self._llama.close)
+            return self._llama
+
+
+class LocalVoice:
+    """A model in this process."""
+
+    def __init__(self, model: str, engine: Engine) -> None:
+        self.model = model
+        """The voice's name in the circle."""
+        self._engine = engine
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Answer the turn in the engine's thread; when cancelled, the engine stops at its next chunk."""
+        left = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._engine.worker, self._answer, turn, left.is_set)
+        finally:
+            left.set()
+
+    def _answer(self, turn: Turn, nobody_waits: Callable[[], bool]) -> Reply:
+        try:
+            llama = self._engine.llama()
+            late = time.monotonic() + turn.attempt_seconds
+            request = _request(turn, llama.as_plain_text)
+            completion = llama.chat(request, lambda: nobody_waits() or time.monotonic() > late)
+        except CannotLoad as broken:
+            raise VoiceError(str(broken), kind="raised", model=self.model) from None
+        except Complaint as complaint:
+            raise VoiceError(_told(complaint), kind="raised", model=self.model) from None
+        if completion is None:
+            raise VoiceError(
+                f"no complete answer within {turn.attempt_seconds:.3g} s", kind="timeout", model=self.model
+            )
+        return Reply(completion.text, completion.thoughts, _usage(completion))
+
+
+_engines: dict[Path, Engine] = {}
+_finding = threading.Lock()
+
+
+def local_voice(model: str) -> LocalVoice:
+    """The voice of `local:smollm2` or `local:/path/to/model.gguf`. A `ConfigError` if it cannot be had."""
+    require_library()
+    weights = weights_of(model)
+    with _finding:
+        engine = _engines.get(weights.path)
+        if engine is None:
+            engine = _engines[weights.path] = Engine(weights)
+    return LocalVoice(model, engine)
+
+
+def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
+    request: dict[str, Any] = {
+        "messages": [_sent(message, plain) for message in turn.messages],
+        "max_tokens": turn.max_tokens,
+        "temperature": turn.temperature,
+    }
+    if turn.seed is not None:
+        request["seed"] = turn.seed
+    if turn.reply_schema is not None:
+        request["json_schema"] = turn.reply_schema
+    return request
+
+
+def _sent(message: Message, plain: Callable[[str], str]) -> dict[str, str]:
+    return {"role": message.role, "content": plain(message.content)}
+
+
+def _told(complaint: Complaint) -> str:
+    if complaint.tokens_asked is None:
+        return str(complaint)
+    return (
+        f"the question has {complaint.tokens_asked} tokens and this model reads {complaint.tokens_possible};"
+        " shorten the prompt, or serve a model that reads more and name it llamacpp:…"
+    )
+
+
+def _usage(completion: Completion) -> Usage:
+    """What the answer took. A model of one's own costs no money, which is known: 0, not unknown."""
+    told = completion.usage or {}
+    details = told.get("prompt_tokens_details") or {}
+    return Usage(
+        told.get("prompt_tokens"), details.get("cached_tokens"), told.get("completion_tokens"), cost_usd=0.0
+    )

@@ -1,0 +1,75 @@
+"""Who could speak now: a key that is set, an endpoint that answers, an extra that is installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from firecircle.config import EvaluationConfig
+from firecircle.errors import ConfigError
+from firecircle.voices.providers import Provider, key_for, located
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+SECONDS_TO_ANSWER = 2.0
+MOST_NAMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether somebody could speak now, and why (not)."""
+
+    ready: bool
+    why: str
+    models: tuple[str, ...] = ()
+    """The names of models that an endpoint says it has."""
+
+
+async def readiness_of(provider: Provider) -> Readiness:
+    """Whether a provider could be asked now. One that wants a key is not asked, only its key looked for."""
+    config = EvaluationConfig(provider=provider.name)
+    try:
+        provider = located(provider, config)
+        key = key_for(provider, config)
+    except ConfigError as missing:
+        if provider.key_variable and "needs a key" in str(missing):
+            return Readiness(False, f"set {provider.key_variable}")
+        return Readiness(False, str(missing))
+    if key is not None:
+        return Readiness(True, f"{provider.key_variable} is set")
+    return await _answering(provider, key)
+
+
+def local_readiness(model: str) -> Readiness:
+    """Whether a local model could be loaded now."""
+    from firecircle.voices.local.llama import require_library
+    from firecircle.voices.local.weights import weights_of
+
+    try:
+        require_library()
+        weights_of(model)
+    except ConfigError as missing:
+        return Readiness(False, str(missing))
+    return Readiness(True, "installed")
+
+
+async def _answering(provider: Provider, key: SecretStr | None) -> Readiness:
+    import httpx
+
+    trust = not provider.on_this_machine
+    try:
+        async with httpx.AsyncClient(timeout=SECONDS_TO_ANSWER, trust_env=trust) as client:
+            response = await client.get(f"{provider.base_url}/models", headers=provider.headers)
+            told = response.json() if response.status_code == httpx.codes.OK else None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return Readiness(
+            False, f"nobody answers at {provider.base_url}; start it or set {provider.address_variable}"
+        )
+    return Readiness(True, "answers", tuple(_names(told)))
+
+
+def _names(told: Any) -> list[str]:
+    listed = told.get("data") if isinstance(told, dict) else None
+    entries = listed[:MOST_NAMES] if isinstance(listed, list) else []
+    return [one["id"] for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]

@@ -1,0 +1,223 @@
+"""`firecircle voices` lists who there is; `firecircle doctor` asks them for real."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import Ran, assert_one_line_of_trouble, endpoint
+from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, as_json, completion, failure
+
+Cli = Callable[..., Ran]
+Host = Callable[[Script], LoopbackServer]
+USAGE = {"prompt_tokens": 40, "completion_tokens": 10}
+
+
+@pytest.fixture(autouse=True)
+def _nobody_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ports of this machine that may be in use have no say in a test."""
+    for name in ("LMSTUDIO", "OLLAMA", "VLLM", "LLAMACPP"):
+        monkeypatch.setenv(f"FIRECIRCLE_{name}_BASE_URL", "http://127.0.0.1:9/v1")
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL", "DEEPSEEK"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+
+
+def roll(cli: Cli, *arguments: str) -> dict[str, Any]:
+    ran = cli("voices", "--json", *arguments)
+    assert ran.status == 0
+    told: dict[str, Any] = json.loads(ran.out)
+    return told
+
+
+def named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    (found,) = [entry for entry in entries if name in (entry.get("name"), *entry.get("names", ()))]
+    return found
+
+
+def test_without_a_key_only_the_built_in_are_ready(cli: Cli) -> None:
+    told = roll(cli)
+    assert not any(provider["ready"] for provider in told["providers"])
+    assert named(told["providers"], "openrouter")["why"] == "set OPENROUTER_API_KEY"
+    assert "nobody answers at http://127.0.0.1:9/v1" in named(told["providers"], "vllm")["why"]
+    time_voice = named(told["voices"], "embedded:time")
+    assert time_voice["ready"]
+    assert time_voice["usd_per_million_tokens"]["highest"] == {"input": 0, "cached_input": 0, "output": 0}
+    claude = named(told["voices"], "anthropic/claude*")
+    assert (claude["ready"], claude["provider_lineage"]) == (False, "us_aligned")
+    assert claude["usd_per_million_tokens"]["lowest"]["input"] > 0
+    assert named(told["voices"], "local:smollm2")["cognitive_roles"]
+
+
+def test_a_key_makes_its_families_ready(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "sk-canary")
+    ran = cli("voices", "--ready")
+    assert "sk-canary" not in ran.out + ran.err
+    lines = [line.split("\t") for line in ran.out.splitlines()]
+    assert ["provider", "mistral", "ready", "MISTRAL_API_KEY is set"] in lines
+    (mistral,) = [line for line in lines if line[0] == "voice" and line[1].startswith("mistralai/*")]
+    assert mistral[2] == "ready"
+    assert mistral[-1] == "by mistral"
+    assert "per million tokens" in mistral[-2]
+    assert all(line[2] == "ready" for line in lines)
+
+
+def test_an_endpoint_that_answers_tells_its_models(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with endpoint(lambda _: completion()) as server:
+        server.models = ("qwen2.5:7b", "\x1b[31mred")
+        monkeypatch.setenv("FIRECIRCLE_OLLAMA_BASE_URL", server.base_url)
+        told = roll(cli)
+        shown = cli("voices").out
+    ollama = named(told["providers"], "ollama")
+    assert (ollama["ready"], ollama["models"]) == (True, ["qwen2.5:7b", "\x1b[31mred"])
+    assert named(told["voices"], "qwen/*")["why"] == "by ollama"
+    assert not named(told["voices"], "meta-llama/*")["ready"]
+    assert "\x1b" not in shown
+
+
+def test_the_user_s_own_are_listed(
+    cli: Cli, settings_file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = settings_file("""
+        [providers.mine]
+        base_url = "https://gpu.example/v1"
+        key_variable = "MINE_KEY"
+        [models."mine:judge"]
+        provider_lineage = "own"
+        cognitive_roles = { temporal_reasoning = 0.9 }
+        [prices."mine:judge"]
+        input = 1
+        output = 2
+        [models."nobody:x"]
+        provider_lineage = "own"
+        cognitive_roles = {}
+        """)
+    monkeypatch.setenv("MINE_KEY", "sk-canary")
+    told = roll(cli)
+    assert told["settings"] == str(path)
+    assert named(told["providers"], "mine")["ready"]
+    judge = named(told["voices"], "mine:judge")
+    assert (judge["ready"], judge["provider_lineage"]) == (True, "own")
+    assert judge["usd_per_million_tokens"]["lowest"]["output"] == 2
+    assert not named(told["voices"], "nobody:x")["ready"]
+    assert "sk-canary" not in json.dumps(told)
+
+
+def test_an_endpoint_that_never_answers_does_not_hold_the_list_up(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        monkeypatch.setenv("FIRECIRCLE_VLLM_BASE_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1")
+        started = time.monotonic()
+        ran = cli("voices")
+    assert time.monotonic() - started < 10
+    assert ran.status == 0
+    assert "waiting for vllm" in ran.err
+
+
+# -- doctor --------------------------------------------------------------------------------------------
+
+
+def test_all_is_well(cli: Cli, hosted: Host) -> None:
+    server = hosted(lambda _: completion('{"ok": true}', usage={**USAGE, "cost": 0.0001}))
+    ran = cli("doctor", "anthropic/claude-sonnet-4", "embedded:time", "--json")
+    assert ran.status == 0
+    claude, own = json.loads(ran.out)
+    assert (claude["model"], claude["well"], claude["structured_output"]) == (
+        "anthropic/claude-sonnet-4",
+        True,
+        "yes",
+    )
+    assert claude["cost_usd"] == 0.0001
+    assert claude["rates"]["input"] > 0
+    assert claude["seconds"] > 0
+    assert (own["well"], own["structured_output"], own["cost_usd"]) == (True, None, 0.0)
+    assert len(server.requests) == 1
+
+
+def test_what_structured_output_comes_to(
+    cli: Cli, hosted: Host, settings_file: Callable[[str], Path]
+) -> None:
+    def endpoint_of_many(request: ChatRequest) -> Answer:
+        if request.model == "a/picky" and "response_format" in request.body:
+            return failure(400, "response_format is not supported")
+        return completion("Sure! ok." if request.model == "a/chatty" else '{"ok": true}')
+
+    hosted(endpoint_of_many)
+    ran = cli("doctor", "a/picky,a/chatty,a/strict")
+    assert ran.status == 0
+    assert "a/picky" in ran.out
+    lines = {line.split()[1].rstrip(":"): line for line in ran.out.splitlines()}
+    assert "structured output not taken" in lines["a/picky"]
+    assert "structured output ignored" in lines["a/chatty"]
+    assert "structured output yes, price unknown" in lines["a/strict"]
+    settings_file("[providers.openrouter]\nstructured_output = 'off'")
+    assert "structured output turned off" in cli("doctor", "a/strict").out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            failure(401, "Incorrect API key"),
+            ["Incorrect API key (HTTP 401)", "check the key in OPENROUTER_API_KEY"],
+        ),
+        (failure(402, "out of credit"), ["out of credit (HTTP 402)", "add credit at openrouter"]),
+        (failure(404, "no such model"), ["no such model (HTTP 404)", "check the name of the model"]),
+        (as_json({}, 200), ["the answer holds no choices"]),
+    ],
+)
+def test_trouble_is_one_line_with_the_way_out(
+    cli: Cli, hosted: Host, answer: Answer, words: list[str]
+) -> None:
+    hosted(lambda _: answer)
+    ran = cli("doctor", "a/b", "embedded:time")
+    assert ran.status == 1
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("cannot speak  a/b: ")]
+    for word in words:
+        assert word in line
+
+
+def test_nobody_there_and_no_key(cli: Cli) -> None:
+    ran = cli("doctor", "vllm:m", "openai:gpt-4o", "strange")
+    assert ran.status == 1
+    told = "\n".join(sorted(ran.out.splitlines()))
+    assert "openai:gpt-4o: openai needs a key: set OPENAI_API_KEY" in told
+    assert "is it running and reachable? its address can be set with FIRECIRCLE_VLLM_BASE_URL" in told
+    assert "'strange' is neither vendor/model" in told
+    assert len(ran.out.splitlines()) == 3
+
+
+def test_a_voice_that_never_answers_is_given_up(cli: Cli, hosted: Host) -> None:
+    hosted(lambda _: completion("late", latency=30))
+    started = time.monotonic()
+    ran = cli("doctor", "a/b", "--timeout", "1.5")
+    assert time.monotonic() - started < 10
+    assert ran.status == 1
+    assert "answer within 1.5 s" in ran.out
+    assert "waiting for a/b" in ran.err
+
+
+def test_without_names_those_who_judge_by_default_are_tested(
+    cli: Cli, settings_file: Callable[[str], Path]
+) -> None:
+    assert len(cli("doctor").out.splitlines()) >= 6
+    settings_file("[circle]\nmodels = ['embedded:time', 'embedded:layers', 'embedded:ngrams']")
+    ran = cli("doctor")
+    assert ran.status == 0
+    assert sorted(line.split()[1] for line in ran.out.splitlines()) == [
+        "embedded:layers:",
+        "embedded:ngrams:",
+        "embedded:time:",
+    ]
+
+
+def test_mistakes(cli: Cli) -> None:
+    assert_one_line_of_trouble(cli("doctor", "embedded:time,embedded:time"), "MODEL: ", "listed twice")
+    assert_one_line_of_trouble(cli("doctor", ","), "MODEL: no name in it")
+    assert_one_line_of_trouble(cli("doctor", "--timeout", "0"), "--timeout")

