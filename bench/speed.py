@@ -10,6 +10,7 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,7 @@ import httpx
 import psutil
 
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle.settings import FILE_VARIABLE
 from tests.loopback import LoopbackServer, completion
 
 RUNS = 5
@@ -69,6 +71,19 @@ def endpoint(latency: float) -> Iterator[str]:
         finally:
             del os.environ[BASE_URL]
             server.terminate()
+
+
+@contextmanager
+def room_for(calls: int) -> Iterator[None]:
+    """Let the endpoint be given so many calls at once from the start."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(f"[providers.vllm]\nconcurrency = {{ start = {calls}, most = {calls} }}\n")
+        file.flush()
+        os.environ[FILE_VARIABLE] = file.name
+        try:
+            yield
+        finally:
+            os.environ[FILE_VARIABLE] = ""
 
 
 # -- (a) time ------------------------------------------------------------------------------------------
@@ -192,7 +207,7 @@ async def memory_per_circle(circles: int = 200, voices: int = 3, latency: float 
     gc.collect()
     before = process.memory_info().rss
     most = 0
-    with endpoint(latency) as base_url:
+    with endpoint(latency) as base_url, room_for(circles * voices):
         async with httpx.AsyncClient(trust_env=False) as watcher:
             sitting = asyncio.gather(*(convened(config) for _ in range(circles)))
             while not sitting.done():

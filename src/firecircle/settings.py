@@ -107,18 +107,19 @@ class Settings(_Tables):
 
 def current_settings() -> Settings:
     """What the file says here; without a file, nothing. A process reads a file once."""
-    named = os.environ.get(FILE_VARIABLE)
-    if named is not None:
-        return _read(Path(named).expanduser().absolute(), vouched_for=True) if named else _NOTHING
-    return _found_from(Path.cwd(), user_folder("config"))
+    surroundings = tuple(os.environ.get(name) for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"))
+    return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
 
 _NOTHING = Settings()
 
 
 @lru_cache(maxsize=32)
-def _found_from(working: Path, users: Path) -> Settings:
-    for folder, is_users in ((working, False), (users, True)):
+def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...]) -> Settings:
+    """Looked for once per place and environment: every voice of every circle asks."""
+    if named is not None:
+        return _read(Path(named).expanduser().absolute(), vouched_for=True) if named else _NOTHING
+    for folder, is_users in ((Path(working), False), (user_folder("config"), True)):
         if (folder / FILE_NAME).exists():
             return _read(folder / FILE_NAME, vouched_for=is_users)
     return _NOTHING

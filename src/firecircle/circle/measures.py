@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 
 from firecircle.circle.chair import influence_of
 from firecircle.circle.result import (
@@ -26,7 +27,10 @@ MOVED = 1e-9
 
 def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
     """Population standard deviation of F: how far apart the voices are."""
-    return pstdev(said.falsehood for said in evaluations) if evaluations else 0.0
+    if not evaluations:
+        return 0.0
+    mean = fmean(said.falsehood for said in evaluations)
+    return math.sqrt(fmean((said.falsehood - mean) ** 2 for said in evaluations))
 
 
 def round_metrics(

@@ -13,10 +13,11 @@ from firecircle.catalog import (
     find_characteristics,
 )
 from firecircle.cli.waiting import heard_from_all
+from firecircle.config import EvaluationConfig
 from firecircle.errors import ConfigError
 from firecircle.settings import current_settings
 from firecircle.voices.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
-from firecircle.voices.providers import Provider, known_providers, provider_of
+from firecircle.voices.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
 
 VENDORS = {"mistralai": "mistral"}
@@ -50,8 +51,16 @@ async def call_the_roll() -> tuple[list[HostEntry], list[VoiceEntry]]:
     """Every provider and every voice."""
     providers = known_providers()
     states = await heard_from_all({name: readiness_of(one) for name, one in providers.items()})
-    hosts = [HostEntry(provider, states[name]) for name, provider in providers.items()]
+    hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
     return hosts, [*(_family(family, hosts) for family in families()), *_local(), *_declared(hosts)]
+
+
+def _where_it_is(provider: Provider) -> Provider:
+    try:
+        return located(provider, EvaluationConfig())
+    except ConfigError:
+        # Whether it is ready tells the same mistake.
+        return provider
 
 
 def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:

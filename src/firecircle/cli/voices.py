@@ -92,7 +92,7 @@ def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
         if not console.is_terminal:
             print_line(console, f"provider\t{host.provider.name}\t{_word(host.state.ready)}\t{why}")
             continue
-        line = Text(f"{host.provider.name:<12}", style="bold")
+        line = Text().append(f"{host.provider.name:<12}", style="bold")
         line.append(f"{_word(host.state.ready):<10}", style="green" if host.state.ready else "dim")
         console.print(line.append(why))
     if console.is_terminal:
@@ -114,7 +114,7 @@ def _show_voices(console: Console, roll: Sequence[VoiceEntry]) -> None:
             parts = (names, _word(voice.ready), lineage, roles, _price(voice.price), why)
             print_line(console, "voice\t" + "\t".join(parts))
             continue
-        line = Text(names, style="bold").append("  ")
+        line = Text().append(names, style="bold").append("  ")
         console.print(line.append(_word(voice.ready), style="green" if voice.ready else "dim"))
         console.print(*section("", [f"{lineage}: {roles}", f"{_price(voice.price)}; {why}"]))
 
