@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from statistics import median
 
+import aiohttp
 import httpx
 import psutil
 
@@ -91,11 +93,11 @@ def room_for(calls: int) -> Iterator[None]:
 
 async def time_ratios(voices: int = 10, latency: float = 0.2) -> tuple[float, float]:
     """How long a circle takes, in times of its rounds if every voice answered at once; then the same of
-    httpx sending the same bodies: on a busy machine that is above 1 too."""
+    aiohttp sending the same bodies: on a busy machine that is above 1 too."""
     config = circle_of(voices)
     bodies = await bodies_of(config)
     with endpoint(latency) as base_url:
-        async with senders(base_url, shared=False) as post:
+        async with bare_aiohttp(base_url) as post:
             took = await interleaved([lambda: convened(config), lambda: send(bodies, post)], elapsed)
     circle, bare = (median(sample) / (ROUNDS * latency) for sample in took)
     return circle, bare
@@ -129,19 +131,23 @@ async def elapsed(work: Work) -> float:
 
 
 async def cpu_ratios(voices: int = 10) -> tuple[float, float]:
-    """CPU of a circle, in times of httpx sending the same bodies: over one shared client, and over one
-    client a connection, which is how hosted voices use it."""
+    """CPU of a circle, in times of bare clients sending the same bodies: httpx, then aiohttp, which hosted
+    voices are built on."""
     config = circle_of(voices)
     bodies = await bodies_of(config)
     with endpoint(latency=0) as base_url:
-        async with senders(base_url, shared=True) as shared, senders(base_url, shared=False) as apart:
-            circle, over_shared, over_apart = await interleaved(
-                [lambda: convened(config), lambda: send(bodies, shared), lambda: send(bodies, apart)],
+        async with bare_httpx(base_url) as over_httpx, bare_aiohttp(base_url) as over_aiohttp:
+            circle, with_httpx, with_aiohttp = await interleaved(
+                [
+                    lambda: convened(config),
+                    lambda: send(bodies, over_httpx),
+                    lambda: send(bodies, over_aiohttp),
+                ],
                 cpu_seconds,
             )
     return (
-        median(a / b for a, b in zip(circle, over_shared, strict=True)),
-        median(a / b for a, b in zip(circle, over_apart, strict=True)),
+        median(a / b for a, b in zip(circle, with_httpx, strict=True)),
+        median(a / b for a, b in zip(circle, with_aiohttp, strict=True)),
     )
 
 
@@ -165,34 +171,38 @@ async def bodies_of(config: FireCircleConfig) -> Bodies:
     return [sent[start : start + voices] for start in range(0, len(sent), voices)]
 
 
-Sender = Callable[[int, bytes], Awaitable[httpx.Response]]
+Sender = Callable[[bytes], Awaitable[bytes]]
+HEADERS = {"content-type": "application/json"}
 
 
 @asynccontextmanager
-async def senders(base_url: str, *, shared: bool) -> AsyncIterator[Sender]:
-    """Bare httpx: one client for all requests, or one for each request of a round."""
-    url = f"{base_url}/chat/completions"
-    headers = {"content-type": "application/json"}
-    clients: dict[int, httpx.AsyncClient] = {}
+async def bare_httpx(base_url: str) -> AsyncIterator[Sender]:
+    """One httpx client for all requests, as its documentation advises."""
+    async with httpx.AsyncClient(headers=HEADERS, timeout=120, trust_env=False) as client:
 
-    async def post(number: int, body: bytes) -> httpx.Response:
-        which = 0 if shared else number
-        if which not in clients:
-            clients[which] = httpx.AsyncClient(headers=headers, timeout=120, trust_env=False)
-        return await clients[which].post(url, content=body)
+        async def post(body: bytes) -> bytes:
+            return (await client.post(f"{base_url}/chat/completions", content=body)).content
 
-    try:
         yield post
-    finally:
-        for client in clients.values():
-            await client.aclose()
+
+
+@asynccontextmanager
+async def bare_aiohttp(base_url: str) -> AsyncIterator[Sender]:
+    """One aiohttp session for all requests: what hosted voices are built on."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def post(body: bytes) -> bytes:
+            async with session.post(f"{base_url}/chat/completions", data=body, headers=HEADERS) as response:
+                return await response.read()
+
+        yield post
 
 
 async def send(bodies: Bodies, post: Sender) -> None:
     """Send what a circle sends, round by round, and read the answers."""
     for round_bodies in bodies:
-        for response in await asyncio.gather(*(post(n, body) for n, body in enumerate(round_bodies))):
-            response.json()
+        for answer in await asyncio.gather(*map(post, round_bodies)):
+            json.loads(answer)
 
 
 # -- (c) memory ----------------------------------------------------------------------------------------
@@ -225,10 +235,12 @@ def main() -> None:
     """Measure and print."""
     circle, bare = asyncio.run(time_ratios())
     print(f"time    10 voices, 3 rounds at 0.2 s: {circle:.3f} x the voices' own time (target 1.05)")
-    print(f"time    the same bodies over bare httpx: {bare:.3f} x the voices' own time")
-    over_shared, over_apart = asyncio.run(cpu_ratios())
-    print(f"CPU     a circle's call: {over_shared:.2f} x the same bodies over one httpx client (target 1.5)")
-    print(f"CPU     a circle's call: {over_apart:.2f} x the same bodies over one httpx client a connection")
+    print(f"time    the same bodies over bare aiohttp: {bare:.3f} x the voices' own time")
+    over_httpx, over_aiohttp = asyncio.run(cpu_ratios())
+    print(
+        f"CPU     a circle's call: {over_httpx:.2f} x the same bodies over a bare httpx client (target 1.5)"
+    )
+    print(f"CPU     a circle's call: {over_aiohttp:.2f} x the same bodies over a bare aiohttp session")
     held = asyncio.run(memory_per_circle())
     print(f"memory  200 circles in flight: {held:.2f} MB a circle (target 1)")
 

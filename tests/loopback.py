@@ -118,6 +118,7 @@ class LoopbackServer:
         self._script = script
         self._record = record
         self._conversations: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
 
     @property
     def base_url(self) -> str:
@@ -133,12 +134,16 @@ class LoopbackServer:
         for conversation in self._conversations:
             conversation.cancel()
         await asyncio.gather(*self._conversations, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()  # somebody may have stopped reading, and then close() waits for ever
         await self._server.wait_closed()
+        await asyncio.sleep(0)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._conversations.add(task)
+        self._writers.append(writer)
         self.connections += 1
         try:
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

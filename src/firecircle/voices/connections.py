@@ -1,19 +1,17 @@
 """Open connections to hosted endpoints, shared by all voices of an event loop and closed with it.
 
 What is learnt of an address while it is in use is kept with them: how many calls it takes at once, and which
-fields it turned down.
-
-httpx's own pool goes through all its connections at each call, some of it quadratically (encode/httpcore
-pull request 1035): with a hundred calls in flight a call costs ten milliseconds of CPU. So each call
-borrows a client that holds a single connection, which keeps the cost of a call flat.
+fields it turned down. Why aiohttp speaks here is in docs/decisions/008.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from firecircle.voices.providers import on_this_machine
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator
 
-    import httpx
+    import aiohttp
 
     from firecircle.settings import Concurrency
 
@@ -41,83 +39,94 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
-class AnswerTooLarge(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
-    """The endpoint sent more than any model has to say."""
+class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
+    """The endpoint could not be reached, or hung up before its answer was whole."""
+
+
+class AnswerUnreadable(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
+    """The endpoint answered with more than any model has to say, or in an encoding it did not keep to."""
 
 
 class Connections:
     """The connections to one address."""
 
     def __init__(self, url: str, concurrency: Concurrency) -> None:
-        import httpx
-
-        # At its most talkative the library logs the headers of answers, where an endpoint may echo a key.
-        logging.getLogger("httpcore.http11").addFilter(_tells_no_headers)
         self.slots = Slots(concurrency)
         self.refused_fields: dict[str, frozenset[str]] = {}
         """Per model, the request fields that this address turned down."""
-        self._url = httpx.URL(url)
-        # Proxies named in the environment are for the world outside, never for a server on this machine.
-        self._trust_env = not on_this_machine(self._url.host)
-        self._idle: list[httpx.AsyncClient] = []
+        self._url = url
+        self._session = open_session(url)
+        self._under_way = 0
         self._closed = False
 
-    async def post(self, headers: httpx.Headers, body: bytes) -> HttpAnswer:
+    async def post(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Send the body and read the whole answer; the caller bounds the time it may take."""
-        import httpx
+        import aiohttp
+        from aiohttp.http_exceptions import ContentEncodingError
 
-        client = self._idle.pop() if self._idle else _client(self._trust_env)
+        self._under_way += 1
         try:
-            request = httpx.Request("POST", self._url, headers=headers, content=body)
-            response = await client.send(request, stream=True)
-            try:
+            sending = self._session.post(self._url, data=body, headers=headers, allow_redirects=False)
+            async with sending as response:
                 content = await _content(response)
-            finally:
-                await response.aclose()
+        except aiohttp.ClientPayloadError as broken:
+            if isinstance(broken.__cause__, ContentEncodingError):
+                raise AnswerUnreadable(f"its encoding is broken: {broken.__cause__}") from None
+            raise ConnectionLost("the connection was closed before the answer was whole") from None
+        except aiohttp.ClientError as lost:
+            raise ConnectionLost(str(lost) or type(lost).__name__) from None
         finally:
-            if self._closed:
-                await client.aclose()
-            else:
-                self._idle.append(client)
+            self._under_way -= 1
+            await self._hang_up_if_done()
         told = response.headers
-        return HttpAnswer(
-            response.status_code, told.get("content-type", ""), told.get("retry-after"), content
-        )
+        return HttpAnswer(response.status, told.get("content-type", ""), told.get("retry-after"), content)
 
     async def aclose(self) -> None:
         """Hang up; a call in progress hangs up when it is done."""
         self._closed = True
-        while self._idle:
-            await self._idle.pop().aclose()
+        await self._hang_up_if_done()
+
+    async def _hang_up_if_done(self) -> None:
+        if self._closed and not self._under_way:
+            await self._session.close()
 
 
-def _tells_no_headers(record: logging.LogRecord) -> bool:
-    return "receive_response_headers.complete" not in record.getMessage()
+def open_session(url: str) -> aiohttp.ClientSession:
+    """A session for one address, with no limits of its own: slots bound the calls, callers bound the time."""
+    import aiohttp
 
-
-def _client(trust_env: bool) -> httpx.AsyncClient:
-    import httpx
-
-    # No timeout of its own: it would bound every single read, where an attempt is bounded as a whole.
-    limits = httpx.Limits(keepalive_expiry=KEEP_IDLE_SECONDS)
-    return httpx.AsyncClient(verify=_tls(), timeout=None, limits=limits, trust_env=trust_env)
+    connector = aiohttp.TCPConnector(
+        limit=0, keepalive_timeout=KEEP_IDLE_SECONDS, ssl=_tls() if url.startswith("https:") else False
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # Proxies named in the environment are for the world outside, never for a server on this machine.
+        trust_env=not on_this_machine(urlsplit(url).hostname or ""),
+    )
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    import httpx
+    """The certificates that are trusted: those the environment names, else certifi's."""
+    import ssl
 
-    return httpx.create_ssl_context()
+    import certifi
+
+    return ssl.create_default_context(
+        cafile=os.environ.get("SSL_CERT_FILE") or certifi.where(), capath=os.environ.get("SSL_CERT_DIR")
+    )
 
 
-async def _content(response: httpx.Response) -> bytes:
+async def _content(response: aiohttp.ClientResponse) -> bytes:
     parts: list[bytes] = []
     size = 0
-    async for part in response.aiter_bytes():
+    async for part in response.content.iter_any():
         parts.append(part)
         size += len(part)
         if size > MAX_ANSWER_BYTES:
-            raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES:,} bytes")
+            raise AnswerUnreadable(f"more than {MAX_ANSWER_BYTES:,} bytes")
     return b"".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING
 from firecircle.circle.voice import Reply, Retry, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.chat import ChatRequest, Setback, presentable, read_reply, without_key
-from firecircle.voices.connections import AnswerTooLarge, Connections, HttpAnswer, connections_to
+from firecircle.voices.connections import (
+    AnswerUnreadable,
+    ConnectionLost,
+    Connections,
+    HttpAnswer,
+    connections_to,
+)
 from firecircle.voices.estimate import estimated_usage
 from firecircle.voices.prices import Tariff, load_price_list, priced, require_price, stated_tariff, tariff_of
 from firecircle.voices.providers import Provider, key_for, located, provider_of
@@ -19,7 +26,6 @@ from firecircle.voices.remedies import remedy
 from firecircle.voices.slots import NoSlot
 
 if TYPE_CHECKING:
-    import httpx
     from pydantic import SecretStr
 
     from firecircle.config import BaseEvaluationConfig
@@ -66,7 +72,7 @@ class HostedVoice:
         """What the provider calls the model."""
         self._key = key
         self._backoff = backoff or Backoff()
-        self._headers: httpx.Headers | None = None
+        self._headers: Mapping[str, str] | None = None
         self._needs_price_list = stated_tariff(model, provider, name) is None
 
     def __repr__(self) -> str:
@@ -153,38 +159,35 @@ class HostedVoice:
 
     async def _post(self, connections: Connections, body: bytes, turn: Turn) -> HttpAnswer:
         """One attempt: everything from connecting to the answer's last byte, within its time."""
-        import httpx
-
         now = asyncio.get_running_loop().time()
         seconds = turn.attempt_seconds
         if turn.deadline is not None:
             seconds = min(seconds, turn.deadline - now)
+        if seconds <= 0:
+            raise Setback("timeout", "the round's deadline has passed")
         try:
             async with asyncio.timeout_at(now + seconds):
                 return await connections.post(self._sent_headers(), body)
-        except (TimeoutError, httpx.TimeoutException):
+        except TimeoutError:
             raise Setback(
-                "timeout", f"no complete answer within {max(0.0, seconds):.3g} s", worth_retrying=True
+                "timeout", f"no complete answer within {seconds:.3g} s", worth_retrying=True
             ) from None
-        except httpx.TransportError as lost:
-            told = str(lost) or type(lost).__name__
+        except ConnectionLost as lost:
             raise Setback(
                 "connection",
-                f"{told} ({self.provider.name} at {self.provider.base_url})",
+                f"{lost} ({self.provider.name} at {self.provider.base_url})",
                 worth_retrying=True,
             ) from None
-        except (httpx.DecodingError, AnswerTooLarge) as unreadable:
+        except AnswerUnreadable as unreadable:
             raise Setback("http_error", f"the answer cannot be read: {unreadable}") from None
 
-    def _sent_headers(self) -> httpx.Headers:
+    def _sent_headers(self) -> Mapping[str, str]:
         if self._headers is None:
-            import httpx
-
             headers = {"content-type": "application/json", "accept": "application/json"}
             headers |= {"accept-encoding": "gzip", "user-agent": "firecircle", **self.provider.headers}
             if self._key is not None:
                 headers["authorization"] = f"Bearer {self._key.get_secret_value()}"
-            self._headers = httpx.Headers(headers)
+            self._headers = headers
         return self._headers
 
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:

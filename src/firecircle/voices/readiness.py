@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firecircle.config import EvaluationConfig
 from firecircle.errors import ConfigError
+from firecircle.voices.connections import open_session
 from firecircle.voices.providers import Provider, key_for, located
 
 if TYPE_CHECKING:
@@ -55,14 +57,17 @@ def local_readiness(model: str) -> Readiness:
 
 
 async def _answering(provider: Provider, key: SecretStr | None) -> Readiness:
-    import httpx
+    import aiohttp
 
-    trust = not provider.on_this_machine
+    url = f"{provider.base_url}/models"
     try:
-        async with httpx.AsyncClient(timeout=SECONDS_TO_ANSWER, trust_env=trust) as client:
-            response = await client.get(f"{provider.base_url}/models", headers=provider.headers)
-            told = response.json() if response.status_code == httpx.codes.OK else None
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        async with (
+            asyncio.timeout(SECONDS_TO_ANSWER),
+            open_session(url) as session,
+            session.get(url, headers=provider.headers) as response,
+        ):
+            told = await response.json(content_type=None) if response.ok else None
+    except (TimeoutError, aiohttp.ClientError, ValueError):
         return Readiness(
             False, f"nobody answers at {provider.base_url}; start it or set {provider.address_variable}"
         )

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
+from firecircle.voices.estimate import estimated_usage
 from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Completion, Llama, require_library
 from firecircle.voices.local.weights import Weights, weights_of
+from firecircle.voices.prices import FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +50,10 @@ class LocalVoice:
         self.model = model
         """The voice's name in the circle."""
         self._engine = engine
+
+    def estimate(self, turn: Turn) -> Usage:
+        """What answering the turn may consume."""
+        return estimated_usage(turn, FREE)
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn in the engine's thread; when cancelled, the engine stops at its next chunk."""
