@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EMBEDDED_NAMES", "embedded_voice"]
 
-EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams")
+EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural")
 _PREFIX = "embedded:"
 
 
@@ -41,8 +41,9 @@ def _lenses() -> dict[str, Callable[[], Lens]]:
     from firecircle.voices.embedded.concealment import ConcealmentLens
     from firecircle.voices.embedded.extraction import ExtractionLens
     from firecircle.voices.embedded.layers import LayersLens
+    from firecircle.voices.embedded.neural import NeuralLens
     from firecircle.voices.embedded.ngrams import NgramLens
     from firecircle.voices.embedded.past import TimeLens
 
-    lenses = (TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, NgramLens)
+    lenses = (TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, NgramLens, NeuralLens)
     return {lens.name: lens for lens in lenses}
