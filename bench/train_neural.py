@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.voices.embedded.findings import Finding, falsehood
@@ -433,4 +434,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(limits=1, user_api="blas"):  # more threads add numbers up in another order
+        main()

@@ -32,6 +32,8 @@ TAKEN = (2, 6)
 MOST_PIECES = 96
 """Pieces read of one text; a window of the voice has about forty."""
 _SCALE = np.float32((WIDTH // HEADS) ** -0.5)
+TOGETHER = 32
+"""Texts skimmed at a time: a long prompt must not need much memory."""
 KEPT = 2048
 """Texts remembered in a process: 6 MB."""
 
@@ -52,9 +54,12 @@ class Encoder:
         self._one_at_a_time = Lock()
 
     def skim(self, texts: Sequence[str]) -> Array:
-        """The unit mean of each text's words, without their context. A hundred times cheaper than reading."""
-        rows = [_mean(self._embedded(self._pieces(text))) for text in texts]
-        return np.stack(rows) if rows else np.zeros((0, WIDTH), np.float32)
+        """The unit mean of each text's words, without their context. Far cheaper than reading."""
+        rows = [np.zeros((0, WIDTH), np.float32)]
+        for start in range(0, len(texts), TOGETHER):
+            cut = [self._pieces(text) for text in texts[start : start + TOGETHER]]
+            rows.append(_means(self._embedded(cut), _bounds(cut)))
+        return np.concatenate(rows)
 
     def read(self, texts: Sequence[str]) -> Array:
         """The unit means of each text after the layers `TAKEN`, side by side."""
@@ -70,19 +75,21 @@ class Encoder:
     def _pieces(self, text: str) -> list[int]:
         return [FIRST, *self._words.pieces(text)[: MOST_PIECES - 2], LAST]
 
-    def _embedded(self, pieces: list[int]) -> Array:
-        return self._first_norm(self._lookup[pieces] + self._places[: len(pieces)])
+    def _embedded(self, texts: Sequence[list[int]]) -> Array:
+        """The pieces of all texts, end to end, so that nothing is computed for padding."""
+        places = np.concatenate([self._places[: len(text)] for text in texts])
+        return self._first_norm(self._lookup[np.concatenate(texts)] + places)
 
     def _read(self, texts: Sequence[list[int]]) -> Array:
-        """All texts in one go, end to end, so that nothing is computed for padding."""
-        spans = [slice(start, end) for start, end in pairwise([0, *accumulate(map(len, texts))])]
+        bounds = _bounds(texts)
+        spans = [slice(start, end) for start, end in pairwise(bounds)]
         taken = []
         with self._one_thread():
-            x = np.concatenate([self._embedded(text) for text in texts])
+            x = self._embedded(texts)
             for number, layer in enumerate(self._layers, start=1):
                 x = layer(x, spans)
                 if number in TAKEN:
-                    taken.append(np.stack([_mean(x[span]) for span in spans]))
+                    taken.append(_means(x, bounds))
         return np.hstack(taken)
 
     def _one_thread(self) -> AbstractContextManager[object]:
@@ -164,9 +171,15 @@ def _gelu(x: Array) -> Array:
     return inner
 
 
-def _mean(rows: Array) -> Array:
-    mean = rows.mean(0)
-    unit: Array = mean / np.linalg.norm(mean)
+def _bounds(texts: Sequence[list[int]]) -> list[int]:
+    """Where each text begins and ends when they lie end to end."""
+    return [0, *accumulate(map(len, texts))]
+
+
+def _means(rows: Array, bounds: list[int]) -> Array:
+    """The mean of each text's rows, as unit vectors."""
+    sums = np.add.reduceat(rows, bounds[:-1])
+    unit: Array = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     return unit
 
 
