@@ -11,7 +11,6 @@ import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
-from firecircle.voices.embedded import EMBEDDED_NAMES
 from firecircle.voices.embedded.neural import NEEDED, NeuralLens, is_available
 from firecircle.voices.embedded.reading import read_prompt
 from firecircle.voices.embedded.voice import EmbeddedVoice
@@ -176,8 +175,6 @@ def test_a_head_for_another_sentence_model_is_refused(monkeypatch: pytest.Monkey
 
 @needs_the_extra
 async def test_it_takes_part_in_a_circle() -> None:
-    if "neural" not in EMBEDDED_NAMES:
-        pytest.skip("embedded:neural is not registered")
     config = FireCircleConfig.embedded(models=("embedded:time", "embedded:layers", "embedded:neural"))
     result = await fire_circle_evaluate(ATTACK, config)
     spoke = [e for e in result.dialogue_history[-1].evaluations if e.model == "embedded:neural"]

@@ -61,7 +61,7 @@ class NeuralLens:
     def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
         """How strong the windows that hold the quoted words are when they are read."""
         skimmed = self._skim(reading.prompt)
-        among = [at for at, window in enumerate(skimmed.windows) if window.touches(layer, start, end)]
+        among = {at for at, window in enumerate(skimmed.windows) if window.touches(layer, start, end)}
         return max((judged.strength for judged in self._judge.judge(skimmed, among)), default=0.0)
 
     def blindness(self, reading: Reading) -> float:

@@ -6,7 +6,7 @@ The weights (`neural.npz`) are numbers only, made by `bench/train_neural.py`, wh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -179,7 +179,7 @@ class Judge:
         """The prompt's windows, skimmed."""
         return skim(prompt, self.head.center, self._model)
 
-    def judge(self, skimmed: Skimmed, among: Sequence[int] | None = None) -> tuple[Judged, ...]:
+    def judge(self, skimmed: Skimmed, among: Container[int] | None = None) -> tuple[Judged, ...]:
         """Read the worst few windows (of those named, or of all), and say how strong each is."""
         order = [int(place) for place in worst_first(skimmed, self.head)]
         places = [place for place in order if among is None or place in among][:MOST_READ]
