@@ -21,6 +21,8 @@ from firecircle import (
     reaggregate,
 )
 from firecircle.catalog import ROLE_WEIGHTS
+from firecircle.circle.chronicle import record_from
+from firecircle.circle.events import CircleClosed, Event, Listener, VoiceAnswered, VoiceFailed
 from tests.scripted import PROMPT, After, Script, pattern, says
 
 units = st.integers(0, 20).map(lambda n: n / 20)
@@ -33,10 +35,13 @@ class Sitting:
     config: FireCircleConfig
     lines: dict[str, list[Any]]
 
-    def hold(self) -> tuple[FireCircleResult, Script, EvaluationError | None]:
+    def hold(
+        self, listener: Listener | None = None
+    ) -> tuple[FireCircleResult, Script, EvaluationError | None]:
         script = Script(self.lines)
+        circle = fire_circle_evaluate(PROMPT, self.config, caller=script, on_event=listener)
         try:
-            return asyncio.run(fire_circle_evaluate(PROMPT, self.config, caller=script)), script, None
+            return asyncio.run(circle), script, None
         except EvaluationError as error:
             partial, aborted = error.partial_result, error
         assert partial is not None, "an error while judging always carries what was heard"
@@ -93,7 +98,8 @@ def sittings(draw: st.DrawFn) -> Sitting:
 )
 @given(sittings())
 def test_the_invariants_of_a_circle(sitting: Sitting) -> None:
-    result, script, error = sitting.hold()
+    told: list[Event] = []
+    result, script, error = sitting.hold(told.append)
     config = sitting.config
     history = result.dialogue_history
     spoken = [said for held in history for said in held.evaluations]
@@ -155,3 +161,35 @@ def test_the_invariants_of_a_circle(sitting: Sitting) -> None:
     stored = FireCircleResult.model_validate_json(result.model_dump_json())
     assert stored == result
     assert reaggregate(stored) == result
+
+    # what was told while the circle sat is all there is to know, whenever the telling breaks off
+    assert isinstance(told[-1], CircleClosed)
+    assert reaggregate(record_from(told)) == result
+    heard = reaggregate(record_from(told[:-1]))
+    assert heard.stopped == "interrupted"
+    assert heard.consensus is None
+    if not config.strict:
+        assert heard.calls == result.calls
+        assert heard.failures == result.failures
+        assert heard.patterns == result.patterns
+        assert heard.model_copy(update=differing(result)) == result
+    for end in range(1, len(told)):
+        partial = reaggregate(record_from(told[:end]))
+        spoken_by_then = [event.model for event in told[:end] if isinstance(event, VoiceAnswered)]
+        assert len(spoken_by_then) == sum(len(held.evaluations) for held in partial.dialogue_history)
+        assert len(partial.failures) == sum(isinstance(event, VoiceFailed) for event in told[:end])
+
+
+def differing(result: FireCircleResult) -> dict[str, object]:
+    """What an interrupted circle cannot know of its end."""
+    ends = (
+        "stopped",
+        "abort_reason",
+        "duration_seconds",
+        "consensus",
+        "alarm",
+        "decided_by_guess",
+        "partial",
+        "dialogue_history",
+    )
+    return {name: getattr(result, name) for name in ends}

@@ -120,7 +120,9 @@ round 2 (talking): 3 asked, vendor/b in the empty chair
 round 2: vendor/a F 0.90 ! (T 0.10, I 0.10); carried over from the round before, the reply could not be read
 round 2: vendor/b F 0.20 (T 0.80, I 0.10)
 round 2: vendor/c lost, error: RuntimeError: the line went dead
+round 1: vendor/d is asked as a reserve
 round 1: vendor/d F 0.30 (T 0.70, I 0.10)
+round 2: vendor/d is asked as a reserve
 round 2: vendor/d F 0.40 (T 0.60, I 0.10)
 round 2: vendor/d sits in for vendor/c
 round 2: quorum does not hold: Insufficient cognitive coverage: 2.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)

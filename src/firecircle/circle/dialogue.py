@@ -74,19 +74,30 @@ class Dialogue:
             focus=config.focus,
             anonymous=config.anonymize_peers,
         )
-        self._circle_id = circle_id or _new_circle_id(config, self._questions.nonce)
         self._ledger = Ledger(config)
         self._budget = Budget.of(config)
         self._reserves = list(config.reserves)
         self._quotes: dict[tuple[str, int | None], tuple[str, ...]] = {}
-        self._started_at = time.time()
         self._started = time.monotonic()
+        self._opening = CircleRecord(
+            circle_id=circle_id or _new_circle_id(config, self._questions.nonce),
+            started_at=time.time(),
+            config=config.model_copy(update={"api_key": None}),
+            prompt=prompt,
+            circumstances=self._circumstances,
+            system_message=self._questions.system,
+            evidence=self._questions.evidence,
+            peer_labels=dict(self._questions.labels),
+        )
 
     async def hold(self) -> FireCircleResult:
         """Hold the dialogue. An `EvaluationError` that ends it carries the partial result."""
         self._tell(
             events.CircleConvened(
-                circle_id=self._circle_id, models=self._config.models, max_rounds=self._config.max_rounds
+                circle_id=self._opening.circle_id,
+                models=self._config.models,
+                max_rounds=self._config.max_rounds,
+                record=self._opening,
             )
         )
         try:
@@ -122,7 +133,13 @@ class Dialogue:
         self._ledger.pages.append(page)
         self._tell(
             events.RoundStarted(
-                round_number=number, round_kind=kind, models=page.asked, empty_chair_model=page.chair
+                round_number=number,
+                round_kind=kind,
+                models=page.asked,
+                empty_chair_model=page.chair,
+                prompt_used=page.question,
+                voice_prompts=tuple(page.prompts.values()),
+                timestamp=page.opened_at,
             )
         )
         return page
@@ -168,11 +185,11 @@ class Dialogue:
             clarify=self._questions.clarify,
             may_ask=lambda again: self._may_ask_again(page, model, again),
         )
-        if heard.evaluation:
-            said = heard.evaluation
-            self._tell(events.VoiceAnswered(round_number=page.number, model=model, evaluation=said))
-        elif heard.failure:
-            self._tell(events.VoiceFailed(round_number=page.number, model=model, failure=heard.failure))
+        number, calls = page.number, tuple(heard.calls)
+        if said := heard.evaluation:
+            self._tell(events.VoiceAnswered(round_number=number, model=model, evaluation=said, calls=calls))
+        elif lost := heard.failure:
+            self._tell(events.VoiceFailed(round_number=number, model=model, failure=lost, calls=calls))
         return heard
 
     def _turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
@@ -282,6 +299,7 @@ class Dialogue:
                 asked = self._prompt_for(earlier, reserve)
                 self._require_budget(earlier, [asked])
                 earlier.prompts[reserve] = asked
+                self._tell(events.ReserveAsked(round_number=asked_in, model=reserve, prompt=asked))
                 heard = await self._hear(earlier, reserve)
                 if heard.failure:
                     break
@@ -319,26 +337,15 @@ class Dialogue:
         classification: Classification | None = None,
     ) -> FireCircleResult:
         named = classification or Classification()
-        record = CircleRecord(
-            circle_id=self._circle_id,
-            started_at=self._started_at,
-            duration_seconds=time.monotonic() - self._started,
-            config=self._config.model_copy(update={"api_key": None}),
-            prompt=self._prompt,
-            circumstances=self._circumstances,
-            system_message=self._questions.system,
-            evidence=self._questions.evidence,
-            peer_labels=dict(self._questions.labels),
-            dialogue_history=self._ledger.rounds(),
-            failures=self._ledger.failures,
-            substitutions=tuple(self._ledger.substitutions),
-            calls=self._ledger.calls,
-            quorum_checks=tuple(self._ledger.quorum_checks),
-            classified=named.types,
-            classifier_replies=tuple(named.replies),
-            stopped=stopped,
-            abort_reason=abort_reason,
-            advisories=(named.advisory,) if named.advisory else (),
+        record = self._ledger.added_to(self._opening).model_copy(
+            update={
+                "duration_seconds": time.monotonic() - self._started,
+                "classified": named.types,
+                "classifier_replies": tuple(named.replies),
+                "stopped": stopped,
+                "abort_reason": abort_reason,
+                "advisories": (named.advisory,) if named.advisory else (),
+            }
         )
         result = conclude(record)
         self._tell(events.CircleClosed(result=result))

@@ -1,4 +1,8 @@
-"""What a circle tells while it sits, for a command line, a viewer or a log to follow."""
+"""What a circle tells while it sits, for a command line, a viewer or a store to follow.
+
+Nothing that is said or paid for is left out: `firecircle.circle.chronicle` puts the record of a circle together
+from its events alone, also when the process that held it is gone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,15 @@ from collections.abc import Callable
 from typing import Literal
 
 from firecircle.circle.quorum import QuorumVerdict
-from firecircle.circle.result import Failure, FireCircleResult, RoundKind, Substitution
+from firecircle.circle.result import (
+    CallRecord,
+    CircleRecord,
+    Failure,
+    FireCircleResult,
+    RoundKind,
+    Substitution,
+    VoicePrompt,
+)
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.shapes import Shape, Text
 
@@ -18,6 +30,8 @@ class CircleConvened(Shape):
     circle_id: Text
     models: tuple[Text, ...]
     max_rounds: int
+    record: CircleRecord
+    """The circle's record with nothing said yet."""
 
 
 class RoundStarted(Shape):
@@ -28,6 +42,19 @@ class RoundStarted(Shape):
     round_kind: RoundKind
     models: tuple[Text, ...]
     empty_chair_model: Text | None
+    prompt_used: Text
+    """The standard question of this round."""
+    voice_prompts: tuple[VoicePrompt, ...]
+    timestamp: float
+
+
+class ReserveAsked(Shape):
+    """A reserve is heard in a round that others have already answered."""
+
+    kind: Literal["reserve_asked"] = "reserve_asked"
+    round_number: int
+    model: Text
+    prompt: VoicePrompt
 
 
 class VoiceRetried(Shape):
@@ -48,6 +75,8 @@ class VoiceAnswered(Shape):
     round_number: int
     model: Text
     evaluation: NeutrosophicEvaluation
+    calls: tuple[CallRecord, ...]
+    """What it took."""
 
 
 class VoiceFailed(Shape):
@@ -57,6 +86,7 @@ class VoiceFailed(Shape):
     round_number: int
     model: Text
     failure: Failure
+    calls: tuple[CallRecord, ...]
 
 
 class VoiceRecruited(Shape):
@@ -96,6 +126,7 @@ class CircleClosed(Shape):
 Event = (
     CircleConvened
     | RoundStarted
+    | ReserveAsked
     | VoiceRetried
     | VoiceAnswered
     | VoiceFailed

@@ -11,6 +11,7 @@ from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import spread
 from firecircle.circle.result import (
     CallRecord,
+    CircleRecord,
     DialogueRound,
     Failure,
     QuorumCheck,
@@ -120,6 +121,18 @@ class Ledger:
     def rounds(self, before: int | None = None) -> tuple[DialogueRound, ...]:
         """The rounds on record, or those before a given one."""
         return tuple(page.as_round() for page in self.pages if before is None or page.number < before)
+
+    def added_to(self, opening: CircleRecord) -> CircleRecord:
+        """The record of the circle that opened so, with everything that is in the book."""
+        return opening.model_copy(
+            update={
+                "dialogue_history": self.rounds(),
+                "failures": self.failures,
+                "substitutions": tuple(self.substitutions),
+                "calls": self.calls,
+                "quorum_checks": tuple(self.quorum_checks),
+            }
+        )
 
     def last_said(self, model: str, before: int) -> NeutrosophicEvaluation | None:
         """A voice's last evaluation before a round."""

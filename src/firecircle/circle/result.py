@@ -18,7 +18,8 @@ from firecircle.shapes import Shape, Text, Unit
 SCHEMA_VERSION = 1
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
-StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled"]
+StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
+"""`cancelled` was called off by somebody; `interrupted` never came to its end: its process is gone."""
 CallPurpose = Literal["answer", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
 FoundBy = Literal["exact", "normalised", "fuzzy"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from firecircle.circle.events import (
     CircleConvened,
     Event,
+    ReserveAsked,
     RoundClosed,
     RoundStarted,
     VoiceAnswered,
@@ -71,6 +72,8 @@ class Board:
                 asked = {(model, number): Cell() for model in event.models}
                 column = Column(event.round_kind, event.empty_chair_model)
                 return replace(self, columns={**self.columns, number: column}, cells={**self.cells, **asked})
+            case ReserveAsked():
+                return self._with(event.model, event.round_number, Cell())
             case VoiceRetried():
                 return self._with(event.model, event.round_number, Cell(retry=event))
             case VoiceAnswered():

@@ -7,6 +7,7 @@ from firecircle.circle.events import (
     CircleConvened,
     Event,
     QuorumChecked,
+    ReserveAsked,
     RoundClosed,
     RoundStarted,
     VoiceAnswered,
@@ -24,6 +25,7 @@ STOP_WORDS: dict[StopReason, str] = {
     "aborted": "aborted",
     "over_budget": "the budget is spent",
     "cancelled": "called off",
+    "interrupted": "interrupted",
 }
 LONGEST_REASON = 300
 
@@ -37,6 +39,8 @@ def line_of(event: Event, threshold: float) -> str:
             chair = event.empty_chair_model
             seat = f", {printable_line(chair)} in the empty chair" if chair else ""
             return f"round {number} ({ROUND_WORDS[event.round_kind]}): {len(event.models)} asked{seat}"
+        case ReserveAsked():
+            return f"round {event.round_number}: {printable_line(event.model)} is asked as a reserve"
         case VoiceRetried():
             return (
                 f"round {event.round_number}: {printable_line(event.model)} tries again in"
