@@ -82,7 +82,7 @@ async def judge(
     )
     return EvaluationResult(
         evaluations=panel.evaluations,
-        consensus=panel.evaluations[0] if single else panel.mean,
+        consensus=panel.consensus,
         metadata=_extras(panel, config),
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+import uuid
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import fmean
 
@@ -13,22 +14,43 @@ from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.questions import Questions
-from firecircle.circle.result import CallRecord, Failure, messages
+from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, messages
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Turn, Voice
-from firecircle.config import EvaluationConfig
+from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.shapes import Shape, Text
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """What several voices said, each on its own."""
+class Panel(Shape):
+    """What several voices were asked and said, each on its own."""
 
-    evaluations: tuple[NeutrosophicEvaluation, ...]
-    failures: tuple[Failure, ...]
-    calls: tuple[CallRecord, ...]
+    schema_version: int = SCHEMA_VERSION
+    panel_id: Text
+    started_at: float = 0.0
+    duration_seconds: float = 0.0
+    config: EvaluationConfig
+    prompt: MultiNeutrosophicPrompt
+    circumstances: Circumstances
+    system_message: Text = ""
+    evidence: Text = ""
+    question: Text = ""
+    """The one question all were asked; the evidence stands before it."""
+    evaluations: tuple[NeutrosophicEvaluation, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    calls: tuple[CallRecord, ...] = ()
+
+    @property
+    def consensus(self) -> NeutrosophicEvaluation:
+        """The one voice's word in the single mode, else the average."""
+        return self.evaluations[0] if self.config.mode is EvaluationMode.SINGLE else self.mean
+
+    @property
+    def alarm(self) -> bool:
+        """Whether what they say together reaches the alarm threshold."""
+        return bool(self.evaluations) and self.consensus.falsehood >= self.config.alarm_threshold
 
     @property
     def mean(self) -> NeutrosophicEvaluation:
@@ -57,18 +79,37 @@ class Panel:
         return 1.0 - apart / math.sqrt(3.0)
 
 
+PanelListener = Callable[[Panel], None]
+
+
 async def judge_alone(
     prompt: MultiNeutrosophicPrompt,
     config: EvaluationConfig,
     voices: Mapping[str, Voice],
     circumstances: Circumstances,
+    *,
+    listener: PanelListener | None = None,
 ) -> Panel:
-    """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer."""
+    """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer.
+
+    `listener` is handed the panel in either case.
+    """
     prompt.require_text(config.focus)
     models = tuple(voices)
     questions = Questions(prompt, models, circumstances, focus=config.focus)
+    question = questions.standard("baseline", ())
+    opening = Panel(
+        panel_id=uuid.uuid4().hex,
+        started_at=time.time(),
+        config=config.model_copy(update={"api_key": None}),
+        prompt=prompt,
+        circumstances=circumstances,
+        system_message=questions.system,
+        evidence=questions.evidence,
+        question=question,
+    )
     turn = Turn(
-        messages=messages(questions.system, questions.evidence, questions.standard("baseline", ())),
+        messages=messages(questions.system, questions.evidence, question),
         prompt=prompt,
         focus=config.focus,
         turn_number=circumstances.turn_number,
@@ -104,13 +145,17 @@ async def judge_alone(
                     may_ask=partial(may_ask, heard),
                 )
             )
-    return _panel(hearings)
-
-
-def _panel(hearings: Sequence[Hearing]) -> Panel:
-    failures = tuple(heard.failure for heard in hearings if heard.failure)
-    evaluations = tuple(heard.evaluation for heard in hearings if heard.evaluation)
-    if not evaluations:
-        told = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in failures)
-        raise EvaluationError(f"no voice could answer: {told}", model=failures[0].model)
-    return Panel(evaluations, failures, tuple(call for heard in hearings for call in heard.calls))
+    panel = opening.model_copy(
+        update={
+            "duration_seconds": time.time() - opening.started_at,
+            "evaluations": tuple(heard.evaluation for heard in hearings if heard.evaluation),
+            "failures": tuple(heard.failure for heard in hearings if heard.failure),
+            "calls": tuple(call for heard in hearings for call in heard.calls),
+        }
+    )
+    if listener is not None:
+        listener(panel)
+    if not panel.evaluations:
+        told = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
+        raise EvaluationError(f"no voice could answer: {told}", model=panel.failures[0].model)
+    return panel

@@ -1,4 +1,4 @@
-"""A circle's record put together from what it told while it sat: of a circle whose process is gone, all there is."""
+"""A circle's record put together from what it told while it sat; all there is when its process is gone."""
 
 from __future__ import annotations
 
