@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from firecircle.circle.alone import judge_alone
 from firecircle.circle.circumstances import circumstances_of
@@ -17,11 +19,15 @@ from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.config import EMBEDDED_MODELS, BaseEvaluationConfig, EvaluationConfig, EvaluationMode
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller, CallerVoice
 from firecircle.voices.recorded import recorded_voices
+
+if TYPE_CHECKING:
+    from firecircle.store.opening import Store
+    from firecircle.store.recorder import Recording
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 EMBEDDED_GENERALIST = "embedded:ngrams"
@@ -35,12 +41,14 @@ async def fire_circle_evaluate(
     caller: Caller | None = None,
     on_event: Listener | None = None,
     baseline_question: str | None = None,
+    store: Store | None = None,
+    label: str | None = None,
 ) -> FireCircleResult:
     """Judge a prompt in a circle.
 
     `caller` answers for every voice instead of the configured providers; `on_event` is told what
-    happens while it happens. Raises `EvaluationError`, which carries the partial result, when no
-    consensus can be reached.
+    happens while it happens; `store` keeps the circle from its first event on, under `label` if one is
+    given. Raises `EvaluationError`, which carries the partial result, when no consensus can be reached.
     """
     circumstances = circumstances_of(
         prompt,
@@ -50,7 +58,42 @@ async def fire_circle_evaluate(
         chair_template=_chair_template(config),
     )
     voices = seat_voices(_all_models(config), config, caller)
-    return await Dialogue(prompt, config, voices, circumstances, listener=on_event).hold()
+    async with kept_in(store, label) as recording:
+        listener = heard_by(on_event, recording.tell if recording else None)
+        return await Dialogue(prompt, config, voices, circumstances, listener=listener).hold()
+
+
+def heard_by(*listeners: Listener | None) -> Listener:
+    """One listener that tells all of these, in this order."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def tell(event: Event) -> None:
+        for listener in present:
+            listener(event)
+
+    return tell
+
+
+@asynccontextmanager
+async def kept_in(store: Store | None, label: str | None = None) -> AsyncIterator[Recording | None]:
+    """A recording in the store, if there is one, which is complete when this is left, however it is left.
+
+    A verdict is not given up because a disk is full: what could not be kept is told as a warning.
+    """
+    if store is None:
+        yield None
+        return
+    loop, judging = asyncio.get_running_loop(), asyncio.current_task()
+    recording = store.recorder.recording(
+        label=label, on_cancel=lambda: loop.call_soon_threadsafe(judging.cancel) if judging else None
+    )
+    try:
+        yield recording
+    finally:
+        try:
+            await recording.settled()
+        except StoreError as trouble:
+            warnings.warn(NotKeptWarning(str(trouble)), stacklevel=2)
 
 
 async def fire_circle_events(

@@ -4,12 +4,14 @@ FireCircleError
 ├── ConfigError (ValueError)      a mistake in the declaration: never worth a retry
 │   ├── PromptError               the prompt to judge is empty, too large or self-contradictory
 │   └── UnknownModelError         nobody declared who this voice is
+├── StoreError                    what is kept cannot be reached, read or written
 └── EvaluationError               happened while judging; `partial_result` holds what was heard
     ├── VoiceError                one voice could not answer; `kind` says how
     ├── QuorumError               the surviving voices are too few or too alike
     └── BudgetError               the money or tokens granted are spent
 
 CircleCancelled (asyncio.CancelledError)   the circle was called off; it too carries `partial_result`
+NotKeptWarning (UserWarning)               judged, but the store could not keep it
 """
 
 from __future__ import annotations
@@ -47,6 +49,10 @@ class PromptError(ConfigError):
 
 class UnknownModelError(ConfigError):
     """A model nobody declared: the quorum cannot know which lens it brings."""
+
+
+class StoreError(FireCircleError):
+    """The database cannot be reached, is of another version, or holds something that is no circle."""
 
 
 class EvaluationError(FireCircleError):
@@ -90,3 +96,7 @@ class CircleCancelled(asyncio.CancelledError):
     def __init__(self, partial_result: FireCircleResult) -> None:
         super().__init__("the circle was cancelled")
         self.partial_result = partial_result
+
+
+class NotKeptWarning(UserWarning):
+    """A prompt was judged, but the store could not keep what was said; the message says why."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firecircle.circle.alone import Panel, judge_alone
+from firecircle.circle.alone import Panel, PanelListener, judge_alone
 from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import account
@@ -68,6 +68,7 @@ async def judge(
     *,
     caller: Caller | None = None,
     baseline_question: str | None = None,
+    listener: PanelListener | None = None,
 ) -> EvaluationResult:
     """Judge a prompt in the single mode (the first model) or the parallel mode (all of them)."""
     single = config.mode is EvaluationMode.SINGLE
@@ -79,6 +80,7 @@ async def judge(
         circumstances_of(
             prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
         ),
+        listener=listener,
     )
     return EvaluationResult(
         evaluations=panel.evaluations,

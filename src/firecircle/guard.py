@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field
 
+from firecircle.circle.alone import PanelListener
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
 from firecircle.circle.summary import dialogue_summary
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import default_circle, default_panel, fire_circle_evaluate
+from firecircle.convene import default_circle, default_panel, fire_circle_evaluate, heard_by, kept_in
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.evaluator import judge
@@ -22,6 +23,9 @@ from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
 from firecircle.session import ExchangeType, SessionMemory, exchange_type_of
 from firecircle.shapes import Shape, Text
 from firecircle.voices.caller import Caller
+
+if TYPE_CHECKING:
+    from firecircle.store.opening import Store
 
 ModeName = Literal["single", "parallel", "fire_circle"]
 Turns = Iterable[EarlierTurn | dict[str, str]]
@@ -47,6 +51,8 @@ class ReciprocityMetrics(Shape):
     accounting: Accounting = Accounting()
     """Calls, tokens and money; of all layers when they were judged one by one."""
     fire_circle: FireCircleResult | None = None
+    kept_as: Text | None = None
+    """The id under which a store keeps this judgement."""
 
 
 def balance_of(consensus: NeutrosophicEvaluation) -> float:
@@ -57,9 +63,17 @@ def balance_of(consensus: NeutrosophicEvaluation) -> float:
 class PromptGuard:
     """Judges prompts. Without a configuration it uses what is at hand: a key, or the embedded voices."""
 
-    def __init__(self, config: EvaluationConfig | None = None, *, caller: Caller | None = None) -> None:
+    def __init__(
+        self,
+        config: EvaluationConfig | None = None,
+        *,
+        caller: Caller | None = None,
+        store: Store | None = None,
+    ) -> None:
+        """`caller` answers for every voice; `store` keeps every judgement."""
         self._config = config
         self._caller = caller
+        self._store = store
 
     async def evaluate(
         self,
@@ -99,14 +113,17 @@ class PromptGuard:
         *,
         by_layer: bool = False,
         on_event: Listener | None = None,
+        label: str | None = None,
     ) -> ReciprocityMetrics:
-        """As `evaluate`, for a prompt that is already put together."""
+        """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`."""
         chosen = self._mode(mode, fire_circle_config)
         prompt.require_text()
         if by_layer:
-            metrics = await self._layer_by_layer(prompt, chosen, fire_circle_config, session_memory)
+            metrics = await self._layer_by_layer(prompt, chosen, fire_circle_config, session_memory, label)
         else:
-            metrics = await self._judge(prompt, chosen, fire_circle_config, session_memory, on_event=on_event)
+            metrics = await self._judge(
+                prompt, chosen, fire_circle_config, session_memory, on_event=on_event, label=label
+            )
         if session_memory is not None:
             session_memory.record(metrics.balance, metrics.alarm)
         return metrics
@@ -189,18 +206,42 @@ class PromptGuard:
         *,
         focus: Focus | None = None,
         on_event: Listener | None = None,
+        label: str | None = None,
     ) -> ReciprocityMetrics:
-        if mode is EvaluationMode.FIRE_CIRCLE:
-            config = _focused(circle or default_circle(), focus)
-            result = await fire_circle_evaluate(
-                prompt, config, session, caller=self._caller, on_event=on_event
-            )
-            return _metrics_of_circle(result)
-        panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
-        found = await judge(prompt, panel, session, caller=self._caller)
+        async with kept_in(self._store, label) as recording:
+            if mode is EvaluationMode.FIRE_CIRCLE:
+                listener = heard_by(on_event, recording.tell if recording else None)
+                metrics = await self._in_dialogue(
+                    prompt, _focused(circle or default_circle(), focus), session, listener
+                )
+            else:
+                panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
+                metrics = await self._apart(
+                    prompt, panel, session, recording.tell_panel if recording else None
+                )
+        return metrics.model_copy(update={"kept_as": recording.id}) if recording else metrics
+
+    async def _in_dialogue(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        config: FireCircleConfig,
+        session: SessionMemory | None,
+        listener: Listener,
+    ) -> ReciprocityMetrics:
+        result = await fire_circle_evaluate(prompt, config, session, caller=self._caller, on_event=listener)
+        return _metrics_of_circle(result)
+
+    async def _apart(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        panel: EvaluationConfig,
+        session: SessionMemory | None,
+        listener: PanelListener | None,
+    ) -> ReciprocityMetrics:
+        found = await judge(prompt, panel, session, caller=self._caller, listener=listener)
         assert found.consensus is not None
         return ReciprocityMetrics(
-            mode=mode,
+            mode=panel.mode,
             balance=balance_of(found.consensus),
             exchange_type=exchange_type_of(balance_of(found.consensus)),
             alarm=found.consensus.falsehood >= panel.alarm_threshold,
@@ -217,11 +258,12 @@ class PromptGuard:
         mode: EvaluationMode,
         circle: FireCircleConfig | None,
         session: SessionMemory | None,
+        label: str | None,
     ) -> ReciprocityMetrics:
         """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
         focuses: tuple[Focus, ...] = ("system", "application", "user")
         judged = {
-            focus: await self._judge(prompt, mode, circle, session, focus=focus)
+            focus: await self._judge(prompt, mode, circle, session, focus=focus, label=label)
             for focus in focuses
             if getattr(prompt, focus).strip()
         }

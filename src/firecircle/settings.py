@@ -191,13 +191,14 @@ def _written(table: list[str]) -> str:
     return ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in table)
 
 
-def user_folder(kind: Literal["config", "cache"]) -> Path:
-    """Where this user keeps settings or throw-away files of Fire Circle. It need not exist."""
+def user_folder(kind: Literal["config", "cache", "data"]) -> Path:
+    """Where this user keeps settings, throw-away files or stored circles. It need not exist."""
     if told := os.environ.get(f"XDG_{kind.upper()}_HOME"):
         return Path(told) / "firecircle"
     if sys.platform == "win32":
         base = os.environ.get("APPDATA" if kind == "config" else "LOCALAPPDATA")
         return (Path(base) if base else Path.home()) / "firecircle"
-    if sys.platform == "darwin" and kind == "cache":
-        return Path.home() / "Library" / "Caches" / "firecircle"
-    return Path.home() / f".{kind}" / "firecircle"
+    if sys.platform == "darwin" and kind != "config":
+        folder = "Caches" if kind == "cache" else "Application Support"
+        return Path.home() / "Library" / folder / "firecircle"
+    return Path.home() / {"data": ".local/share"}.get(kind, f".{kind}") / "firecircle"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typer.exceptions import TyperException
 
 from firecircle.cli.printable import printable_line
-from firecircle.errors import ConfigError, EvaluationError
+from firecircle.errors import FireCircleError
 
 NO_ALARM, ALARM, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
@@ -47,7 +47,7 @@ def status_of_trouble() -> Iterator[Trouble]:
         yield trouble
     except TyperException as misuse:
         complain(_as_line(misuse))
-    except (ConfigError, EvaluationError) as mistake:
+    except FireCircleError as mistake:
         complain(str(mistake))
     except KeyboardInterrupt:
         trouble.status = INTERRUPTED

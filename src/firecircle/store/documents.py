@@ -1,0 +1,57 @@
+"""A circle or a panel as one document, the truth that everything else in the store is an index of."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from firecircle.circle.alone import Panel
+from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
+from firecircle.errors import ConfigError, StoreError
+from firecircle.shapes import one_line
+
+Kept = FireCircleResult | Panel
+"""What can be kept: the result of a circle, or what a panel said."""
+
+DocumentKind = Literal["circle", "panel"]
+DEFLATION = 6
+
+
+class Document(NamedTuple):
+    """A kept thing as it lies in the database."""
+
+    kind: DocumentKind
+    schema_version: int
+    body: bytes
+
+
+def document_of(kept: Kept) -> Document:
+    """The document of a circle or panel."""
+    kind: DocumentKind = "circle" if isinstance(kept, FireCircleResult) else "panel"
+    return Document(kind, kept.schema_version, zlib.compress(kept.model_dump_json().encode(), DEFLATION))
+
+
+def text_of(document: Document) -> str:
+    """The JSON of a document."""
+    return zlib.decompress(document.body).decode()
+
+
+def kept_in(document: Document, name: str) -> Kept:
+    """The circle or panel that a document holds."""
+    if document.schema_version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{name}: written by a newer Fire Circle (schema {document.schema_version},"
+            f" this one reads {SCHEMA_VERSION}); upgrade firecircle"
+        )
+    try:
+        return read_kept(document.kind, text_of(document))
+    except (zlib.error, ValidationError, ConfigError, UnicodeDecodeError) as broken:
+        why = one_line(broken, name) if isinstance(broken, ValidationError) else str(broken)
+        raise StoreError(f"{name}: the stored document cannot be read: {why}") from broken
+
+
+def read_kept(kind: DocumentKind, text: str) -> Kept:
+    """A circle or panel from its JSON."""
+    return (FireCircleResult if kind == "circle" else Panel).model_validate_json(text)

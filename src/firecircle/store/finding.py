@@ -1,0 +1,208 @@
+"""Which circles: the filters of a list and what it shows. A page costs the same however large the store."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from typing import Literal
+
+import sqlalchemy as sa
+from pydantic import Field
+from sqlalchemy.engine import Connection, RowMapping
+
+from firecircle.errors import ConfigError
+from firecircle.shapes import Declaration, Shape
+from firecircle.store.tables import circles, patterns, seats, texts
+
+Status = Literal[
+    "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
+]
+SILENT_AFTER = 30.0
+"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
+LARGEST_PAGE = 1000
+
+
+class Filters(Declaration):
+    """What a list is narrowed down to; all that are given must hold."""
+
+    since: float | None = None
+    until: float | None = None
+    """Times in seconds since 1970; `until` itself is left out."""
+    alarm: bool | None = None
+    status: Status | None = None
+    mode: Literal["single", "parallel", "fire_circle"] | None = None
+    pattern: str | None = None
+    """The type of a pattern that was agreed on and grounded."""
+    voice: str | None = None
+    label: str | None = None
+    run_id: str | None = None
+    least_falsehood: float | None = Field(default=None, ge=0, le=1)
+    text: str | None = None
+    """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
+
+
+class CircleSummary(Shape):
+    """One line of a list."""
+
+    pk: int
+    id: str
+    mode: str
+    status: Status
+    started_at: float
+    duration_seconds: float | None
+    label: str | None
+    run_id: str | None
+    title: str
+    alarm: bool | None
+    truth: float | None
+    indeterminacy: float | None
+    falsehood: float | None
+    round1_falsehood: float | None
+    decided_by: str | None
+    decided_in_round: int | None
+    voices: tuple[str, ...]
+    pattern_types: tuple[str, ...]
+    rounds: int
+    failures: int
+    partial: bool
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+
+
+class Page(Shape):
+    """A part of a list, the newest first, and where the next part begins."""
+
+    circles: tuple[CircleSummary, ...]
+    next_before: int | None = None
+    """Ask again with `before` set to this; None at the end."""
+
+
+def find_circles(
+    connection: Connection, filters: Filters, *, before: int | None = None, limit: int = 50
+) -> Page:
+    """A page of circles in the order they were kept, the newest first."""
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise ConfigError(f"limit: between 1 and {LARGEST_PAGE}, got {limit}")
+    query = sa.select(*(circles.c[name] for name in _LISTED))
+    place: sa.ColumnElement[int] = circles.c.pk
+    if filters.text is not None and connection.dialect.name == "sqlite":
+        # The index yields its matches in the order of the list, so a page stops as soon as it is full.
+        place = _INDEX.c.rowid
+        query = query.select_from(_INDEX.join(circles, circles.c.pk == place))
+        query = query.where(_matches(filters.text))
+        filters = filters.model_copy(update={"text": None})
+    query = query.where(*conditions(connection, filters))
+    if before is not None:
+        query = query.where(place < before)
+    rows = connection.execute(query.order_by(place.desc()).limit(limit + 1)).mappings().all()
+    shown = tuple(summary_of(row) for row in rows[:limit])
+    return Page(circles=shown, next_before=shown[-1].pk if len(rows) > limit else None)
+
+
+def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElement[bool]]:
+    """The filters as conditions on `circles`."""
+    of = circles.c
+    told: list[sa.ColumnElement[bool]] = []
+    if filters.since is not None:
+        told.append(of.started_at >= filters.since)
+    if filters.until is not None:
+        told.append(of.started_at < filters.until)
+    if filters.alarm is not None:
+        told.append(of.alarm.is_(filters.alarm))
+    if filters.status is not None:
+        told.append(_has_status(filters.status))
+    if filters.least_falsehood is not None:
+        told.append(of.falsehood >= filters.least_falsehood)
+    told += [
+        of[name] == value
+        for name in ("mode", "label", "run_id")
+        if (value := getattr(filters, name)) is not None
+    ]
+    if filters.pattern is not None:
+        found = sa.exists().where(patterns.c.circle_pk == of.pk, patterns.c.grounded.is_(True))
+        told.append(found.where(patterns.c.pattern_type == filters.pattern))
+    if filters.voice is not None:
+        told.append(sa.exists().where(seats.c.circle_pk == of.pk, seats.c.voice == filters.voice))
+    if filters.text is not None:
+        told.append(_holds_words(connection, filters.text))
+    return told
+
+
+def _has_status(status: Status) -> sa.ColumnElement[bool]:
+    """Circles whose process fell silent are said to sit in the database, and are interrupted in truth."""
+    silent = circles.c.heard_at < time.time() - SILENT_AFTER
+    if status == "sitting":
+        return sa.and_(circles.c.status == "sitting", ~silent)
+    if status == "interrupted":
+        return sa.or_(circles.c.status == status, sa.and_(circles.c.status == "sitting", silent))
+    return circles.c.status == status
+
+
+_INDEX = sa.table("texts_index", sa.column("rowid", sa.Integer), sa.column("texts_index", sa.Text))
+
+
+def _matches(text: str) -> sa.ColumnElement[bool]:
+    query = " AND ".join(f'"{words}"' for words in _wanted(text))
+    return _INDEX.c.texts_index.op("MATCH", is_comparison=True)(query)
+
+
+def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
+    if connection.dialect.name == "sqlite":
+        return circles.c.pk.in_(sa.select(_INDEX.c.rowid).where(_matches(text)))
+    phrases = [sa.func.phraseto_tsquery("simple", words) for words in _wanted(text)]
+    words_of: sa.ColumnClause[str] = sa.literal_column("texts.words")
+    return sa.exists().where(
+        texts.c.circle_pk == circles.c.pk,
+        *(words_of.op("@@", is_comparison=True)(phrase) for phrase in phrases),
+    )
+
+
+def _wanted(text: str) -> list[str]:
+    """The words and phrases asked for, free of anything that a query language could read as its own."""
+    parts = (phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text))
+    wanted = [" ".join(re.findall(r"\w+", part)) for part in parts]
+    if not any(wanted):
+        raise ConfigError("text: needs a word to search for")
+    return [words for words in wanted if words]
+
+
+_LISTED = (*(name for name in CircleSummary.model_fields), "heard_at", "held_by")
+_LINES = ("voices", "pattern_types")
+
+
+def summary_of(row: RowMapping) -> CircleSummary:
+    """A row of `circles` as a line of a list."""
+    told = {name: row[name] for name in CircleSummary.model_fields}
+    for name in _LINES:
+        told[name] = tuple(row[name].split("\n")) if row[name] else ()
+    if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
+        told["status"] = "interrupted"
+    return CircleSummary(**told)
+
+
+def this_process() -> str:
+    """Who holds a circle: the machine and the process."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def is_abandoned(heard_at: float, held_by: str) -> bool:
+    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
+    host, _, process = held_by.rpartition("/")
+    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
+        return True
+    return heard_at < time.time() - SILENT_AFTER
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there, asking would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

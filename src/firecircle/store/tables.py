@@ -1,0 +1,201 @@
+"""The tables. A change here needs a migration beside it, in `migrations/versions`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+Key = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite counts rows by itself only in a plain integer column."""
+
+
+def _of_a_circle(*, primary: bool = True) -> Column[int]:
+    owner = ForeignKey("circles.pk", ondelete="CASCADE")
+    return Column("circle_pk", Key, owner, primary_key=primary, nullable=False)
+
+
+circles = Table(
+    "circles",
+    metadata,
+    Column("pk", Key, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("mode", Text, nullable=False),  # fire_circle, parallel or single
+    Column("status", Text, nullable=False),  # sitting, or how it ended
+    Column("started_at", Double, nullable=False),
+    Column("heard_at", Double, nullable=False),  # the last sign of life
+    Column("held_by", Text, nullable=False, default=""),  # host and process
+    Column("cancel_asked", Boolean, nullable=False, default=False),
+    Column("duration_seconds", Double),
+    Column("label", Text),
+    Column("run_id", Text),
+    Column("title", Text, nullable=False, default=""),
+    Column("alarm", Boolean),
+    Column("truth", Double),
+    Column("indeterminacy", Double),
+    Column("falsehood", Double),
+    Column("round1_falsehood", Double),
+    Column("decided_by", Text),
+    Column("decided_in_round", Integer),
+    Column("voices", Text, nullable=False, default=""),  # names, one a line
+    Column("pattern_types", Text, nullable=False, default=""),  # of grounded patterns, one a line
+    Column("rounds", Integer, nullable=False, default=0),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("partial", Boolean, nullable=False, default=False),
+    Column("tokens_in", BigInteger),
+    Column("tokens_out", BigInteger),
+    Column("cost_usd", Double),
+    # Lists are in the order of keeping, so that a page costs the same however many circles there are.
+    Index("circles_by_time", "started_at"),
+    Index("circles_by_alarm", "alarm", "pk"),
+    Index("circles_by_label", "label", "pk"),
+    Index("circles_by_run", "run_id", "pk"),
+    Index("circles_by_status", "status", "pk"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    _of_a_circle(),
+    Column("kind", Text, nullable=False),  # circle or panel
+    Column("schema_version", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),  # JSON, deflated
+)
+
+texts = Table(
+    "texts",
+    metadata,
+    _of_a_circle(),
+    Column("prompt", Text, nullable=False),
+    Column("reasoning", Text, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    _of_a_circle(),
+    Column("seq", Integer, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+rounds = Table(
+    "rounds",
+    metadata,
+    _of_a_circle(),
+    Column("round_number", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("empty_chair", Text),
+    Column("f_mean", Double),
+    Column("f_stddev", Double),
+    Column("chair_influence", Double),
+    Column("started_at", Double, nullable=False),
+    Column("duration_seconds", Double, nullable=False),
+)
+
+evaluations = Table(
+    "evaluations",
+    metadata,
+    _of_a_circle(),
+    Column("round_number", Integer, primary_key=True),
+    Column("voice", Text, primary_key=True),
+    Column("truth", Double, nullable=False),
+    Column("indeterminacy", Double, nullable=False),
+    Column("falsehood", Double, nullable=False),
+    Column("verdict", Text),
+    Column("read_as", Text, nullable=False),
+    Column("polarity", Text, nullable=False),
+    Column("is_chair", Boolean, nullable=False),
+)
+
+seats = Table(
+    "seats",
+    metadata,
+    _of_a_circle(),
+    Column("voice", Text, primary_key=True),
+    Column("active", Boolean, nullable=False),
+    Column("lost_in_round", Integer),
+    Column("contribution", Double),
+    Index("seats_by_voice", "voice", "circle_pk"),
+)
+
+calls = Table(
+    "calls",
+    metadata,
+    _of_a_circle(),
+    Column("seq", Integer, primary_key=True),
+    Column("voice", Text, nullable=False),
+    Column("round_number", Integer, nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("latency_seconds", Double, nullable=False),
+    Column("tokens_in", BigInteger),
+    Column("tokens_cached", BigInteger),
+    Column("tokens_out", BigInteger),
+    Column("cost_usd", Double),
+    Column("cached", Boolean, nullable=False),
+    Column("failed", Text),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    _of_a_circle(),
+    Column("seq", Integer, primary_key=True),
+    Column("voice", Text, nullable=False),
+    Column("round_number", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+)
+
+patterns = Table(
+    "patterns",
+    metadata,
+    _of_a_circle(),
+    Column("seq", Integer, primary_key=True),
+    Column("pattern_type", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("agreement", Double, nullable=False),
+    Column("grounded_agreement", Double, nullable=False),
+    Column("grounded", Boolean, nullable=False),
+    Column("round_number", Integer, nullable=False),
+    Column("first_observed_by", Text, nullable=False),
+    Index("patterns_by_type", "pattern_type", "circle_pk"),
+)
+
+participations = Table(
+    "participations",
+    metadata,
+    Column("pk", Key, primary_key=True),
+    Column("voice_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("decision_domain", Text, nullable=False),
+    Column("role_played", Text, nullable=False),
+    Column("contribution_quality", Double, nullable=False),
+    Column("was_empty_chair", Boolean, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("participations_by_voice", "voice_id", "at"),
+)
+
+draws = Table(
+    "draws",
+    metadata,
+    Column("pk", Key, primary_key=True),
+    Column("draw_id", Text, nullable=False, unique=True),
+    Column("at", Double, nullable=False),
+    Column("body", Text, nullable=False),  # JSON
+)
