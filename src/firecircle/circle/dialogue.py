@@ -23,7 +23,6 @@ from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.classification import Classification, classify_observations
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import CircleSize, FireCircleConfig
-from firecircle.circle.grounding import grounded_words
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.measures import spread
@@ -38,10 +37,9 @@ from firecircle.circle.result import (
     StopReason,
     Substitution,
     VoicePrompt,
-    messages,
 )
-from firecircle.circle.schema import reply_schema
-from firecircle.circle.voice import Peer, Turn, Voice
+from firecircle.circle.turns import Turns
+from firecircle.circle.voice import Turn, Voice
 from firecircle.errors import BudgetError, CircleCancelled, EvaluationError, QuorumError
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -77,7 +75,7 @@ class Dialogue:
         self._ledger = Ledger(config)
         self._budget = Budget.of(config)
         self._reserves = list(config.reserves)
-        self._quotes: dict[tuple[str, int | None], tuple[str, ...]] = {}
+        self._turns = Turns(prompt, config, self._circumstances, self._questions, self._ledger, self._tell)
         self._started = time.monotonic()
         self._opening = CircleRecord(
             circle_id=circle_id or _new_circle_id(config, self._questions.nonce),
@@ -125,10 +123,10 @@ class Dialogue:
             number,
             kind,
             chair_of_round(number, self._config, self._ledger.active),
-            self._questions.standard(kind, history, opposed=self._is_extra(number)),
+            self._questions.standard(kind, history, opposed=self._turns.is_extra(number)),
         )
         for model in self._ledger.active:
-            page.prompts[model] = self._prompt_for(page, model)
+            page.prompts[model] = self._turns.prompt_for(page, model)
         self._require_budget(page, tuple(page.prompts.values()))
         self._ledger.pages.append(page)
         self._tell(
@@ -150,17 +148,6 @@ class Dialogue:
         last = self._config.max_rounds
         return "synthesis" if number >= last > 2 else "discussion"
 
-    def _is_extra(self, number: int) -> bool:
-        return number > self._config.max_rounds
-
-    def _prompt_for(self, page: RoundPage, model: str) -> VoicePrompt:
-        own = self._questions.own_part(model, self._ledger.last_said(model, before=page.number))
-        if model != page.chair:
-            return VoicePrompt(model=model, text=own)
-        history = self._ledger.rounds(before=page.number)
-        question = self._questions.chair(page.kind, history, opposed=self._is_extra(page.number))
-        return VoicePrompt(model=model, is_chair=True, text=question + own)
-
     async def _hear_everybody(self, page: RoundPage) -> None:
         """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
         hearings = [asyncio.create_task(self._hear(page, model)) for model in page.asked]
@@ -180,7 +167,7 @@ class Dialogue:
         await hear(
             heard,
             self._voices[model],
-            self._turn(page, page.prompts[model]),
+            self._turns.turn(page, page.prompts[model]),
             strict=self._config.strict,
             clarify=self._questions.clarify,
             may_ask=lambda again: self._may_ask_again(page, model, again),
@@ -191,49 +178,6 @@ class Dialogue:
         elif lost := heard.failure:
             self._tell(events.VoiceFailed(round_number=number, model=model, failure=lost, calls=calls))
         return heard
-
-    def _turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
-        """The question to one voice, with all that goes with it."""
-        model = asked.model
-        return Turn(
-            messages=messages(self._questions.system, self._questions.evidence, page.question_in(asked)),
-            prompt=self._prompt,
-            round_number=page.number,
-            focus=self._config.focus,
-            turn_number=self._circumstances.turn_number,
-            is_chair=asked.is_chair,
-            own_last=self._ledger.last_said(model, before=page.number),
-            peers=self._peers_of(model, before=page.number),
-            reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
-            max_tokens=self._config.max_tokens,
-            temperature=self._config.temperature,
-            seed=self._config.seed,
-            attempt_seconds=self._config.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + self._config.timeout_per_round,
-            on_retry=lambda retry: self._tell(
-                events.VoiceRetried(
-                    round_number=page.number,
-                    model=model,
-                    attempt=retry.attempt,
-                    reason=retry.reason,
-                    wait_seconds=retry.wait_seconds,
-                )
-            ),
-        )
-
-    def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
-        """The last words of everybody else, under their labels, with what they quoted and what was found."""
-        if before == 1:
-            return ()
-        labels = self._questions.labels
-        others = self._ledger.last_words([other for other in labels if other != model], before)
-        for said in others:
-            if (key := (said.model, said.round_number)) not in self._quotes:
-                self._quotes[key] = grounded_words(said, self._prompt)
-        peers = [
-            Peer(labels[said.model], said, self._quotes[said.model, said.round_number]) for said in others
-        ]
-        return tuple(sorted(peers, key=lambda peer: peer.label))
 
     def _close_round(self, page: RoundPage) -> None:
         page.close()
@@ -296,7 +240,7 @@ class Dialogue:
             self._reserves.remove(reserve)
             for asked_in in dict.fromkeys((1, page.number)):
                 earlier = self._ledger.pages[asked_in - 1]
-                asked = self._prompt_for(earlier, reserve)
+                asked = self._turns.prompt_for(earlier, reserve)
                 self._require_budget(earlier, [asked])
                 earlier.prompts[reserve] = asked
                 self._tell(events.ReserveAsked(round_number=asked_in, model=reserve, prompt=asked))
@@ -391,7 +335,9 @@ class Dialogue:
         """What is left must do for all these questions: a budget ends a circle as a whole."""
         if not self._budget.limited:
             return
-        coming = [estimate_of(self._voices[asked.model], self._turn(page, asked)) for asked in questions]
+        coming = [
+            estimate_of(self._voices[asked.model], self._turns.turn(page, asked)) for asked in questions
+        ]
         if spent := self._budget.shortage(self._ledger.calls, coming):
             message = f"over_budget: {spent}, what is left is not enough for round {page.number}"
             self._abort(BudgetError, message, number=page.number, stopped="over_budget")
@@ -401,7 +347,7 @@ class Dialogue:
         if not self._budget.limited:
             return True
         under_way = [
-            estimate_of(self._voices[asked.model], self._turn(page, asked))
+            estimate_of(self._voices[asked.model], self._turns.turn(page, asked))
             for asked in page.under_way
             if asked.model != model
         ]

@@ -1,0 +1,86 @@
+"""What each voice is asked in each round: its prompt, and the turn with everything that goes along."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from firecircle.circle import events
+from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.grounding import grounded_words
+from firecircle.circle.ledger import Ledger, RoundPage
+from firecircle.circle.questions import Questions
+from firecircle.circle.result import VoicePrompt, messages
+from firecircle.circle.schema import reply_schema
+from firecircle.circle.voice import Peer, Turn
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+
+@dataclass(slots=True)
+class Turns:
+    """The turns of one circle. A voice sees the others only from round 2 on, and by their labels."""
+
+    prompt: MultiNeutrosophicPrompt
+    config: FireCircleConfig
+    circumstances: Circumstances
+    questions: Questions
+    ledger: Ledger
+    tell: events.Listener
+    _quotes: dict[tuple[str, int | None], tuple[str, ...]] = field(default_factory=dict)
+
+    def is_extra(self, number: int) -> bool:
+        """Whether a round is held only because the voices are divided."""
+        return number > self.config.max_rounds
+
+    def prompt_for(self, page: RoundPage, model: str) -> VoicePrompt:
+        """What a voice is asked beyond what all are asked; the chair has a question of its own."""
+        own = self.questions.own_part(model, self.ledger.last_said(model, before=page.number))
+        if model != page.chair:
+            return VoicePrompt(model=model, text=own)
+        history = self.ledger.rounds(before=page.number)
+        question = self.questions.chair(page.kind, history, opposed=self.is_extra(page.number))
+        return VoicePrompt(model=model, is_chair=True, text=question + own)
+
+    def turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
+        """The question to one voice, with all that goes with it."""
+        model = asked.model
+        return Turn(
+            messages=messages(self.questions.system, self.questions.evidence, page.question_in(asked)),
+            prompt=self.prompt,
+            round_number=page.number,
+            focus=self.config.focus,
+            turn_number=self.circumstances.turn_number,
+            is_chair=asked.is_chair,
+            own_last=self.ledger.last_said(model, before=page.number),
+            peers=self._peers_of(model, before=page.number),
+            reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
+            max_tokens=self.config.max_tokens,
+            temperature=self.config.temperature,
+            seed=self.config.seed,
+            attempt_seconds=self.config.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + self.config.timeout_per_round,
+            on_retry=lambda retry: self.tell(
+                events.VoiceRetried(
+                    round_number=page.number,
+                    model=model,
+                    attempt=retry.attempt,
+                    reason=retry.reason,
+                    wait_seconds=retry.wait_seconds,
+                )
+            ),
+        )
+
+    def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
+        """The last words of everybody else, under their labels, with what they quoted and what was found."""
+        if before == 1:
+            return ()
+        labels = self.questions.labels
+        others = self.ledger.last_words([other for other in labels if other != model], before)
+        for said in others:
+            if (key := (said.model, said.round_number)) not in self._quotes:
+                self._quotes[key] = grounded_words(said, self.prompt)
+        peers = [
+            Peer(labels[said.model], said, self._quotes[said.model, said.round_number]) for said in others
+        ]
+        return tuple(sorted(peers, key=lambda peer: peer.label))
