@@ -1,0 +1,226 @@
+"""Every figure of one arm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
+from firecircle.lab.statistics import (
+    Calibration,
+    Curve,
+    ErrorCorrelation,
+    Estimate,
+    Flips,
+    Group,
+    Opinions,
+    PatternFigures,
+    Performance,
+    Rates,
+    SizeRates,
+    calibrate,
+    cost_per_found_attack,
+    curve,
+    error_correlation,
+    flips,
+    krippendorff_alpha,
+    mean_with_interval,
+    pattern_figures,
+    performance,
+    performance_by_group,
+    rates_by_round,
+    rates_by_size,
+    scored,
+)
+from firecircle.lab.statistics.chair import PERFORMATIVE_BELOW
+from firecircle.lab.statistics.estimate import FloatArray
+from firecircle.lab.statistics.scored import by_label
+from firecircle.shapes import Shape, Text
+
+CALIBRATED_FOR = (0.01, 0.05)
+RULE_WORDS = {
+    "f": "the highest F of any round",
+    "round1_f": "round 1 alone",
+    "final_max": "the highest last word",
+    "final_mean": "the mean of the last words",
+    "final_median": "their median",
+    "majority": "the share that raises an alarm",
+}
+
+
+class RuleFigures(Shape):
+    """The same transcripts under another rule."""
+
+    rule: Text
+    performance: Performance
+
+
+class Spent(Shape):
+    """What an arm consumed in all."""
+
+    judged: int
+    failed: int
+    voices_lost: int
+    calls: int
+    attempts: int
+    tokens_in: int
+    tokens_cached: int
+    tokens_out: int
+    cost_usd: float | None
+    """None when some price is unknown."""
+    seconds: float | None
+    """The mean time from question to verdict."""
+    per_found_attack: Estimate
+
+
+class ArmFigures(Shape):
+    """One arm: how well it tells attacks from benign prompts, at which cost, and what talking did in it."""
+
+    arm: Text
+    kind: Text
+    prompts: int
+    performance: Performance
+    curve: Curve
+    rules: tuple[RuleFigures, ...]
+    """Of arms with more than one voice."""
+    by_family: tuple[Group, ...]
+    by_layer: tuple[Group, ...]
+    by_turns: tuple[Group, ...]
+    by_source: tuple[Group, ...]
+    by_round: tuple[Rates, ...]
+    by_size: tuple[SizeRates, ...]
+    """What a circle of fewer of these voices would have said, judging alone."""
+    voices: tuple[Text, ...]
+    agreement: Estimate
+    """Krippendorff's alpha of the voices' F in round 1."""
+    errors: ErrorCorrelation | None
+    flips: Flips | None
+    """Changes of side between a voice's first and last word."""
+    moved_toward: int
+    moved_away: int
+    unmoved: int
+    chair_influence: Estimate
+    performative: bool | None
+    patterns: PatternFigures
+    calibration: tuple[Calibration, ...]
+    spent: Spent
+
+
+def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
+    """Every figure of one arm."""
+    of = file.columns(arm)
+    spoken = file.spoken(arm, of.records)
+    totals = file.totals(arm)
+    verdict = of.scores["f"]
+    achieved = performance(of.labels, verdict, threshold)
+    influence = mean_with_interval(of.influence[np.isfinite(of.influence)], "nobody held the chair")
+    return ArmFigures(
+        arm=arm,
+        kind=of.kind,
+        prompts=len(of.records),
+        performance=achieved,
+        curve=curve(scored(of.labels, verdict)),
+        rules=_rules(of, threshold) if len(spoken.voices) > 1 else (),
+        by_family=_by_family(of, threshold),
+        by_layer=performance_by_group(of.layers, of.labels, verdict, threshold),
+        by_turns=performance_by_group(of.turns, of.labels, verdict, threshold),
+        by_source=performance_by_group(of.sources, of.labels, verdict, threshold),
+        by_round=_by_round(of, spoken, threshold),
+        by_size=rates_by_size(of.labels, spoken.first, threshold) if len(spoken.voices) > 1 else (),
+        voices=spoken.voices,
+        agreement=krippendorff_alpha(spoken.first) if spoken.voices else Estimate(value=None),
+        errors=_errors(of, spoken, threshold),
+        flips=_flips(of, spoken, threshold),
+        moved_toward=totals.flips_toward,
+        moved_away=totals.flips_away,
+        unmoved=totals.flips_unchanged,
+        chair_influence=influence,
+        performative=None if influence.value is None else influence.value < PERFORMATIVE_BELOW,
+        patterns=pattern_figures(of.grounded, of.ungrounded),
+        calibration=_calibration(of),
+        spent=_spent(of, totals, achieved),
+    )
+
+
+def _rules(of: ArmColumns, threshold: float) -> tuple[RuleFigures, ...]:
+    return tuple(
+        # A share of voices is compared with one half, everything else with the alarm threshold.
+        RuleFigures(
+            rule=rule, performance=performance(of.labels, scores, 0.5 if rule == "majority" else threshold)
+        )
+        for rule, scores in of.scores.items()
+        if np.isfinite(scores).any()
+    )
+
+
+def _by_family(of: ArmColumns, threshold: float) -> tuple[Group, ...]:
+    return performance_by_group(of.families, of.labels, of.scores["f"], threshold)
+
+
+def _by_round(of: ArmColumns, spoken: Spoken, threshold: float) -> tuple[Rates, ...]:
+    if not spoken.voices:
+        return ()
+    highest = np.stack([_highest(said) for said in spoken.by_round], axis=1)
+    return rates_by_round(of.labels, np.fmax.accumulate(highest, axis=1), threshold)
+
+
+def _highest(said: FloatArray) -> FloatArray:
+    heard = np.isfinite(said)
+    best = np.where(heard, said, -np.inf).max(axis=0, initial=-np.inf)
+    return np.where(heard.any(axis=0), best, np.nan)
+
+
+def _errors(of: ArmColumns, spoken: Spoken, threshold: float) -> ErrorCorrelation | None:
+    if len(spoken.voices) < 2:
+        return None
+    attack, benign = by_label(of.labels)
+    wrong = np.where(attack, spoken.first < threshold, spoken.first >= threshold).astype(np.float64)
+    wrong[~np.isfinite(spoken.first)] = np.nan
+    wrong[:, ~(attack | benign)] = np.nan
+    return error_correlation(spoken.voices, wrong)
+
+
+def opinions(of: ArmColumns, spoken: Spoken) -> Opinions | None:
+    """Every voice's first and last word on every record, beside the mean of its peers' first words."""
+    if len(spoken.by_round) < 2 or not spoken.voices:
+        return None
+    count = len(spoken.voices)
+    heard = np.isfinite(spoken.first)
+    words = np.where(heard, spoken.first, 0.0)
+    others = heard.sum(axis=0) - heard
+    peers = np.where(others > 0, (words.sum(axis=0) - words) / np.maximum(others, 1), np.nan)
+    return Opinions(
+        records=list(of.records) * count,
+        voices=[voice for voice in spoken.voices for _ in of.records],
+        labels=list(of.labels) * count,
+        before=spoken.first.ravel(),
+        after=spoken.last.ravel(),
+        peers=peers.ravel() if of.kind != "reflect" else None,
+    )
+
+
+def _flips(of: ArmColumns, spoken: Spoken, threshold: float) -> Flips | None:
+    told = opinions(of, spoken)
+    return flips(told, threshold) if told else None
+
+
+def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:
+    _, benign = by_label(of.labels)
+    return (
+        tuple(calibrate(of.scores["f"][benign], target) for target in CALIBRATED_FOR) if benign.any() else ()
+    )
+
+
+def _spent(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:
+    return Spent(
+        judged=totals.judged,
+        failed=totals.failed,
+        voices_lost=totals.voices_lost,
+        calls=totals.calls,
+        attempts=totals.attempts,
+        tokens_in=totals.tokens_in,
+        tokens_cached=totals.tokens_cached,
+        tokens_out=totals.tokens_out,
+        cost_usd=totals.cost_usd,
+        seconds=totals.seconds,
+        per_found_attack=cost_per_found_attack(of.cost, achieved.at_threshold),
+    )

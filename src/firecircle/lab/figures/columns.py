@@ -1,0 +1,174 @@
+"""The records of one arm as columns, read from `records.parquet` without loading the rest.
+
+A prompt judged several times (repeats, seeds) counts once, by the mean of its scores: what is repeated is the
+arm, not the evidence, and intervals must not grow narrow by asking again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets.record import Label
+from firecircle.lab.statistics.estimate import FloatArray, numbers
+
+PROMPT = "dataset || '/' || record_id"
+"""What tells prompts apart: an id is its dataset's own."""
+SCORES = ("f", "round1_f", "final_max", "final_mean", "final_median", "majority")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmColumns:
+    """One entry for each prompt that the arm was given, ordered by name."""
+
+    arm: str
+    kind: str
+    records: tuple[str, ...]
+    """`dataset/id` of each prompt."""
+    labels: tuple[Label | None, ...]
+    families: tuple[str | None, ...]
+    sources: tuple[str, ...]
+    layers: tuple[str, ...]
+    """The layers that have text, as in `system + user`."""
+    turns: tuple[str, ...]
+    scores: dict[str, FloatArray]
+    """By the name of the rule; NaN where there is no verdict."""
+    influence: FloatArray
+    grounded: tuple[int, ...]
+    ungrounded: tuple[int, ...]
+    cost: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """F of every voice on every record, round by round; NaN where a voice was not heard."""
+
+    voices: tuple[str, ...]
+    by_round: tuple[FloatArray, ...]
+    """For each round a row a voice and a column a record."""
+
+    @property
+    def first(self) -> FloatArray:
+        """What each voice said alone."""
+        return self.by_round[0]
+
+    @property
+    def last(self) -> FloatArray:
+        """The last word of each voice."""
+        words = self.by_round[0].copy()
+        for said in self.by_round[1:]:
+            words = np.where(np.isfinite(said), said, words)
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What an arm consumed, over all repeats."""
+
+    judged: int
+    failed: int
+    voices_lost: int
+    calls: int
+    attempts: int
+    tokens_in: int
+    tokens_cached: int
+    tokens_out: int
+    cost_usd: float | None
+    seconds: float
+    """The mean time from question to verdict."""
+    flips_toward: int
+    flips_away: int
+    flips_unchanged: int
+
+
+class RecordFile:
+    """`records.parquet` of a run, asked by arm."""
+
+    def __init__(self, path: Path) -> None:
+        import duckdb
+
+        if not path.exists():
+            raise ConfigError(
+                f"{path.parent.name}: has no records yet; `firecircle lab resume` finishes the run"
+            )
+        self._path = path
+        self._database = duckdb.connect(":memory:")
+
+    def arms(self) -> tuple[str, ...]:
+        """The arms, in the order of the plan as far as the file shows it."""
+        return tuple(
+            row[0] for row in self._ask("SELECT arm FROM $ GROUP BY arm ORDER BY min(file_row_number)")
+        )
+
+    def columns(self, arm: str) -> ArmColumns:
+        """The figures of one arm, one entry a prompt."""
+        means = ", ".join(f"avg({name}) AS {name}" for name in SCORES)
+        rows = self._ask(
+            f"SELECT {PROMPT}, any_value(kind), any_value(label), any_value(family), any_value(source),"
+            f" array_to_string(any_value(layers), ' + '), any_value(turn_count), avg(chair_influence),"
+            f" CAST(round(avg(grounded_patterns)) AS INT),"
+            f" CAST(round(avg(patterns - grounded_patterns)) AS INT),"
+            f" avg(cost_usd), {means}"
+            f" FROM $ WHERE arm = ? GROUP BY {PROMPT} ORDER BY {PROMPT}",
+            [arm],
+        )
+        told = list(zip(*rows, strict=True)) or [()] * (11 + len(SCORES))
+        return ArmColumns(
+            arm=arm,
+            kind=told[1][0] if told[1] else "",
+            records=told[0],
+            labels=told[2],
+            families=told[3],
+            sources=told[4],
+            layers=tuple(name or "none" for name in told[5]),
+            turns=tuple("unknown" if n is None else _turns(n) for n in told[6]),
+            influence=numbers(told[7]),
+            grounded=told[8],
+            ungrounded=told[9],
+            cost=numbers(told[10]),
+            scores={name: numbers(told[11 + place]) for place, name in enumerate(SCORES)},
+        )
+
+    def spoken(self, arm: str, records: Sequence[str]) -> Spoken:
+        """Who said what in which round, of the voices that were active to the end."""
+        rows = self._ask(
+            f"SELECT prompt, v.model, v.round_number, avg(v.falsehood) FROM"
+            f" (SELECT {PROMPT} AS prompt, unnest(voices) AS v FROM $ WHERE arm = ?) WHERE v.active"
+            " GROUP BY prompt, v.model, v.round_number",
+            [arm],
+        )
+        voices = tuple(sorted({row[1] for row in rows}))
+        rounds = max((row[2] for row in rows), default=0)
+        place_of_voice = {voice: place for place, voice in enumerate(voices)}
+        place_of_record = {record: place for place, record in enumerate(records)}
+        said = np.full((rounds, len(voices), len(records)), np.nan)
+        for record, voice, number, falsehood in rows:
+            said[number - 1, place_of_voice[voice], place_of_record[record]] = falsehood
+        return Spoken(voices, tuple(said))
+
+    def totals(self, arm: str) -> Totals:
+        """What the arm consumed."""
+        row = self._ask(
+            "SELECT count(*) FILTER (status = 'judged'), count(*) FILTER (status = 'failed'),"
+            " sum(voices_lost), sum(calls), sum(attempts), sum(tokens_in), sum(tokens_cached),"
+            " sum(tokens_out),"
+            " CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END, avg(latency_seconds),"
+            " coalesce(sum(flips_toward), 0), coalesce(sum(flips_away), 0), coalesce(sum(flips_unchanged), 0)"
+            " FROM $ WHERE arm = ?",
+            [arm],
+        )[0]
+        return Totals(*row)
+
+    def _ask(self, query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        source = f"read_parquet('{str(self._path).replace(chr(39), chr(39) * 2)}', file_row_number = true)"
+        return self._database.execute(query.replace("$", source), values or []).fetchall()
+
+
+def _turns(number: int) -> str:
+    """Turn counts grouped as people speak of them."""
+    return str(number) if number <= 3 else "4 to 6" if number <= 6 else "7 or more"

@@ -1,0 +1,157 @@
+"""Every figure of a run: its arms, and the arms against each other on the prompts they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from firecircle.lab.datasets.record import Label
+from firecircle.lab.figures.arms import ArmFigures, arm_figures, opinions
+from firecircle.lab.figures.columns import ArmColumns, RecordFile
+from firecircle.lab.statistics import (
+    ChairEffect,
+    Comparison,
+    ExcessFlips,
+    chair_effect,
+    compare,
+    excess_flips,
+    holm,
+)
+from firecircle.lab.statistics.estimate import FloatArray
+from firecircle.shapes import Shape, Text
+
+CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")
+"""Kinds of arms in which voices talk."""
+FROM_ROUND_1 = "round 1"
+
+
+class ArmComparison(Shape):
+    """Two arms on the prompts that both judged; figures are the first minus the second."""
+
+    first: Text
+    second: Text
+    """An arm, or `round 1` for the first arm's own answer before anybody talked."""
+    comparison: Comparison
+    p_right: float | None
+    """McNemar over all prompts, corrected for the number of comparisons (Holm)."""
+    p_auc: float | None
+    """The paired bootstrap of AUC, corrected likewise."""
+
+
+class TalkAgainstRereading(Shape):
+    """What peers add to flips beyond merely reading again."""
+
+    circle: Text
+    reflect: Text
+    excess: ExcessFlips
+    tokens_ratio: float | None
+    """Tokens of the arm without peers over those of the circle; within 10% of 1 is a fair control."""
+
+
+class ChairFigures(Shape):
+    """Circles with the chair against the same without it."""
+
+    with_chair: Text
+    without_chair: Text
+    effect: ChairEffect
+
+
+class RunFigures(Shape):
+    """Everything that can be said of a run in numbers."""
+
+    threshold: float
+    arms: tuple[ArmFigures, ...]
+    reference: Text
+    """The arm the others are compared with."""
+    comparisons: tuple[ArmComparison, ...]
+    rereading: tuple[TalkAgainstRereading, ...] = ()
+    chair: tuple[ChairFigures, ...] = ()
+
+    def arm(self, name: str) -> ArmFigures:
+        """The figures of an arm."""
+        return next(one for one in self.arms if one.arm == name)
+
+
+def run_figures(file: RecordFile, threshold: float) -> RunFigures:
+    """All figures of a run's records."""
+    names = file.arms()
+    columns = {name: file.columns(name) for name in names}
+    arms = tuple(arm_figures(file, name, threshold) for name in names)
+    reference = next((arm.arm for arm in arms if arm.kind == "fire_circle"), names[0])
+    return RunFigures(
+        threshold=threshold,
+        arms=arms,
+        reference=reference,
+        comparisons=_comparisons(columns, reference, threshold),
+        rereading=_rereading(file, columns, arms, threshold),
+        chair=_chair(columns, reference, threshold),
+    )
+
+
+def _comparisons(
+    columns: dict[str, ArmColumns], reference: str, threshold: float
+) -> tuple[ArmComparison, ...]:
+    made = [
+        (name, FROM_ROUND_1, compare(of.labels, of.scores["f"], of.scores["round1_f"], threshold))
+        for name, of in columns.items()
+        if of.kind in CIRCLES
+    ]
+    home = columns[reference]
+    for name, of in columns.items():
+        if name != reference:
+            labels, ours, theirs = shared(home, of)
+            made.append((reference, name, compare(labels, ours, theirs, threshold)))
+    right = holm([one.right.p_value for _, _, one in made])
+    areas = holm([one.auc.p_value for _, _, one in made])
+    return tuple(
+        ArmComparison(first=first, second=second, comparison=one, p_right=p_right, p_auc=p_auc)
+        for (first, second, one), p_right, p_auc in zip(made, right, areas, strict=True)
+    )
+
+
+def shared(one: ArmColumns, other: ArmColumns) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
+    """Labels and scores of the prompts that both arms were given, in one order."""
+    places = {record: place for place, record in enumerate(other.records)}
+    ours = [place for place, record in enumerate(one.records) if record in places]
+    theirs = [places[one.records[place]] for place in ours]
+    labels = [one.labels[place] for place in ours]
+    return labels, one.scores["f"][ours], other.scores["f"][theirs]
+
+
+def _rereading(
+    file: RecordFile, columns: dict[str, ArmColumns], arms: Sequence[ArmFigures], threshold: float
+) -> tuple[TalkAgainstRereading, ...]:
+    alone = [arm for arm in arms if arm.kind == "reflect"]
+    talking = [arm for arm in arms if arm.kind == "fire_circle"]
+    found = []
+    for circle in talking:
+        for control in alone:
+            with_peers, without = (
+                opinions(columns[arm.arm], file.spoken(arm.arm, columns[arm.arm].records))
+                for arm in (circle, control)
+            )
+            if with_peers and without:
+                ours, theirs = circle.spent, control.spent
+                spent = ours.tokens_in + ours.tokens_out
+                found.append(
+                    TalkAgainstRereading(
+                        circle=circle.arm,
+                        reflect=control.arm,
+                        excess=excess_flips(with_peers, without, threshold),
+                        tokens_ratio=(theirs.tokens_in + theirs.tokens_out) / spent if spent else None,
+                    )
+                )
+    return tuple(found)
+
+
+def _chair(columns: dict[str, ArmColumns], reference: str, threshold: float) -> tuple[ChairFigures, ...]:
+    home = columns[reference]
+    found = []
+    for name, of in columns.items():
+        if of.kind == "no_chair" and home.kind == "fire_circle":
+            labels, ours, theirs = shared(home, of)
+            influence = home.influence[np.isfinite(home.influence)]
+            effect = chair_effect(labels, ours, theirs, influence, threshold)
+            found.append(ChairFigures(with_chair=reference, without_chair=name, effect=effect))
+    return tuple(found)

@@ -1,0 +1,132 @@
+"""Two arms on the same records: which is better, and may chance explain it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.stats import binomtest
+
+from firecircle.lab.datasets.record import Label
+from firecircle.lab.statistics.curves import area, recall_within
+from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.resampling import FEWEST, resampled
+from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, by_label, same_length
+from firecircle.shapes import Shape, Text
+
+
+class McNemar(Shape):
+    """Records on which exactly one of two arms is right, and the exact chance of a split this uneven."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    p_value: float | None
+    note: Text | None = None
+
+
+class Difference(Shape):
+    """A figure of the first arm minus that of the second, resampling the records they share."""
+
+    first: float | None
+    second: float | None
+    difference: Estimate
+    p_value: float | None
+
+
+class Comparison(Shape):
+    """Two arms on the records that both judged."""
+
+    attacks: int
+    benign: int
+    missing: int
+    """Labelled records that one of the two gave no score."""
+    right: McNemar
+    """Over all records."""
+    found: McNemar
+    """Over attacks: right is an alarm."""
+    passed: McNemar
+    """Over benign prompts: right is no alarm."""
+    auc: Difference
+    recall_at_1_percent: Difference
+    recall_at_5_percent: Difference
+
+
+def compare(
+    labels: Sequence[Label | None],
+    first: Sequence[float | None] | FloatArray,
+    second: Sequence[float | None] | FloatArray,
+    threshold: float,
+) -> Comparison:
+    """Paired tests between two columns of scores."""
+    one, other = numbers(first), numbers(second)
+    same_length(labels, one)
+    same_length(labels, other)
+    attack, benign = by_label(labels)
+    heard = np.isfinite(one) & np.isfinite(other)
+    missing = int(((attack | benign) & ~heard).sum())
+    attack, benign = attack & heard, benign & heard
+    found = one[attack] >= threshold, other[attack] >= threshold
+    passed = one[benign] < threshold, other[benign] < threshold
+    pairs = (one[attack], one[benign]), (other[attack], other[benign])
+    return Comparison(
+        attacks=int(attack.sum()),
+        benign=int(benign.sum()),
+        missing=missing,
+        right=mcnemar(np.concatenate((found[0], passed[0])), np.concatenate((found[1], passed[1]))),
+        found=mcnemar(*found),
+        passed=mcnemar(*passed),
+        auc=_difference(*pairs, area),
+        recall_at_1_percent=_difference(*pairs, lambda a, b: recall_within(a, b, 0.01)),
+        recall_at_5_percent=_difference(*pairs, lambda a, b: recall_within(a, b, 0.05)),
+    )
+
+
+def mcnemar(first_right: BoolArray, second_right: BoolArray) -> McNemar:
+    """McNemar's exact test: among the records that divide the arms, each is as likely to be the right one."""
+    only_first = int((first_right & ~second_right).sum())
+    only_second = int((~first_right & second_right).sum())
+    divided = only_first + only_second
+    return McNemar(
+        both=int((first_right & second_right).sum()),
+        only_first=only_first,
+        only_second=only_second,
+        neither=int((~first_right & ~second_right).sum()),
+        p_value=float(binomtest(only_first, divided).pvalue) if divided else None,
+        note=None if divided else "the arms agree on every record",
+    )
+
+
+def _difference(
+    first: tuple[FloatArray, FloatArray],
+    second: tuple[FloatArray, FloatArray],
+    statistic: Callable[[FloatArray, FloatArray], FloatArray],
+) -> Difference:
+    attack, benign = first
+    if not attack.size or not benign.size:
+        reason = NO_BENIGN if attack.size else NO_ATTACKS
+        return Difference(first=None, second=None, difference=nothing(reason), p_value=None)
+    one, other = float(statistic(*first)), float(statistic(*second))
+    n = attack.size + benign.size
+    if min(attack.size, benign.size) < FEWEST:
+        alone = Estimate(value=one - other, n=n, note="one prompt of a label has no interval")
+        return Difference(first=one, second=other, difference=alone, p_value=None)
+
+    def gain(attacks: FloatArray, benigns: FloatArray) -> FloatArray:
+        ours = statistic(first[0][attacks], first[1][benigns])
+        return ours - statistic(second[0][attacks], second[1][benigns])
+
+    low, high, drawn = resampled(gain, (attack.size, benign.size))
+    return Difference(
+        first=one,
+        second=other,
+        difference=Estimate(value=one - other, low=low, high=high, n=n),
+        p_value=_two_sided(drawn),
+    )
+
+
+def _two_sided(drawn: FloatArray) -> float:
+    """How often resampling turns the sign, never 0: the resamples are finite."""
+    tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
+    return min(1.0, 2 * (tail + 1) / (drawn.size + 1))

@@ -1,0 +1,121 @@
+"""ROC and precision-recall curves, and the figures read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.stats import rankdata
+
+from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.resampling import FEWEST, resampled
+from firecircle.lab.statistics.scored import Scored
+from firecircle.shapes import Shape, Text
+
+
+class CurvePoint(Shape):
+    """What an alarm at `threshold` and above achieves. A curve begins with the alarm never raised."""
+
+    threshold: float | None
+    recall: float
+    false_alarm_rate: float
+    precision: float | None
+    """None where no alarm is raised."""
+
+
+class Curve(Shape):
+    """Every threshold that matters, from strict to lenient; without both labels empty, with the reason."""
+
+    points: tuple[CurvePoint, ...] = ()
+    note: Text | None = None
+
+
+def curve(data: Scored) -> Curve:
+    """The points of the ROC (recall over false alarm rate) and of the PR curve (precision over recall)."""
+    if data.one_class:
+        return Curve(note=data.one_class)
+    thresholds, found, false = _counts(data)
+    corner = _corners(found)
+    points = [CurvePoint(threshold=None, recall=0.0, false_alarm_rate=0.0, precision=None)]
+    points += [
+        CurvePoint(
+            threshold=float(threshold),
+            recall=float(hits / data.attack.size),
+            false_alarm_rate=float(wrong / data.benign.size),
+            precision=float(hits / (hits + wrong)),
+        )
+        for threshold, hits, wrong in zip(thresholds[corner], found[corner], false[corner], strict=True)
+    ]
+    return Curve(points=tuple(points))
+
+
+def _counts(data: Scored) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For every score as threshold, highest first: the attacks found and the false alarms raised."""
+    thresholds = np.unique(np.concatenate((data.attack, data.benign)))[::-1]
+    found = data.attack.size - np.searchsorted(np.sort(data.attack), thresholds, side="left")
+    false = data.benign.size - np.searchsorted(np.sort(data.benign), thresholds, side="left")
+    return numbers(thresholds), numbers(found), numbers(false)
+
+
+def _corners(found: FloatArray) -> BoolArray:
+    """Which points to keep: among thresholds that find the same attacks, those in between say nothing."""
+    gained = np.diff(found, prepend=0.0) > 0
+    kept: BoolArray = gained | np.append(gained[1:], True)
+    return kept
+
+
+def auc(data: Scored) -> Estimate:
+    """The chance that an attack scores above a benign prompt, ties counting half."""
+    if data.one_class:
+        return nothing(data.one_class)
+    return _with_interval(data, area)
+
+
+def recall_at(data: Scored, false_alarm_rate: float) -> Estimate:
+    """The recall of the most lenient threshold that keeps the false alarm rate at or below the given one."""
+    if data.one_class:
+        return nothing(data.one_class)
+    told = _with_interval(data, lambda attack, benign: recall_within(attack, benign, false_alarm_rate))
+    if data.benign.size * false_alarm_rate < 1:
+        note = f"{data.benign.size} benign prompts cannot show a rate of {false_alarm_rate:g}: held to 0"
+        return told.model_copy(update={"note": note})
+    return told
+
+
+def average_precision(data: Scored) -> float | None:
+    """Precision averaged over the recall steps. It depends on the share of attacks in the dataset."""
+    if data.one_class:
+        return None
+    _, found, false = _counts(data)
+    gained = np.diff(found, prepend=0.0) / data.attack.size
+    return float((gained * found / (found + false)).sum())
+
+
+def area(attack: FloatArray, benign: FloatArray) -> FloatArray:
+    """The area under the ROC curve along the last axis, from the rank sum of the attacks."""
+    n = attack.shape[-1]
+    ranks = rankdata(np.concatenate((attack, benign), axis=-1), axis=-1)
+    above = ranks[..., :n].sum(axis=-1) - n * (n + 1) / 2
+    return numbers(above / (n * benign.shape[-1]))
+
+
+def recall_within(attack: FloatArray, benign: FloatArray, false_alarm_rate: float) -> FloatArray:
+    """The share of attacks above all but the allowed number of benign scores, along the last axis."""
+    n = benign.shape[-1]
+    allowed = int(np.floor(false_alarm_rate * n + 1e-9))
+    if allowed >= n:
+        return np.ones(attack.shape[:-1])
+    strictest = np.partition(benign, n - 1 - allowed, axis=-1)[..., n - 1 - allowed]
+    return numbers((attack > strictest[..., np.newaxis]).mean(axis=-1))
+
+
+def _with_interval(data: Scored, statistic: Callable[[FloatArray, FloatArray], FloatArray]) -> Estimate:
+    value = float(statistic(data.attack, data.benign))
+    n = data.attack.size + data.benign.size
+    if min(data.attack.size, data.benign.size) < FEWEST:
+        return Estimate(value=value, n=n, note="one prompt of a label has no interval")
+    low, high, _ = resampled(
+        lambda attack, benign: statistic(data.attack[attack], data.benign[benign]),
+        (data.attack.size, data.benign.size),
+    )
+    return Estimate(value=value, low=low, high=high, n=n)

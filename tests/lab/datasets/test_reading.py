@@ -1,0 +1,356 @@
+"""Datasets through the public door: every format, every way a row or a file can be wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tracemalloc
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firecircle import ConfigError
+from firecircle.lab.datasets import BadRow, BadRows, FieldMap, Record, read_dataset, survey
+from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn
+from tests.shared_data import shared
+
+ROWS: list[dict[str, object]] = [
+    {"id": "a", "system": "Be kind.", "user": "Hello", "turns": [], "label": "attack", "family": "x"},
+    {"id": "b", "system": None, "user": 'Zwei\nZeilen, "quoted"; é', "turns": None, "label": "benign"},
+    {"id": "c", "user": "Go on", "turns": [{"role": "user", "content": "Hi"}], "label": None, "source": "s"},
+]
+
+
+def write_jsonl(path: Path, rows: list[object]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def write_csv(path: Path, rows: list[dict[str, object]], delimiter: str = ",", bom: str = "") -> Path:
+    names = ["id", "system", "user", "turns", "label", "family", "source"]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(bom)
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(names)
+        for row in rows:
+            turns = row.get("turns")
+            cells = {**row, "turns": "" if turns is None else json.dumps(turns)}
+            writer.writerow(["" if cells.get(name) is None else cells[name] for name in names])
+    return path
+
+
+def write_parquet(path: Path, jsonl: Path) -> Path:
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT * FROM read_json('{jsonl}')) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def every_row(path: Path | str, field_map: FieldMap | None = None) -> tuple[list[Record], list[BadRow]]:
+    bad = BadRows()
+    records = list(read_dataset(path, field_map, bad))
+    assert bad.count == len(bad.first)
+    return records, bad.first
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "semicolon", "bom", "parquet"])
+def test_the_same_rows_give_the_same_records_in_every_format(kind: str, tmp_path: Path) -> None:
+    jsonl = write_jsonl(tmp_path / "data.jsonl", [*ROWS])
+    path = {
+        "jsonl": lambda: jsonl,
+        "csv": lambda: write_csv(tmp_path / "data.csv", ROWS),
+        "tsv": lambda: write_csv(tmp_path / "data.tsv", ROWS, "\t"),
+        "semicolon": lambda: write_csv(tmp_path / "data.csv", ROWS, ";"),
+        "bom": lambda: write_csv(tmp_path / "data.csv", ROWS, bom="\ufeff"),
+        "parquet": lambda: write_parquet(tmp_path / "data.parquet", jsonl),
+    }[kind]()
+    records, bad = every_row(path)
+    assert bad == []
+    assert [record.id for record in records] == ["a", "b", "c"]
+    assert [record.label for record in records] == ["attack", "benign", None]
+    assert [record.family for record in records] == ["x", None, None]
+    assert [record.source for record in records] == ["data", "data", "s"]
+    assert [record.prompt.system for record in records] == ["Be kind.", "", ""]
+    assert records[1].prompt.user == ROWS[1]["user"]
+    assert [record.prompt.turns for record in records] == [
+        (),
+        None,
+        (EarlierTurn(role="user", content="Hi"),),
+    ]
+
+
+def test_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
+    assert [r.row for r in read_dataset(write_csv(tmp_path / "d.csv", ROWS))] == [2, 3, 5]
+    path = tmp_path / "d.jsonl"
+    path.write_text('\n{"user": "one"}\n\n{"user": "two"}', "utf-8")
+    assert [(r.row, r.id) for r in read_dataset(path)] == [(2, "d:2"), (4, "d:4")]
+
+
+def test_a_field_map_renames_everything(tmp_path: Path) -> None:
+    row = {
+        "n": 7,
+        "text": "hi",
+        "y": "evil",
+        "kind": 3,
+        "ctx": "doc",
+        "boss": "be kind",
+        "past": "[]",
+        "from": "z",
+    }
+    fields = FieldMap(
+        id="n", user="text", label="y", family="kind", application="ctx", system="boss", turns="past", source="from",
+        attack=("Evil",), benign=("good",),
+    )  # fmt: skip
+    (record,) = read_dataset(write_jsonl(tmp_path / "d.jsonl", [row]), fields)
+    assert (record.id, record.label, record.family, record.source) == ("7", "attack", "3", "z")
+    assert record.prompt.model_dump() == {
+        "system": "be kind",
+        "application": "doc",
+        "user": "hi",
+        "turns": (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [("attack", "attack"), ("Benign", "benign"), (1, "attack"), (0, "benign"), (1.0, "attack"), ("0", "benign"),
+     (True, "attack"), (False, "benign"), ("TRUE", "attack"), ("manipulative", "attack"), ("extractive", "attack"),
+     ("reciprocal", "benign"), ("borderline", None), ("", None), (None, None)],
+)  # fmt: skip
+def test_usual_label_values_are_understood(value: object, label: str | None, tmp_path: Path) -> None:
+    (record,) = read_dataset(write_jsonl(tmp_path / "d.jsonl", [{"user": "hi", "label": value}]))
+    assert record.label == label
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"user": "hi", "label": "maybe"}', r"label: 'maybe' is neither attack \(attack, 1.* list it in the field map"),
+        ('{"user": "hi", "label": 2}', "label: '2' is neither"),
+        ('{"user": 12}', "user: must be text, not a number"),
+        ('{"user": ["a"]}', "user: must be text, not a list"),
+        ('{"user": " "}', "every layer is empty"),
+        ('{"user": "hi", "turns": "soon"}', "turns: must be a JSON list"),
+        ('{"user": "hi", "turns": {"a": 1}}', "turns: must be a list of turns, not an object"),
+        ('{"user": "hi", "turns": ["earlier"]}', "turn 1 must have role and content"),
+        ('{"user": "hi", "turns": [{"role": "user", "content": null}]}', "turn 1 must have role and content"),
+        ('{"user": "hi"', "not JSON: .* at character"),
+        ("[1]", "not a JSON object"),
+        ("[" * 100_000, "too deep or too large|not JSON"),
+        ('{"user": "' + "x" * (MAX_LAYER_CHARS + 1) + '"}', "1,000,001 characters; the limit is 1,000,000"),
+        ('{"user": "again", "id": "first"}', "id: 'first' was already used in row 1"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_told_with_its_line_and_the_others_are_read(
+    line: str, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(f'{{"user": "ok", "id": "first"}}\n\n{line}\n{{"user": "ok"}}\n', "utf-8")
+    records, bad = every_row(path)
+    assert [record.row for record in records] == [1, 4]
+    assert [row.line for row in bad] == [3]
+    with pytest.raises(ConfigError, match=reason):
+        list(read_dataset(path))
+
+
+def test_bytes_that_are_no_utf8_spoil_only_their_row(tmp_path: Path) -> None:
+    for name, content in {
+        "d.jsonl": b'{"user": "ok"}\n{"user": "\xff"}\n{"user": "ok"}\n',
+        "d.csv": b"user\nok\n\xff\nok\n",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        records, bad = every_row(tmp_path / name)
+        assert len(records) == 2
+        assert "not UTF-8" in bad[0].reason
+
+
+def test_lone_surrogates_become_writable(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"id": "a\\ud800", "user": "x\\udfff"}', "utf-8")
+    (record,) = read_dataset(path)
+    assert (record.id, record.prompt.user) == ("a\ufffd", "x\ufffd")
+
+
+def test_csv_rows_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('id,user\n1,ok\n2,two,much\n3\n4,"a"b\n5,ok\n', "utf-8")
+    records, bad = every_row(path)
+    assert [record.id for record in records] == ["1", "5"]
+    assert [row.line for row in bad] == [3, 4, 5]
+    assert bad[0].reason == "3 cells under 2 column names"
+    assert "not doubled" in bad[2].reason
+
+
+def test_a_quote_never_closed_does_not_swallow_the_file_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('id,user\n1,ok\n2,"open\n3,lost\n4,lost\n', "utf-8")
+    with pytest.raises(ConfigError, match="line 3: a quote in this row is never closed"):
+        list(read_dataset(path, on_bad_row=BadRows()))
+
+
+def test_csv_fields_up_to_the_limit_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("user\n" + "x" * MAX_LAYER_CHARS + "\n" + "y" * (MAX_LAYER_CHARS + 1) + "\n", "utf-8")
+    records, bad = every_row(path)
+    assert len(records[0].prompt.user) == MAX_LAYER_CHARS
+    assert "the limit is 1,000,000" in bad[0].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("d.jsonl", "", "holds no record, it is empty"),
+        ("d.jsonl", '{"user": 1}\n{"user": 2}', "holds no record, all 2 rows are bad"),
+        ("d.csv", "", "holds no record, it is empty"),
+        ("d.csv", "id,user\n", "holds no record"),
+        ("d.csv", "user,user\na,b\n", "two columns are called 'user'"),
+        (
+            "d.jsonl",
+            '{"text": "hi"}',
+            r'neither system, application nor user text; say which .* user = "text"',
+        ),
+        ("d.json", "[]", r"\.json is no format known here; give \.jsonl"),
+        ("d", "x", "a name without an ending"),
+        ("d.parquet", "PAR1 not really", "not a readable Parquet file"),
+    ],
+)
+def test_files_that_cannot_work_are_told_in_one_line(
+    name: str, content: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content, "utf-8")
+    with pytest.raises(ConfigError, match=complaint) as told:
+        list(read_dataset(tmp_path / name, on_bad_row=BadRows()))
+    assert "\n" not in str(told.value)
+
+
+def test_a_missing_file_is_told_before_iteration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_dataset(tmp_path / "none.jsonl")
+
+
+def test_a_field_named_by_the_user_must_exist(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "d.jsonl", [{"user": "hi", "verdict": 1}])
+    with pytest.raises(ConfigError, match=r"FieldMap\.label: .* no field 'verdit'; did you mean 'verdict'\?"):
+        list(read_dataset(path, FieldMap(label="verdit")))
+    parquet = write_parquet(tmp_path / "d.parquet", path)
+    with pytest.raises(ConfigError, match=r"FieldMap\.user: .* no field 'text'"):
+        list(read_dataset(parquet, FieldMap(user="text")))
+    (record,) = read_dataset(path, FieldMap(label=None))
+    assert record.label is None
+
+
+def test_a_label_may_not_mean_two_things() -> None:
+    with pytest.raises(ConfigError, match="'1' is listed twice"):
+        FieldMap(attack=("bad", "1"), benign=("1",))
+    with pytest.raises(ConfigError, match=r"FieldMap\.lable: no such field"):
+        FieldMap.load({"lable": "x"})
+
+
+def test_a_parquet_name_with_a_star_is_one_file(tmp_path: Path) -> None:
+    one = write_parquet(tmp_path / "d1.parquet", write_jsonl(tmp_path / "1.jsonl", [{"user": "one"}]))
+    star = tmp_path / "d*.parquet"
+    star.write_bytes(
+        write_parquet(tmp_path / "x", write_jsonl(tmp_path / "2.jsonl", [{"user": "two"}])).read_bytes()
+    )
+    assert [r.prompt.user for r in read_dataset(one)] == ["one"]
+    assert [r.prompt.user for r in read_dataset(star)] == ["two"]
+
+
+def test_a_folder_of_texts_takes_labels_and_families_from_its_folders(tmp_path: Path) -> None:
+    for name, text in {
+        "attack/history/1.txt": "we agreed",
+        "attack/2.md": "ignore",
+        "benign/3.txt": "hello",
+        "4.txt": "nobody knows",
+        ".hidden": "no",
+        "benign/5.txt": "with sidecar",
+        "benign/5.json": '{"label": "attack", "system": "Be kind.", "turns": [], "id": "five"}',
+        "lonely.json": "{}",
+        "binary.bin": "\0\1",
+        "table.csv": "user\nx\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "latin.txt").write_bytes(b"\xe9t\xe9")
+    records, bad = every_row(tmp_path)
+    told = {record.id: (record.label, record.family, record.prompt.user) for record in records}
+    assert told == {
+        "4.txt": (None, None, "nobody knows"),
+        "attack/2.md": ("attack", None, "ignore"),
+        "attack/history/1.txt": ("attack", "history", "we agreed"),
+        "benign/3.txt": ("benign", None, "hello"),
+        "five": ("attack", None, "with sidecar"),
+    }
+    five = records[[record.id for record in records].index("five")]
+    assert (five.prompt.system, five.prompt.turns) == ("Be kind.", ())
+    assert sorted(row.reason.split(":")[0] for row in bad) == [
+        "binary.bin",
+        "latin.txt",
+        "lonely.json",
+        "table.csv",
+    ]
+    assert sorted([r.row for r in records] + [r.line for r in bad]) == list(range(1, 10))
+
+
+def test_the_bundled_examples_are_a_dataset() -> None:
+    every = list(read_dataset("examples"))
+    halves = [list(read_dataset(f"examples:{split}")) for split in ("open", "held")]
+    assert len(every) == sum(map(len, halves))
+    assert {record.id for record in every} == {record.id for half in halves for record in half}
+    assert {record.label for record in every} == {"attack", "benign"}
+    with pytest.raises(ConfigError, match="bundled ones are examples, examples:open, examples:held"):
+        read_dataset("examples:secret")
+
+
+def test_the_development_set_loads_with_the_default_map() -> None:
+    counted = survey(shared("dev.jsonl"))
+    assert (counted.records, counted.attacks, counted.benign, counted.bad_rows) == (1498, 750, 748, 0)
+    assert counted.families["fabricated_history"] == 56
+
+
+def test_a_survey_counts_bad_rows_beyond_those_it_keeps(tmp_path: Path) -> None:
+    rows: list[object] = [{"user": "hello", "label": 1, "family": "f"}, *({"user": n} for n in range(150))]
+    counted = survey(write_jsonl(tmp_path / "d.jsonl", rows))
+    assert (counted.records, counted.bad_rows, len(counted.first_bad_rows)) == (1, 150, 100)
+    assert (counted.characters, counted.families) == (5, {"f": 1})
+    assert counted.first_bad_rows[0].line == 2
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_dataset_is_never_in_memory_as_a_whole(ending: str, tmp_path: Path) -> None:
+    rows, characters = 10_000, 500
+    path = tmp_path / f"data.{ending}"
+    kind = {"jsonl": "json", "csv": "csv, HEADER", "parquet": "parquet"}[ending]
+    made = f"SELECT 'id' || i AS id, repeat('x', {characters}) AS user FROM range({rows}) t(i)"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({made}) TO '{path}' (FORMAT {kind})")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_dataset(path)) == rows
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < rows * characters / 5
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(
+    ["id", "system", "application", "user", "turns", "label", "family", "source", "other"]
+)
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.dictionaries(NAMES, JSON_VALUES, max_size=6) | JSON_VALUES, max_size=8))
+def test_every_row_is_a_record_or_told(rows: list[object], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = write_jsonl(tmp_path_factory.mktemp("any") / "d.jsonl", [{"user": "one good row"}, *rows])
+    records, bad = every_row(path)
+    assert sorted([record.row for record in records] + [row.line for row in bad]) == list(
+        range(1, len(rows) + 2)
+    )
+    assert len({record.id for record in records}) == len(records)
