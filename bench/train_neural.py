@@ -45,7 +45,7 @@ Flags = NDArray[np.bool_]
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
-AUTHORED = tuple(ROOT / "bench" / "data" / f"authored_{name}.jsonl" for name in ("direct", "layered"))
+AUTHORED = tuple(sorted((ROOT / "bench" / "data").glob("authored_*.jsonl")))
 
 AXES = 256
 """Principal axes kept of the vectors."""
@@ -57,8 +57,9 @@ RELATION_SCALE = 2.0
 """Relations are pulled less than the many numbers of a vector."""
 LOOKS = 2
 """How often the worst window of each attack is chosen anew."""
-FALSE_ALARMS = 0.01
-"""The share of benign prompts of unseen sources that may reach the alarm threshold 0.7 of the circle."""
+FALSE_ALARMS, EDGE = 0.01, 0.54
+"""The share of benign prompts of unseen sources that may reach this falsehood. It lies below the alarm: the
+circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
 ALARM = 0.7
 TYPE_OF_FAMILY = {
     "fabricated_history": "temporal_inconsistency",
@@ -131,7 +132,7 @@ def load() -> list[Record]:
     if not DEV.exists():
         raise SystemExit(f"{DEV} is not there: the training data is kept outside the repository")
     records = []
-    for path in (DEV, *(path for path in AUTHORED if path.exists())):
+    for path in (DEV, *AUTHORED):
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 said = json.loads(line)
@@ -316,14 +317,14 @@ def left_out(records: Sequence[Record], model: Remembering) -> tuple[list[Scored
 
 
 def calibrated(head: Head, scored: Sequence[Scored]) -> Head:
-    """The head with its calibration: the slope from all scores (Platt), the offset from the alarms."""
+    """The head with its calibration: the slope from all scores (Platt), the offset from benign prompts."""
     slope, _ = platt(scored)
     benign = [each for each in scored if not each.record.attack]
     low, high = -20.0, 20.0
     for _ in range(30):
         middle = (low + high) / 2
         trial = replace(head, calibration=np.array([slope, middle], np.float32))
-        alarms = sum(each.falsehood(trial) >= ALARM for each in benign)
+        alarms = sum(each.falsehood(trial) >= EDGE for each in benign)
         low, high = (middle, high) if alarms <= FALSE_ALARMS * len(benign) else (low, middle)
     return replace(head, calibration=np.array([slope, low], np.float32))
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
 UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
 """Sources that no rule was written on."""
-AUTHORED = tuple(ROOT / "bench" / "data" / f"authored_{part}.jsonl" for part in ("direct", "layered"))
+AUTHORED = tuple(sorted((ROOT / "bench" / "data").glob("authored_*.jsonl")))
 FOLDS = 6
 """Into how many more folds the other sources are dealt."""
 
@@ -42,8 +42,9 @@ RATE = 4.0
 LOOKS = 2
 """How often the worst window of each attack is chosen anew."""
 ALARM = 0.7
-FALSE_ALARMS = 0.01
-"""The share of benign prompts from sources never seen that may reach the alarm."""
+FALSE_ALARMS, EDGE = 0.01, 0.34
+"""The share of benign prompts from sources never seen that may pass this probability. It lies far below the
+alarm: the circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
 
 Window: TypeAlias = "array[int]"
 
@@ -196,7 +197,7 @@ def left_out(bags: Sequence[Bag], models: Iterable[tuple[frozenset[str], Model]]
 def calibrate(scored: Sequence[tuple[float, Bag]]) -> tuple[float, float]:
     """Slope and offset that turn a score into a probability.
 
-    The slope is Platt's, by Newton's method; the offset puts the alarm where few benign prompts reach it.
+    The slope is Platt's, by Newton's method; the offset puts `EDGE` where few benign prompts reach it.
     """
     slope, offset = 1.0, 0.0
     for _ in range(50):
@@ -209,7 +210,7 @@ def calibrate(scored: Sequence[tuple[float, Bag]]) -> tuple[float, float]:
         det = h00 * h11 - h01 * h01
         slope, offset = slope - (h11 * g0 - h01 * g1) / det, offset - (h00 * g1 - h01 * g0) / det
     benign = sorted((score for score, bag in scored if not bag.attack), reverse=True)
-    return slope, math.log(ALARM / (1 - ALARM)) - slope * benign[int(FALSE_ALARMS * len(benign))]
+    return slope, math.log(EDGE / (1 - EDGE)) - slope * benign[int(FALSE_ALARMS * len(benign))]
 
 
 def auc(scored: Iterable[tuple[float, bool]]) -> float:

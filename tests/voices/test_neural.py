@@ -202,7 +202,8 @@ def test_without_the_extra_one_line_says_what_to_do(missing: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, missing, None)
     assert not is_available()
     with pytest.raises(
-        ConfigError, match=r"embedded:neural needs .*pip install 'firecircle\[neural\]'"
+        ConfigError,
+        match=r"embedded:neural needs .*pip install 'firecircle\[neural\]' && firecircle local fetch neural",
     ) as raised:
         NeuralLens()
     assert "\n" not in str(raised.value)

@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.voices.control_tokens import as_plain_text
 
 if TYPE_CHECKING:
     from firecircle.errors import FailureKind
@@ -75,9 +76,10 @@ class ChatRequest:
     def body(self) -> bytes:
         """The request, ready to be sent."""
         turn = self.turn
+        sent = as_plain_text if self.provider.reads_control_tokens else str
         fields: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": said.role, "content": said.content} for said in turn.messages],
+            "messages": [{"role": said.role, "content": sent(said.content)} for said in turn.messages],
             "max_tokens": turn.max_tokens,
             "temperature": turn.temperature,
         }

@@ -19,6 +19,7 @@ from firecircle.voices.connections import (
     HttpAnswer,
     connections_to,
 )
+from firecircle.voices.control_tokens import as_written
 from firecircle.voices.estimate import estimated_usage
 from firecircle.voices.prices import Tariff, load_price_list, priced, require_price, stated_tariff, tariff_of
 from firecircle.voices.providers import Provider, key_for, located, provider_of
@@ -119,7 +120,7 @@ class HostedVoice:
             else:
                 if request.dropped != known:
                     connections.refused_fields[self.name] = request.dropped
-                return self._without_key(reply)
+                return self._as_said(reply)
             if simpler := request.lacking(hurdle.turned_down):
                 request, body, wait = simpler, simpler.body(), 0.0
             elif hurdle.worth_retrying:
@@ -211,17 +212,17 @@ class HostedVoice:
     def _presentable(self, message: str) -> str:
         return presentable(message, self._key.get_secret_value() if self._key else None)
 
-    def _without_key(self, reply: Reply) -> Reply:
-        """The reply without the key, should an endpoint play it back."""
-        if self._key is None:
-            return reply
-        key = self._key.get_secret_value()
-        trace = reply.reasoning_trace
+    def _as_said(self, reply: Reply) -> Reply:
+        """The reply with the control tokens it quotes whole again, and without the key if it holds it."""
         return replace(
             reply,
-            text=without_key(reply.text, key),
-            reasoning_trace=without_key(trace, key) if trace else trace,
+            text=self._cleared(reply.text),
+            reasoning_trace=self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None,
         )
+
+    def _cleared(self, text: str) -> str:
+        text = as_written(text) if self.provider.reads_control_tokens else text
+        return without_key(text, self._key.get_secret_value()) if self._key else text
 
 
 def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:

@@ -66,9 +66,29 @@ class Provider(Declaration):
         return on_this_machine(urlsplit(self.base_url).hostname or "")
 
     @property
+    def reads_control_tokens(self) -> bool:
+        """Whether a control token such as `<|im_end|>`, spelled in a message, may be obeyed here.
+
+        By address, not by name: a known provider may be moved. Routers pass messages on to such servers.
+        """
+        return (urlsplit(self.base_url).hostname or "") not in TEXT_STAYS_TEXT
+
+    @property
     def address_variable(self) -> str:
         """The environment variable that gives this provider another address."""
         return f"FIRECIRCLE_{self.name.upper().replace('-', '_')}_BASE_URL"
+
+
+TEXT_STAYS_TEXT = frozenset(
+    {
+        "api.openai.com",
+        "api.anthropic.com",
+        "generativelanguage.googleapis.com",
+        "api.mistral.ai",
+        "api.deepseek.com",
+    }
+)
+"""Who takes a control token in a message for text. Any other server may be one of the user's own."""
 
 
 def on_this_machine(host: str) -> bool:

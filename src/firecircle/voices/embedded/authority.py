@@ -68,6 +68,8 @@ class AuthorityLens:
             note = "excuses a protected request with a purpose or urgency"
         else:
             return None
+        if reading.is_a_game:
+            strength *= 0.7
         if strength > 0.2:
             note += " nobody vouches for, and asks for something protected with it"
         start, end = sentence.quote(first, last)

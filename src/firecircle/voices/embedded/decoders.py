@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from firecircle.voices.embedded.drawing import drawn_text
 from firecircle.voices.embedded.english import reads_as_english
 
 LONGEST = 4_000
@@ -242,7 +243,8 @@ def _shifted(text: str) -> Iterator[Decoded]:
         for method, plain in _readings(line):
             if reads_as_english(plain):
                 yield Decoded(method, plain, match.start(), match.end())
-                break
+                if method != "reversed text":  # else the words may stand in their right order
+                    break
 
 
 def _readings(line: str) -> Iterator[tuple[str, str]]:
@@ -260,6 +262,13 @@ def _readings(line: str) -> Iterator[tuple[str, str]]:
         )
 
 
+def _drawn(text: str) -> Iterator[Decoded]:
+    if found := drawn_text(text):
+        plain, start, end = found
+        yield Decoded("letters drawn large", plain.lower(), start, end)
+
+
 _DECODERS: tuple[Callable[[str], Iterator[Decoded]], ...] = (
-    _tag_characters, _zero_width, _direction, _bytes, _escapes, _signals, _spaced, _folded, _leet, _shifted
+    _tag_characters, _zero_width, _direction, _bytes, _escapes, _signals, _spaced, _folded, _leet, _shifted,
+    _drawn,
 )  # fmt: skip

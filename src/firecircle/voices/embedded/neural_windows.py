@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 LONGEST_WINDOW = 160
 """Characters. Attacks are local: windows twice as long, or half, tell less on unseen sources."""
-SHORTEST_SENTENCE = 60
-"""Characters from which on a sentence is looked at by itself too: its neighbours must not water it down."""
+SHORTEST_SENTENCE = {"user": 60, "application": 25}
+"""Characters from which on a sentence is looked at by itself too: its neighbours must not water it down.
+In a document an order to the assistant may be short; a user's short sentences are mostly requests."""
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
 
 
@@ -39,7 +40,8 @@ def windows(text: str, layer: str) -> list[Window]:
 
 
 def _joined(group: list[Window]) -> Window:
-    worth = tuple(sentence for sentence in group if sentence.end - sentence.start >= SHORTEST_SENTENCE)
+    least = SHORTEST_SENTENCE.get(group[0].layer, 60)
+    worth = tuple(sentence for sentence in group if sentence.end - sentence.start >= least)
     return Window(group[0].layer, group[0].start, group[-1].end, worth)
 
 

@@ -13,8 +13,8 @@ from firecircle.voices.embedded.text import Sentence
 
 BITS = 16
 SIZE = 1 << BITS
-LONGEST_WINDOW = 400
-"""Characters a window may span: about what one breath of a prompt says."""
+LONGEST_WINDOW = {"user": 400, "application": 160}
+"""Characters a window may span: about what one breath of a prompt says, and in a document one order."""
 
 
 def bucket(feature: str) -> int:
@@ -55,7 +55,7 @@ def windows(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
     """A layer as windows that follow each other, each of whole sentences."""
     window: list[Sentence] = []
     for sentence in sentences:
-        if window and sentence.end - window[0].start > LONGEST_WINDOW:
+        if window and sentence.end - window[0].start > LONGEST_WINDOW.get(sentence.layer, 400):
             yield tuple(window)
             window = []
         window.append(sentence)

@@ -12,8 +12,8 @@ REACH = 12
 NEAR = 4
 """Within how many tokens after the verb its object says whose it is."""
 _STOPS = frozenset(".!?;:")
-_MINE = frozenset(("my", "mine", "our", "mein", "meine", "i"))
-_INDEFINITE = frozenset(("a", "an", "some", "ein", "eine"))
+_MINE = frozenset(("my", "mine", "our", "mein", "meine", "meinen", "mi", "mis", "mon", "mes", "i"))
+_INDEFINITE = frozenset(("a", "an", "some", "ein", "eine", "einen", "una", "une"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,18 @@ class Reading:
         return _mask(self.user)
 
     @cached_property
+    def is_a_game(self) -> bool:
+        """Whether the user gives the assistant a part to play, frees it from nothing, and no operator speaks.
+
+        Then prompts, secrets and commands are mostly those of the game.
+        """
+        return (
+            not self.prompt.system
+            and any(read.sentence.mask & kind("PERSONA") for read in self.user)
+            and self.strongest("user", "override", "lifted", "unbound", "mode", "no_refusal") < 0.4
+        )
+
+    @cached_property
     def said_by_operator(self) -> frozenset[str]:
         """The content of the system and application text, as stems."""
         return content(self.prompt.system) | content(self.prompt.application)

@@ -1,6 +1,7 @@
 """What a word can be for: the classes of the vocabulary, one bit each, so that a sentence has one number.
 
-The words themselves are data (`vocabulary.toml`); growing a lens mostly means adding a word there.
+The words themselves are data (`vocabulary.toml`, and `vocabulary_other.toml` for German, Spanish and French);
+growing a lens mostly means adding a word there.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from importlib import resources
 
 @cache
 def _vocabulary() -> dict[str, str]:
-    text = resources.files(__package__).joinpath("vocabulary.toml").read_text("utf-8")
-    return {name: str(words) for name, words in tomllib.loads(text).items()}
+    english, others = (
+        tomllib.loads(resources.files(__package__).joinpath(file).read_text("utf-8"))
+        for file in ("vocabulary.toml", "vocabulary_other.toml")
+    )
+    return {name: f"{words} {others.get(name, '')}" for name, words in english.items()}
 
 
 @cache

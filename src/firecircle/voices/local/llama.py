@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from firecircle.errors import ConfigError
+from firecircle.voices.control_tokens import broken_up
 from firecircle.voices.local.weights import INSTALL_ENGINE, Weights
 
 LIBRARY = "xllamacpp"
@@ -30,8 +31,6 @@ BATCH_TOKENS = 256
 PROMPT_CACHE_MIB = 256
 """Questions kept for when they come back: the chair's alternates with that of the others."""
 SILENT = -1
-UNSEEN = "\u200b"
-"""A space of no width, which makes a control token plain text."""
 
 
 class _Threads(Protocol):
@@ -175,20 +174,14 @@ class Llama:
         return completion if completion.usage is not None else None
 
     def as_plain_text(self, text: str) -> str:
-        """The text with every control token of the model broken up.
-
-        llama.cpp reads a control token wherever it is spelled. A judged text could so end its own message
-        and go on as the system, whatever markers stand around it.
-        """
+        """The text with every control token of the model broken up: here the tokenizer itself knows them."""
         known, unknown = self._pieces(text, control=True), self._pieces(text, control=False)
         if known == unknown or len(known) > CONTEXT_TOKENS:  # the latter will be turned down for its length
             return text
         spelled = {piece for piece in {*known} - {*unknown} if self._is_control_token(piece)}
         if not spelled:
             return text
-        for token in spelled:
-            text = text.replace(token, token[0] + UNSEEN + token[1:])
-        return self.as_plain_text(text)
+        return self.as_plain_text(broken_up(text, spelled))
 
     def _is_control_token(self, piece: str) -> bool:
         known, unknown = self._pieces(piece, control=True), self._pieces(piece, control=False)

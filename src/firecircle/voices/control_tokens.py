@@ -1,0 +1,49 @@
+"""Control tokens of chat formats, made plain text before they reach a server that would obey them.
+
+Servers that run open models write the messages into a chat template and read control tokens wherever they
+are spelled: a judged text could so end its own message and go on as the system, whatever markers stand
+around it. A space of no width inside the token makes it text again; a reader sees no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+UNSEEN = "\u200b"
+"""A space of no width."""
+
+_ANGLED = (
+    r"[|｜][^<>\n]{1,40}[|｜]>",  # ChatML, Llama 3, Phi, GPT-OSS, Command R, Granite, DeepSeek
+    r"\|[A-Za-z_]{1,30}>|[A-Za-z_]{1,30}\|>",  # one-sided ones
+    r"/?(?:s|bos|eos|unk|pad|mask|cls|sep)>",
+    r"</?SYS>>",
+    r"(?:start|end)_of_(?:turn|image|role|text)>",
+    r"/?(?:think|tools?|tool_call|tool_response)>",
+    r"(?:unused|reserved_|extra_id_|SPECIAL_)\d{1,4}>",
+)
+_SQUARE = (
+    r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|THINK)\]",
+    r"(?:ARGS|CALL_ID|PREFIX|MIDDLE|SUFFIX|IMG|IMG_END|IMG_BREAK|gMASK|sMASK)\]",
+)
+_ANGLED_REST, _SQUARE_REST = "|".join(_ANGLED), "|".join(_SQUARE)
+# Only the bracket is taken, the rest is looked ahead at: one token may hide in another.
+_SPELLED = re.compile(rf"<(?={_ANGLED_REST})|\[(?={_SQUARE_REST})")
+_BROKEN = re.compile(rf"(?:(?<=<){UNSEEN}(?={_ANGLED_REST}))|(?:(?<=\[){UNSEEN}(?={_SQUARE_REST}))")
+
+
+def as_plain_text(text: str) -> str:
+    """The text with every control token of the known chat formats broken up."""
+    return _SPELLED.sub(rf"\g<0>{UNSEEN}", text)
+
+
+def as_written(text: str) -> str:
+    """The text with broken control tokens whole again: what a model quotes is what was judged."""
+    return _BROKEN.sub("", text) if UNSEEN in text else text
+
+
+def broken_up(text: str, tokens: Iterable[str]) -> str:
+    """The text with these tokens broken up."""
+    for token in tokens:
+        text = text.replace(token, token[0] + UNSEEN + token[1:])
+    return text
