@@ -27,6 +27,7 @@ $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@$(BIN)/firecircle local fetch > /dev/null
+	@$(BIN)/firecircle local fetch neural > /dev/null
 	@touch $@ $(VENV)/.ready
 
 lint:

@@ -1,4 +1,4 @@
-"""No test reads the settings or the cache of whoever runs it."""
+"""No test reads the settings, the cache or the store of whoever runs it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from firecircle.settings import FILE_VARIABLE
+from firecircle.store.address import STORE_VARIABLE
 
 
 @pytest.fixture(autouse=True)
 def _nothing_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(FILE_VARIABLE, "")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+    monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    for kind in ("cache", "data"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path.parent / f"{tmp_path.name}-{kind}"))
 
 
 @pytest.fixture

@@ -10,12 +10,13 @@ FROM_THE_DOCUMENTS = """
     EvaluationResult EvaluationError ReciprocityMetrics PromptGuard LLMEvaluator FireCircleEvaluator
     ModelCharacteristics validate_quorum quorum_with_failures fire_circle_evaluate format_turn_context
     get_empty_chair_model validate_quorum_with_empty_chair aggregate_consensus calculate_empty_chair_influence
-    extract_patterns classify_pattern_heuristic
+    extract_patterns classify_pattern_heuristic ReasoningBankClient store_fire_circle_patterns
+    VoiceHistoryTracker WeightedVoiceSelector EmptyChairProtocol
 """.split()
 OUR_OWN = """
     BudgetError CircleCancelled ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
-    judge_quorum reaggregate replay_circle
+    judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store
 """.split()
 
 

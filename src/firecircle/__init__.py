@@ -33,8 +33,10 @@ if TYPE_CHECKING:
         ConfigError,
         EvaluationError,
         FireCircleError,
+        NotKeptWarning,
         PromptError,
         QuorumError,
+        StoreError,
         UnknownModelError,
         VoiceError,
     )
@@ -42,7 +44,13 @@ if TYPE_CHECKING:
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
     from firecircle.guard import PromptGuard, ReciprocityMetrics
     from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+    from firecircle.rotation.empty_chair import EmptyChairProtocol
+    from firecircle.rotation.selector import WeightedVoiceSelector
+    from firecircle.rotation.tracker import VoiceHistoryTracker
     from firecircle.session import SessionMemory, format_turn_context
+    from firecircle.store.bank_client import ReasoningBankClient, store_fire_circle_patterns
+    from firecircle.store.finding import Filters
+    from firecircle.store.opening import Store, open_store
 
 __all__ = [
     "BudgetError",
@@ -51,12 +59,14 @@ __all__ = [
     "ConfigError",
     "DialogueRound",
     "EarlierTurn",
+    "EmptyChairProtocol",
     "EvaluationConfig",
     "EvaluationError",
     "EvaluationMode",
     "EvaluationResult",
     "Event",
     "FailureMode",
+    "Filters",
     "FireCircleConfig",
     "FireCircleError",
     "FireCircleEvaluator",
@@ -66,6 +76,7 @@ __all__ = [
     "ModelCharacteristics",
     "MultiNeutrosophicPrompt",
     "NeutrosophicEvaluation",
+    "NotKeptWarning",
     "PatternNote",
     "PatternObservation",
     "PatternType",
@@ -73,15 +84,20 @@ __all__ = [
     "PromptGuard",
     "QuorumError",
     "QuorumVerdict",
+    "ReasoningBankClient",
     "ReciprocityMetrics",
     "Reply",
     "RoundMetrics",
     "SessionMemory",
+    "Store",
+    "StoreError",
     "Turn",
     "UnknownModelError",
     "Usage",
     "Voice",
     "VoiceError",
+    "VoiceHistoryTracker",
+    "WeightedVoiceSelector",
     "aggregate_consensus",
     "calculate_empty_chair_influence",
     "classify_pattern_heuristic",
@@ -91,9 +107,11 @@ __all__ = [
     "format_turn_context",
     "get_empty_chair_model",
     "judge_quorum",
+    "open_store",
     "quorum_with_failures",
     "reaggregate",
     "replay_circle",
+    "store_fire_circle_patterns",
     "validate_quorum",
     "validate_quorum_with_empty_chair",
 ]
@@ -112,13 +130,19 @@ _ROOMS = {
     "circle.voice": "Message Reply Turn Usage Voice",
     "config": "EvaluationConfig EvaluationMode",
     "convene": "fire_circle_evaluate fire_circle_events replay_circle",
-    "errors": "BudgetError CircleCancelled ConfigError EvaluationError FireCircleError PromptError "
-    "QuorumError UnknownModelError VoiceError",
+    "errors": "BudgetError CircleCancelled ConfigError EvaluationError FireCircleError NotKeptWarning "
+    "PromptError QuorumError StoreError UnknownModelError VoiceError",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
     "evaluator": "FireCircleEvaluator LLMEvaluator",
     "guard": "PromptGuard ReciprocityMetrics",
     "prompt": "EarlierTurn MultiNeutrosophicPrompt",
+    "rotation.empty_chair": "EmptyChairProtocol",
+    "rotation.selector": "WeightedVoiceSelector",
+    "rotation.tracker": "VoiceHistoryTracker",
     "session": "SessionMemory format_turn_context",
+    "store.bank_client": "ReasoningBankClient store_fire_circle_patterns",
+    "store.finding": "Filters",
+    "store.opening": "Store open_store",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

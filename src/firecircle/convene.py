@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firecircle.circle.alone import judge_alone
-from firecircle.circle.circumstances import circumstances_of
+from firecircle.circle.circumstances import ChairPhase, circumstances_of
 from firecircle.circle.config import FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
+from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Turn, Usage, Voice
-from firecircle.config import EMBEDDED_MODELS, BaseEvaluationConfig, EvaluationConfig, EvaluationMode
+from firecircle.config import (
+    EMBEDDED_MODELS,
+    NEURAL_MODEL,
+    BaseEvaluationConfig,
+    EvaluationConfig,
+    EvaluationMode,
+)
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
@@ -26,6 +33,7 @@ from firecircle.voices.caller import Caller, CallerVoice
 from firecircle.voices.recorded import recorded_voices
 
 if TYPE_CHECKING:
+    from firecircle.rotation.history import ParticipationHistory
     from firecircle.store.opening import Store
     from firecircle.store.recorder import Recording
 
@@ -56,6 +64,7 @@ async def fire_circle_evaluate(
         session=session_memory,
         baseline_question=baseline_question,
         chair_template=_chair_template(config),
+        chair_roles=_chair_roles(config),
     )
     voices = seat_voices(_all_models(config), config, caller)
     async with kept_in(store, label) as recording:
@@ -84,16 +93,37 @@ async def kept_in(store: Store | None, label: str | None = None) -> AsyncIterato
         yield None
         return
     loop, judging = asyncio.get_running_loop(), asyncio.current_task()
-    recording = store.recorder.recording(
-        label=label, on_cancel=lambda: loop.call_soon_threadsafe(judging.cancel) if judging else None
-    )
+
+    def call_off() -> None:
+        if judging is not None:
+            loop.call_soon_threadsafe(judging.cancel)
+
+    recording = store.recorder.recording(label=label, on_cancel=call_off)
     try:
         yield recording
     finally:
         try:
             await recording.settled()
+            if recording.result is not None:
+                await asyncio.to_thread(_remember, recording.result, store)
         except StoreError as trouble:
             warnings.warn(NotKeptWarning(str(trouble)), stacklevel=2)
+
+
+def participation_history(store: Store) -> ParticipationHistory:
+    """Who took part in which sitting, as rotation reads it from a store."""
+    from firecircle.rotation.history import Draw, Participation
+
+    return store.participation.read_as(Participation, Draw)
+
+
+def _remember(result: FireCircleResult, store: Store) -> None:
+    """Keep who was heard, verdict or not: rotation goes by it."""
+    from firecircle.rotation.domains import GENERAL
+    from firecircle.rotation.tracker import VoiceHistoryTracker
+
+    tracker = VoiceHistoryTracker(participation_history(store))
+    tracker.record_circle(result, result.config.decision_domain or GENERAL)
 
 
 async def fire_circle_events(
@@ -157,7 +187,11 @@ async def rehearse(
         free = config.model_copy(update=boundless)
         return (await judge_alone(prompt, free, voices, circumstances)).calls
     circumstances = circumstances_of(
-        prompt, seed=config.seed, session=session_memory, chair_template=_chair_template(config)
+        prompt,
+        seed=config.seed,
+        session=session_memory,
+        chair_template=_chair_template(config),
+        chair_roles=_chair_roles(config),
     )
     voices = _rehearsed(_all_models(config), config)
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
@@ -223,23 +257,41 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
 
 
 def default_circle(**settings: object) -> FireCircleConfig:
-    """The hosted circle when its key is set, else the embedded one."""
+    """The hosted circle when its key is set, else the embedded one, with the neural voice if it is here."""
     if os.environ.get(DEFAULT_KEY_VARIABLE):
         return FireCircleConfig(**settings)
-    return FireCircleConfig.embedded(**settings)
+    return FireCircleConfig.embedded(**{"models": embedded_models(), **settings})
 
 
 def default_panel(mode: EvaluationMode, **settings: object) -> EvaluationConfig:
     """Who judges in the single and parallel modes when nobody was named."""
     if os.environ.get(DEFAULT_KEY_VARIABLE):
         return EvaluationConfig(mode=mode, **settings)
-    embedded = EMBEDDED_MODELS if mode is EvaluationMode.PARALLEL else (EMBEDDED_GENERALIST,)
+    embedded = embedded_models() if mode is EvaluationMode.PARALLEL else (EMBEDDED_GENERALIST,)
     return EvaluationConfig(**{"mode": mode, "models": embedded, **settings})
+
+
+def embedded_models() -> tuple[str, ...]:
+    """The embedded voices that can speak on this machine: six, and the neural one where it is installed."""
+    from firecircle.voices.embedded.neural import is_available
+
+    return (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
 
 
 def _all_models(config: FireCircleConfig) -> tuple[str, ...]:
     classifier = (config.classifier_model,) if config.classifier_model else ()
     return tuple(dict.fromkeys((*config.models, *config.reserves, *classifier)))
+
+
+def _chair_roles(config: FireCircleConfig) -> Mapping[ChairPhase, str]:
+    """The chair's words for the decision domain, knowing which lenses the circle lacks."""
+    if config.decision_domain is None:
+        return {}
+    from firecircle.rotation.empty_chair import EmptyChairProtocol
+
+    brought = best_contributions(config.characteristics(model) for model in config.models)
+    protocol = EmptyChairProtocol()
+    return protocol.prompts_of(protocol.prepare_empty_chair_context(config.decision_domain, brought))
 
 
 def _chair_template(config: FireCircleConfig) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from firecircle.circle.alone import Panel, PanelListener, judge_alone
 from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.config import FireCircleConfig
@@ -69,8 +71,12 @@ async def judge(
     caller: Caller | None = None,
     baseline_question: str | None = None,
     listener: PanelListener | None = None,
+    guidance: Sequence[str] = (),
 ) -> EvaluationResult:
-    """Judge a prompt in the single mode (the first model) or the parallel mode (all of them)."""
+    """Judge a prompt in the single mode (the first model) or the parallel mode (all of them).
+
+    `guidance` tells the voices what to look out for, a line each.
+    """
     single = config.mode is EvaluationMode.SINGLE
     models = config.models[:1] if single else config.models
     panel = await judge_alone(
@@ -81,6 +87,7 @@ async def judge(
             prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
         ),
         listener=listener,
+        guidance=guidance,
     )
     return EvaluationResult(
         evaluations=panel.evaluations,
@@ -96,6 +103,7 @@ def _extras(panel: Panel, config: EvaluationConfig) -> dict[str, object]:
         "failures": panel.failures,
         "calls": panel.calls,
         "accounting": account(panel.calls),
+        "guidance": panel.guidance,
     }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field
 
-from firecircle.circle.alone import PanelListener
+from firecircle.circle.alone import Guide, PanelListener
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
@@ -51,6 +51,8 @@ class ReciprocityMetrics(Shape):
     accounting: Accounting = Accounting()
     """Calls, tokens and money; of all layers when they were judged one by one."""
     fire_circle: FireCircleResult | None = None
+    guidance: tuple[Text, ...] = ()
+    """What the voices of the single and parallel modes were told to look out for."""
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
 
@@ -69,11 +71,17 @@ class PromptGuard:
         *,
         caller: Caller | None = None,
         store: Store | None = None,
+        bank: Guide | None = None,
     ) -> None:
-        """`caller` answers for every voice; `store` keeps every judgement."""
+        """`caller` answers for every voice; `store` keeps every judgement.
+
+        `bank` (`store.bank`, or `store.bank.guide(k)`) tells the voices of the single and parallel modes
+        what to look out for. A circle is never told: its first round shows what voices see unaided.
+        """
         self._config = config
         self._caller = caller
         self._store = store
+        self._bank = bank
 
     async def evaluate(
         self,
@@ -87,6 +95,7 @@ class PromptGuard:
         turns: Turns | None = None,
         by_layer: bool = False,
         on_event: Listener | None = None,
+        bank: Guide | None = None,
     ) -> ReciprocityMetrics:
         """Judge one prompt. A session that is passed in remembers the outcome and moves on a turn."""
         prompt = MultiNeutrosophicPrompt(
@@ -102,6 +111,7 @@ class PromptGuard:
             session_memory,
             by_layer=by_layer,
             on_event=on_event,
+            bank=bank,
         )
 
     async def evaluate_prompt(
@@ -114,15 +124,25 @@ class PromptGuard:
         by_layer: bool = False,
         on_event: Listener | None = None,
         label: str | None = None,
+        bank: Guide | None = None,
     ) -> ReciprocityMetrics:
         """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`."""
         chosen = self._mode(mode, fire_circle_config)
         prompt.require_text()
+        guidance = await self._guidance(prompt, chosen, bank)
         if by_layer:
-            metrics = await self._layer_by_layer(prompt, chosen, fire_circle_config, session_memory, label)
+            metrics = await self._layer_by_layer(
+                prompt, chosen, fire_circle_config, session_memory, label, guidance
+            )
         else:
             metrics = await self._judge(
-                prompt, chosen, fire_circle_config, session_memory, on_event=on_event, label=label
+                prompt,
+                chosen,
+                fire_circle_config,
+                session_memory,
+                on_event=on_event,
+                label=label,
+                guidance=guidance,
             )
         if session_memory is not None:
             session_memory.record(metrics.balance, metrics.alarm)
@@ -197,6 +217,18 @@ class PromptGuard:
             known = ", ".join(known.value for known in EvaluationMode)
             raise ConfigError(f"mode: {mode!r} is none of {known}") from None
 
+    async def _guidance(
+        self, prompt: MultiNeutrosophicPrompt, mode: EvaluationMode, bank: Guide | None
+    ) -> tuple[str, ...]:
+        if mode is EvaluationMode.FIRE_CIRCLE:
+            if bank is not None:
+                raise ConfigError(
+                    "bank: only the single and parallel modes can be guided; a circle judges unaided first"
+                )
+            return ()
+        guide = bank or self._bank
+        return () if guide is None else await asyncio.to_thread(guide.guidance_for, prompt)
+
     async def _judge(
         self,
         prompt: MultiNeutrosophicPrompt,
@@ -207,6 +239,7 @@ class PromptGuard:
         focus: Focus | None = None,
         on_event: Listener | None = None,
         label: str | None = None,
+        guidance: Sequence[str] = (),
     ) -> ReciprocityMetrics:
         async with kept_in(self._store, label) as recording:
             if mode is EvaluationMode.FIRE_CIRCLE:
@@ -217,7 +250,7 @@ class PromptGuard:
             else:
                 panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
                 metrics = await self._apart(
-                    prompt, panel, session, recording.tell_panel if recording else None
+                    prompt, panel, session, recording.tell_panel if recording else None, guidance
                 )
         return metrics.model_copy(update={"kept_as": recording.id}) if recording else metrics
 
@@ -237,8 +270,9 @@ class PromptGuard:
         panel: EvaluationConfig,
         session: SessionMemory | None,
         listener: PanelListener | None,
+        guidance: Sequence[str],
     ) -> ReciprocityMetrics:
-        found = await judge(prompt, panel, session, caller=self._caller, listener=listener)
+        found = await judge(prompt, panel, session, caller=self._caller, listener=listener, guidance=guidance)
         assert found.consensus is not None
         return ReciprocityMetrics(
             mode=panel.mode,
@@ -250,6 +284,7 @@ class PromptGuard:
             agreement=found.metadata["agreement"],
             failures=found.metadata["failures"],
             accounting=found.metadata["accounting"],
+            guidance=found.metadata["guidance"],
         )
 
     async def _layer_by_layer(
@@ -259,11 +294,14 @@ class PromptGuard:
         circle: FireCircleConfig | None,
         session: SessionMemory | None,
         label: str | None,
+        guidance: Sequence[str],
     ) -> ReciprocityMetrics:
         """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
         focuses: tuple[Focus, ...] = ("system", "application", "user")
         judged = {
-            focus: await self._judge(prompt, mode, circle, session, focus=focus, label=label)
+            focus: await self._judge(
+                prompt, mode, circle, session, focus=focus, label=label, guidance=guidance
+            )
             for focus in focuses
             if getattr(prompt, focus).strip()
         }

@@ -81,12 +81,21 @@ class PriceTable(_Table):
     """What the part of the input that the provider had cached costs; without it, as much as the rest."""
 
 
+class StoreTable(_Table):
+    """`[store]`: whether the command line keeps what it judges, and where."""
+
+    save: bool = True
+    path: str | None = None
+    """A SQLite file, from the folder of the settings file on, or a PostgreSQL URL without a password."""
+
+
 class _Tables(_Table):
     """All the tables a file may hold."""
 
     providers: dict[ProviderName, ProviderTable] = Field(default_factory=dict)
     models: dict[str, ModelTable] = Field(default_factory=dict)
     prices: dict[str, PriceTable] = Field(default_factory=dict)
+    store: StoreTable = StoreTable()
     circle: dict[str, Any] = Field(default_factory=dict)
     """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
 

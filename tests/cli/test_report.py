@@ -127,6 +127,7 @@ Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
             call; $0.0160 and 1 call of unknown price
 Next      check what the user claims before acting on it; let the system text
             say what is no proof
+Kept      as ID: firecircle circles show ID
 """)
 
 
@@ -167,6 +168,7 @@ Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
 Cost      6 calls in N s; 4,800 tokens in, 600 out; $0.0120
 Next      the turn is unknown: with --turn or --turns the voices can check
             what is said of earlier turns
+Kept      as ID: firecircle circles show ID
 """)
 
 

@@ -50,6 +50,7 @@ Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             N s
 Next      mend what the lost voices complain of, or try again later;
             `firecircle doctor` tests them
+Kept      as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(
         "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: future_impact, us_aligned (anthropic/claude-sonnet-4: overloaded, come back later (HTTP 503); no time left for a retry in N s)\n"
@@ -93,6 +94,7 @@ Lost      deepseek/deepseek-r1 in round 1: http error after 2 attempts: model
             'deepseek/deepseek-r1' at openrouter
 Cost      3 calls; 1,600 tokens in, 200 out; tokens unknown for 1 call;
             $0.0040 and 1 call of unknown price
+Kept      as ID: firecircle circles show ID
 """)
 
 
@@ -132,6 +134,7 @@ Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
             call; $0.0160 and 1 call of unknown price
 Next      the verdict rests on a keyword guess: run it again, or with
             --strict, before relying on it
+Kept      as ID: firecircle circles show ID
 """)
 
 
@@ -168,4 +171,5 @@ Verdict   ALARM   F 0.90 ██████████████████�
           Why: no such check took place
 
 Cost      1 call; 800 tokens in, 100 out; $0.0020
+Kept      as ID: firecircle circles show ID
 """)

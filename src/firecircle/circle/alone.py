@@ -6,9 +6,10 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
+from typing import Protocol
 
 from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
@@ -38,6 +39,8 @@ class Panel(Shape):
     evidence: Text = ""
     question: Text = ""
     """The one question all were asked; the evidence stands before it."""
+    guidance: tuple[Text, ...] = ()
+    """What the question told about manipulations seen in other prompts."""
     evaluations: tuple[NeutrosophicEvaluation, ...] = ()
     failures: tuple[Failure, ...] = ()
     calls: tuple[CallRecord, ...] = ()
@@ -82,6 +85,14 @@ class Panel(Shape):
 PanelListener = Callable[[Panel], None]
 
 
+class Guide(Protocol):
+    """Whoever knows manipulations seen in other prompts, and which of them to look out for in this one."""
+
+    def guidance_for(self, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
+        """A line for each, in words that are nobody's but ours."""
+        ...
+
+
 async def judge_alone(
     prompt: MultiNeutrosophicPrompt,
     config: EvaluationConfig,
@@ -89,15 +100,17 @@ async def judge_alone(
     circumstances: Circumstances,
     *,
     listener: PanelListener | None = None,
+    guidance: Sequence[str] = (),
 ) -> Panel:
     """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer.
 
-    `listener` is handed the panel in either case.
+    `listener` is handed the panel in either case. `guidance` tells voices that read the question what to
+    look out for; embedded voices look at the prompt alone.
     """
     prompt.require_text(config.focus)
     models = tuple(voices)
     questions = Questions(prompt, models, circumstances, focus=config.focus)
-    question = questions.standard("baseline", ())
+    question = questions.guided(guidance) if guidance else questions.standard("baseline", ())
     opening = Panel(
         panel_id=uuid.uuid4().hex,
         started_at=time.time(),
@@ -107,6 +120,7 @@ async def judge_alone(
         system_message=questions.system,
         evidence=questions.evidence,
         question=question,
+        guidance=tuple(guidance),
     )
     turn = Turn(
         messages=messages(questions.system, questions.evidence, question),

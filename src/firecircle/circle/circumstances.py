@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
 from firecircle.circle.evidence import fresh_nonce
 from firecircle.errors import PromptError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory, format_turn_context
 from firecircle.shapes import Shape, Text
+
+ChairPhase = Literal["opening", "exploration", "integration", "synthesis"]
+"""Of the chair: when it first speaks, in further talk, when the circle is divided, in the last round."""
 
 
 class Circumstances(Shape):
@@ -22,6 +30,8 @@ class Circumstances(Shape):
     """Asked in round 1 instead of the plain question."""
     chair_template: Text | None = None
     """The empty chair's prompt, if it is not the built-in one."""
+    chair_roles: dict[ChairPhase, Text] = Field(default_factory=dict)
+    """Whom the chair speaks for and what it asks, by phase, if a decision domain says so."""
 
 
 def circumstances_of(
@@ -31,6 +41,7 @@ def circumstances_of(
     session: SessionMemory | None = None,
     baseline_question: str | None = None,
     chair_template: str | None = None,
+    chair_roles: Mapping[ChairPhase, str] | None = None,
 ) -> Circumstances:
     """The circumstances of judging this prompt now."""
     return Circumstances(
@@ -39,6 +50,7 @@ def circumstances_of(
         turn_context=format_turn_context(session),
         baseline_question=baseline_question,
         chair_template=chair_template,
+        chair_roles=dict(chair_roles or {}),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any, Literal, Self
 
@@ -58,6 +59,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     empty_chair_model: str | None = None
     """Who keeps the chair when it does not rotate."""
     empty_chair_prompt_path: str | None = None
+    decision_domain: str | None = None
+    """The field the prompt comes from, such as finance: whom the chair speaks for follows from it."""
 
     failure_mode: FailureMode = FailureMode.RESILIENT
     min_viable_models: int = Field(default=2, ge=2)
@@ -103,6 +106,14 @@ class FireCircleConfig(BaseEvaluationConfig):
         seated = (*told.data.get("models", ()), *told.data.get("reserves", ()))
         found = {model: declared_in_settings(model) for model in seated if original_of(model) not in declared}
         return {**{model: its for model, its in found.items() if its}, **declared}
+
+    @field_validator("decision_domain")
+    @classmethod
+    def _a_plain_word(cls, value: str | None) -> str | None:
+        # It shapes the chair's instructions, so nothing but a name may stand there.
+        if value is not None and not re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", value):
+            raise ValueError("is no name of a domain; write a word of a-z, 0-9, - and _")
+        return value
 
     @field_validator("failure_mode", mode="before")
     @classmethod

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from string import Template
 
-from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.circumstances import ChairPhase, Circumstances
 from firecircle.circle.evidence import evidence_text, fence, without_nonce
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
@@ -40,6 +40,7 @@ class Questions:
         self._turn_fact = _turn_fact(circumstances.turn_number, prompt)
         self._baseline_question = circumstances.baseline_question or _question_about(focus)
         self._chair_template = circumstances.chair_template or template("chair")
+        self._chair_roles = circumstances.chair_roles
         self.nonce = circumstances.nonce
         self.system = template("system").strip()
         self.evidence = evidence_text(prompt, self.nonce)
@@ -60,9 +61,20 @@ class Questions:
             answer=_answer_format(kind),
         )
 
+    def guided(self, guidance: Sequence[str]) -> str:
+        """The plain question after what was learnt from other prompts; never asked in a circle.
+
+        A circle's first round must show what voices see unaided, so only judging alone may be guided.
+        """
+        told = without_nonce("\n".join(f"- {line}" for line in guidance), self.nonce)
+        block = fence(self.nonce, "patterns seen in other prompts", told)
+        return render(template("guided"), guidance=block, plain=self.standard("baseline", ()))
+
     def chair(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
         """The question of the one who speaks for the absent: its role first, its own questions."""
+        phase = _chair_phase(kind, history, opposed=opposed)
         values = {
+            "role": self._chair_roles.get(phase) or template("chair_role").strip("\n"),
             "turn_context": self._turn_context,
             "turn_fact": self._turn_fact,
             "dialogue": self._dialogue(history),
@@ -163,6 +175,14 @@ def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
     random.Random(nonce).shuffle(order)
     letters = {model: chr(ord("A") + place) for place, model in enumerate(order)}
     return {model: f"Evaluator {letters[model]}" for model in models}
+
+
+def _chair_phase(kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool) -> ChairPhase:
+    if opposed:
+        return "integration"
+    if kind == "synthesis":
+        return "synthesis"
+    return "opening" if len(history) == 1 else "exploration"
 
 
 def _question_about(focus: str) -> str:

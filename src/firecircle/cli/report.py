@@ -9,12 +9,14 @@ from rich.console import Console, RenderableType
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.advice import next_step
 from firecircle.cli.aftermath import aftermath, cost_line, losses, quorum_lines
+from firecircle.cli.bank_guide import guidance_lines
 from firecircle.cli.board import board_of_panel
 from firecircle.cli.board_view import BoardView
 from firecircle.cli.findings import findings
 from firecircle.cli.layout import Section, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.request import Request
+from firecircle.cli.saving import short_id
 from firecircle.cli.transcript import spoken, transcript
 from firecircle.cli.verdict import circle_verdict, framed, no_verdict, panel_verdict
 from firecircle.guard import ReciprocityMetrics
@@ -33,6 +35,7 @@ def circle_report(
     yield from findings(result, verbose=request.verbose)
     yield from aftermath(result)
     yield from _session(request)
+    yield from _kept(metrics.kept_as)
 
 
 def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics) -> Iterator[RenderableType]:
@@ -44,12 +47,15 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
     yield ""
     yield framed(console, panel_verdict(metrics, request.threshold))
     cost = section("Cost", [cost_line(metrics.accounting)])
-    if rest := [*losses(metrics.failures), *cost, *_session(request)]:
+    told = guidance_lines(metrics.guidance, request.plan.asked)
+    if rest := [*told, *losses(metrics.failures), *cost, *_session(request), *_kept(metrics.kept_as)]:
         yield ""
         yield from rest
 
 
-def remains(console: Console, request: Request, partial: FireCircleResult) -> Iterator[RenderableType]:
+def remains(
+    console: Console, request: Request, partial: FireCircleResult, kept_as: str | None = None
+) -> Iterator[RenderableType]:
     """What was heard before a circle broke off."""
     if request.verbose:
         yield ""
@@ -64,6 +70,7 @@ def remains(console: Console, request: Request, partial: FireCircleResult) -> It
     yield from losses(partial.failures, partial.substitutions)
     if step := next_step(partial):
         yield from section("Next", [step])
+    yield from _kept(kept_as)
 
 
 def _session(request: Request) -> Iterator[Section]:
@@ -74,3 +81,10 @@ def _session(request: Request) -> Iterator[Section]:
     where = printable_line(request.session_file)
     line = f"{where}: turn {session.turn_count} is next; trust {session.trust:.2f} ({heading})"
     yield from section("Session", [line])
+
+
+def _kept(kept_as: str | None) -> Iterator[Section]:
+    """How to find it again."""
+    if kept_as is not None:
+        name = printable_line(short_id(kept_as))
+        yield from section("Kept", [f"as {name}: firecircle circles show {name}"])

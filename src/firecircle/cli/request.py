@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from firecircle.cli.plan import Plan
 from firecircle.cli.printable import printable_line
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
+
+if TYPE_CHECKING:
+    from firecircle.circle.alone import Guide
+    from firecircle.store.opening import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,11 @@ class Request:
     session: SessionMemory | None = None
     session_file: str | None = None
     example: str | None = None
+    store: Store | None = None
+    """Where the outcome is kept."""
+    label: str | None = None
+    bank: Guide | None = None
+    """Who tells the voices of the single and parallel modes what to look out for."""
     as_json: bool = False
     verbose: bool = False
 

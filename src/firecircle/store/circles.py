@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Iterator
+from functools import cache
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.circle.chronicle import record_from
 from firecircle.circle.conclude import conclude
-from firecircle.circle.events import CircleConvened, Event
-from firecircle.circle.result import FireCircleResult
+from firecircle.circle.events import Event
 from firecircle.errors import ConfigError, StoreError
-from firecircle.store.database import Database
-from firecircle.store.documents import Document, Kept, document_of, kept_in, text_of
+from firecircle.store.database import Database, give_back_room
+from firecircle.store.documents import Document, DocumentKind, Kept, kept_in, text_of
 from firecircle.store.finding import (
+    LISTED,
     CircleSummary,
     Filters,
     Page,
     conditions,
     find_circles,
+    matching,
+    still_sitting,
     summary_of,
-    this_process,
 )
-from firecircle.store.rows import Row, circle_row, detail_rows, storable, title_of
+from firecircle.store.keeping import add_kept
+from firecircle.store.rows import storable
 from firecircle.store.tables import circles, documents, events
 
 SHORTEST_PREFIX = 4
+DOCUMENTS_AT_ONCE = 50
+"""How many circles are in memory at once while all are read."""
 AT_ONCE = 500
 """How many circles a long deletion takes out in one transaction: others may write in between."""
 
-_event = TypeAdapter[Event](Event)
+
+@cache
+def _events() -> TypeAdapter[Event]:
+    return TypeAdapter(Event)
 
 
 class CircleStore:
@@ -75,6 +80,12 @@ class CircleStore:
         with self.database.reading() as connection:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
 
+    def count(self, filters: Filters | None = None) -> int:
+        """How many circles match."""
+        with self.database.reading() as connection:
+            query, _ = matching(connection, filters or Filters(), [sa.func.count()])
+            return int(connection.execute(query).scalar_one())
+
     def summary(self, given: str) -> CircleSummary:
         """The circle with this id, or with the only id that begins so."""
         with self.database.reading() as connection:
@@ -83,13 +94,33 @@ class CircleStore:
     def load(self, given: str) -> Kept:
         """A circle or panel as it was; of one that still sits or was interrupted, all that was heard."""
         with self.database.reading() as connection:
-            return _load(connection, _resolve(connection, given))
+            return load_kept(connection, _resolve(connection, given))
 
     def each(self, filters: Filters | None = None) -> Iterator[tuple[CircleSummary, Kept]]:
         """Every circle that matches, the newest first, a few in memory at a time."""
         for summary in self.each_summary(filters):
             with self.database.reading() as connection:
-                yield summary, _load(connection, summary)
+                yield summary, load_kept(connection, summary)
+
+    def each_document(
+        self, filters: Filters | None = None
+    ) -> Iterator[tuple[CircleSummary, DocumentKind, str]]:
+        """The JSON of every circle that matches, the oldest first; one that still sits is left out."""
+        columns = (*LISTED, documents.c.kind, documents.c.schema_version, documents.c.body)
+        last = -1
+        while True:
+            with self.database.reading() as connection:
+                query, place = matching(connection, filters or Filters(), columns)
+                query = query.outerjoin(documents, documents.c.circle_pk == circles.c.pk)
+                query = query.where(place > last).order_by(place).limit(DOCUMENTS_AT_ONCE)
+                rows = connection.execute(query).mappings().all()
+                found = [(one := summary_of(row), _text_in(connection, one, row)) for row in rows]
+            for summary, text in found:
+                if text is not None:
+                    yield summary, "circle" if summary.mode == "fire_circle" else "panel", text
+            if len(found) < DOCUMENTS_AT_ONCE:
+                return
+            last = found[-1][0].pk
 
     def each_summary(self, filters: Filters | None = None) -> Iterator[CircleSummary]:
         """Every line of a list, page by page."""
@@ -108,7 +139,7 @@ class CircleStore:
             found = _document(connection, summary.pk)
             if found is not None:
                 return summary, text_of(found)
-            return summary, _load(connection, summary).model_dump_json()
+            return summary, load_kept(connection, summary).model_dump_json()
 
     def events_after(self, pk: int, seq: int = -1) -> list[tuple[int, Event]]:
         """What a sitting circle has told after an event; empty once it is closed."""
@@ -118,7 +149,7 @@ class CircleStore:
             .order_by(events.c.seq)
         )
         with self.database.reading() as connection:
-            return [(number, _event.validate_json(body)) for number, body in connection.execute(query)]
+            return [(number, _events().validate_json(body)) for number, body in connection.execute(query)]
 
     # -- taking out --------------------------------------------------------------------------------
 
@@ -136,81 +167,13 @@ class CircleStore:
         """
         while True:
             with self.database.writing() as connection:
-                over = sa.or_(circles.c.status != "sitting", circles.c.heard_at < time.time() - 24 * 3600)
+                over = sa.not_(still_sitting(connection))
                 some = sa.select(circles.c.pk).where(*conditions(connection, filters), over).limit(AT_ONCE)
                 gone = connection.execute(sa.delete(circles).where(circles.c.pk.in_(some))).rowcount
             if not gone:
-                return
+                break
             yield gone
-
-
-def add_kept(
-    connection: Connection, kept: Kept, *, label: str | None = None, run_id: str | None = None
-) -> str:
-    """Write a finished circle or panel inside a transaction."""
-    wanted = kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
-    row = {**circle_row(kept), "heard_at": time.time(), "label": label and storable(label), "run_id": run_id}
-    pk, name = _insert(connection, wanted, row)
-    _add_details(connection, pk, kept)
-    return name
-
-
-def open_circle(
-    connection: Connection, told: CircleConvened, *, label: str | None, run_id: str | None
-) -> tuple[int, str]:
-    """Write down that a circle sits: its key and its id."""
-    opening = told.record
-    row: Row = {
-        "mode": "fire_circle",
-        "status": "sitting",
-        "started_at": opening.started_at,
-        "heard_at": time.time(),
-        "held_by": this_process(),
-        "label": label and storable(label),
-        "run_id": run_id,
-        "title": title_of(opening.prompt),
-        "voices": "\n".join(opening.config.models),
-    }
-    return _insert(connection, opening.circle_id, row)
-
-
-def add_events(connection: Connection, pk: int, told: Sequence[tuple[int, Event]]) -> None:
-    """Write down what a sitting circle told, with the numbers of the events."""
-    now = time.time()
-    rows = [
-        {"circle_pk": pk, "seq": seq, "at": now, "kind": event.kind, "body": event.model_dump_json()}
-        for seq, event in told
-    ]
-    connection.execute(sa.insert(events), rows)
-
-
-def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> None:
-    """Write the result of a circle that was open; its events are in the result now."""
-    values = {**circle_row(result), "heard_at": time.time(), "cancel_asked": False}
-    changed = connection.execute(sa.update(circles).where(circles.c.pk == pk).values(values)).rowcount
-    if changed:  # else somebody has deleted it meanwhile, and so it shall be
-        connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
-        _add_details(connection, pk, result)
-
-
-def _insert(connection: Connection, wanted: str, row: Row) -> tuple[int, str]:
-    """A circle repeated with its seed has the id of the first; the store numbers them."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    for number in count(1):
-        name = wanted if number == 1 else f"{wanted}-{number}"
-        statement = insert(circles).values(**row, id=name).on_conflict_do_nothing(index_elements=["id"])
-        pk = connection.execute(statement.returning(circles.c.pk)).scalar()
-        if pk is not None:
-            return pk, name
-    raise AssertionError("numbers do not end")
-
-
-def _add_details(connection: Connection, pk: int, kept: Kept) -> None:
-    document = document_of(kept)
-    connection.execute(sa.insert(documents).values(circle_pk=pk, **document._asdict()))
-    for table, rows in detail_rows(kept).items():
-        if rows:
-            connection.execute(sa.insert(table), [{"circle_pk": pk, **row} for row in rows])
+        give_back_room(self.database)
 
 
 def _resolve(connection: Connection, given: str) -> CircleSummary:
@@ -220,13 +183,34 @@ def _resolve(connection: Connection, given: str) -> CircleSummary:
         return summary_of(row)
     if len(given) < SHORTEST_PREFIX:
         raise ConfigError(f"{given}: no such circle; an id is given by at least {SHORTEST_PREFIX} characters")
-    alike = circles.c.id.startswith(given, autoescape=True)
-    rows = connection.execute(query.where(alike).order_by(circles.c.pk.desc()).limit(2)).mappings().all()
-    if not rows:
+    alike = query.where(id_begins(given)).order_by(circles.c.id).limit(1)
+    row = connection.execute(alike).mappings().first()
+    if row is None:
         raise ConfigError(f"{given}: no such circle; `firecircle circles list` shows what is kept")
-    if len(rows) > 1:
+    # A circle repeated with its seed has a number behind the id; that makes the beginning no less clear.
+    repeats = circles.c.id.startswith(f"{row['id']}-", autoescape=True)
+    others = sa.select(circles.c.pk).where(id_begins(given), circles.c.id != row["id"], sa.not_(repeats))
+    if connection.execute(others.limit(1)).first() is not None:
         raise ConfigError(f"{given}: several circles begin so; give more of the id")
-    return summary_of(rows[0])
+    return summary_of(row)
+
+
+def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) -> str | None:
+    """The JSON of a listed circle, read with it; of an interrupted one what its events tell, if they do."""
+    if row["body"] is not None:
+        return text_of(Document(row["kind"], row["schema_version"], row["body"]))
+    if summary.status == "sitting":
+        return None
+    try:
+        return load_kept(connection, summary).model_dump_json()
+    except StoreError:
+        return None
+
+
+def id_begins(given: str) -> sa.ColumnElement[bool]:
+    """Circles whose ids begin so, found by the index of ids."""
+    of = circles.c.id
+    return sa.and_(of >= given, of < f"{given}\U0010ffff", of.startswith(given, autoescape=True))
 
 
 def _document(connection: Connection, pk: int) -> Document | None:
@@ -235,12 +219,13 @@ def _document(connection: Connection, pk: int) -> Document | None:
     return Document(*row) if row is not None else None
 
 
-def _load(connection: Connection, summary: CircleSummary) -> Kept:
+def load_kept(connection: Connection, summary: CircleSummary) -> Kept:
+    """A circle or panel inside a transaction; of one without a document, what its events tell."""
     document = _document(connection, summary.pk)
     if document is not None:
         return kept_in(document, summary.id)
     query = sa.select(events.c.body).where(events.c.circle_pk == summary.pk).order_by(events.c.seq)
-    told = [_event.validate_json(body) for (body,) in connection.execute(query)]
+    told = [_events().validate_json(body) for (body,) in connection.execute(query)]
     if not told:
         raise StoreError(f"{summary.id}: nothing was written down but that the circle was convened")
     return conclude(record_from(told))

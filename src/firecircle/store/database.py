@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.settings import user_folder
+from firecircle.store.address import STORE_VARIABLE, Where, place_of
 
-STORE_VARIABLE = "FIRECIRCLE_STORE"
-"""Names the database: the path of a SQLite file, or the URL of a PostgreSQL database."""
-FILE_NAME = "circles.sqlite"
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
 SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
+WORTH_GIVING_BACK = 0.25
+"""The share of a file that must be empty before the rest is moved together."""
 MIGRATION_LOCK = 7_046_218_903
+ADVICE = {
+    "database is locked": "another process is writing; try again",
+    "file is not a database": "it is something else; name another file",
+    "attempt to write a readonly database": "make it writable, or name another file",
+    "database or disk is full": "make room and try again",
+    "disk I/O error": "make room or mend the disk, and try again",
+}
 
 
 class Database:
@@ -41,6 +52,8 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the database."""
         with told_in_one_line(self.name), self.engine.connect() as connection:
+            if not self.is_sqlite:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
 
     @contextmanager
@@ -61,13 +74,17 @@ class Database:
         self.engine.dispose()
 
 
-def open_database(where: str | os.PathLike[str] | None = None) -> Database:
-    """The database at a path or URL; else the one the environment names; else the user's own file."""
-    address = _address(where)
-    name = address.render_as_string(hide_password=True) if address.host else str(address.database)
-    if address.get_backend_name() == "sqlite":
-        _require_folder(Path(str(address.database)), name)
-    engine = _engine(address)
+def open_database(where: Where | None = None) -> Database:
+    """The database at a path or URL; else the one the environment or the settings name; else the user's."""
+    place = place_of(where)
+    if isinstance(place, Path):
+        name = str(place)
+        _require_file(place, name)
+        engine = _sqlite_engine(place)
+    else:
+        address = _url(place)
+        name = address.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+        engine = _postgresql_engine(address)
     database = Database(engine, name)
     try:
         _bring_up_to_date(database)
@@ -77,24 +94,14 @@ def open_database(where: str | os.PathLike[str] | None = None) -> Database:
     return database
 
 
-def _address(where: str | os.PathLike[str] | None) -> URL:
-    told = os.fspath(where) if where is not None else os.environ.get(STORE_VARIABLE) or ""
-    if "://" not in told:
-        path = Path(told).expanduser() if told else user_folder("data") / FILE_NAME
-        return URL.create("sqlite", database=str(path.absolute()))
+def _url(told: str) -> URL:
     try:
-        address = sa.make_url(told)
-    except sa.exc.ArgumentError:
+        return sa.make_url(told)
+    except (sa.exc.ArgumentError, ValueError):
         raise ConfigError("store: the URL cannot be read; postgresql://user@host/name") from None
-    backend = address.get_backend_name()
-    if backend in ("postgresql", "postgres"):
-        return address.set(drivername="postgresql+psycopg")
-    if backend == "sqlite" and address.database:
-        return URL.create("sqlite", database=str(Path(address.database).absolute()))
-    raise ConfigError(f"store: {backend} is not supported; use a file's path or a postgresql:// URL")
 
 
-def _require_folder(path: Path, name: str) -> None:
+def _require_file(path: Path, name: str) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
@@ -106,14 +113,17 @@ def _require_folder(path: Path, name: str) -> None:
         ) from None
 
 
-def _engine(address: URL) -> Engine:
-    if address.get_backend_name() == "sqlite":
-        engine = sa.create_engine(
-            address, connect_args={"timeout": SECONDS_TO_WAIT, "check_same_thread": False}
-        )
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        sa.event.listen(engine, "begin", _begin_sqlite)
-        return engine
+def _sqlite_engine(path: Path) -> Engine:
+    engine = sa.create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": SECONDS_TO_WAIT, "check_same_thread": False},
+    )
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _postgresql_engine(address: URL) -> Engine:
     try:
         return sa.create_engine(address, pool_pre_ping=True, connect_args={"connect_timeout": 10})
     except ModuleNotFoundError:
@@ -124,7 +134,8 @@ def _engine(address: URL) -> Engine:
 
 def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where we say so
-    for pragma in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL"):
+    # What is taken out is overwritten: a deleted prompt must not linger in free pages of the file.
+    for pragma in ("foreign_keys=ON", "synchronous=NORMAL", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -145,14 +156,36 @@ def revisions() -> tuple[str, ...]:
 def _bring_up_to_date(database: Database) -> None:
     known = revisions()
     with database.reading() as connection:
-        if _revision(connection, known, database.name) == known[-1]:
-            return
+        found = _revision(connection, known, database.name)
+    # Only now, since even the kind of its log is part of a file that may not be ours.
+    if database.is_sqlite:
+        _use_write_ahead_log(database)
+    if found == known[-1]:
+        return
     with database.writing() as connection:
         if not database.is_sqlite:
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
         # Somebody else may have done it while we waited.
         if _revision(connection, known, database.name) != known[-1]:
             _migrate(connection)
+
+
+def _use_write_ahead_log(database: Database) -> None:
+    """Let readers and a writer work side by side. The file remembers it, so this matters only once."""
+    patience = time.monotonic() + SECONDS_TO_WAIT
+    with told_in_one_line(database.name):
+        while True:
+            try:
+                with database.engine.connect() as connection:
+                    raw = connection.connection.driver_connection
+                    assert isinstance(raw, sqlite3.Connection)
+                    raw.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as trouble:
+                # Whoever opened the new file at the same moment is at it; SQLite does not wait here.
+                if "locked" not in str(trouble) or time.monotonic() > patience:
+                    raise
+                time.sleep(0.02)
 
 
 def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str | None:
@@ -185,6 +218,44 @@ def _migrate(connection: Connection) -> None:
     command.upgrade(settings, "head")
 
 
+# -- rows --------------------------------------------------------------------------------------------------
+
+
+@cache
+def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    """A statement that adds a row, or nothing when one with the same key is there."""
+    # Either dialect takes a while to import, and a process needs only one.
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as insert_in_postgresql
+
+        return insert_in_postgresql(table).on_conflict_do_nothing()
+    from sqlalchemy.dialects.sqlite import insert as insert_in_sqlite
+
+    return insert_in_sqlite(table).on_conflict_do_nothing()
+
+
+# -- room --------------------------------------------------------------------------------------------------
+
+
+def give_back_room(database: Database) -> None:
+    """After much was taken out, make a SQLite file as small as what is left in it.
+
+    A server does this by itself. While others write it waits, and gives up in the end.
+    """
+    if not database.is_sqlite:
+        return
+    with suppress(sqlite3.OperationalError), database.engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        free, pages = (
+            raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
+        )
+        if free > pages * WORTH_GIVING_BACK:
+            raw.execute("INSERT INTO texts_index(texts_index) VALUES ('optimize')")
+            raw.execute("VACUUM")
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 # -- errors ------------------------------------------------------------------------------------------------
 
 
@@ -193,12 +264,8 @@ def told_in_one_line(name: str) -> Iterator[None]:
     """Trouble with the database in one line that names it; the driver's own words, never a password."""
     try:
         yield
-    except DBAPIError as trouble:
-        said = str(trouble.orig).strip().splitlines()[0] if trouble.orig else str(trouble)
-        advice = {
-            "database is locked": "another process is writing; try again",
-            "file is not a database": "it is something else; name another file",
-            "attempt to write a readonly database": "make it writable, or name another file",
-            "database or disk is full": "make room and try again",
-        }.get(said, f"check it, or name another with {STORE_VARIABLE}")
+    except (DBAPIError, sqlite3.Error) as trouble:
+        original = trouble.orig if isinstance(trouble, DBAPIError) else trouble
+        said = (str(original).strip().splitlines() or [type(original).__name__])[0]
+        advice = ADVICE.get(said, f"check it, or name another with {STORE_VARIABLE}")
         raise StoreError(f"store: {name}: {said}; {advice}") from trouble

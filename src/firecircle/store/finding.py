@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import time
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from pydantic import Field
@@ -14,13 +13,13 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
 from firecircle.shapes import Declaration, Shape
+from firecircle.store.holding import SILENT_AFTER, is_abandoned
+from firecircle.store.rows import storable
 from firecircle.store.tables import circles, patterns, seats, texts
 
 Status = Literal[
     "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
 ]
-SILENT_AFTER = 30.0
-"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
 LARGEST_PAGE = 1000
 
 
@@ -86,15 +85,7 @@ def find_circles(
     """A page of circles in the order they were kept, the newest first."""
     if not 1 <= limit <= LARGEST_PAGE:
         raise ConfigError(f"limit: between 1 and {LARGEST_PAGE}, got {limit}")
-    query = sa.select(*(circles.c[name] for name in _LISTED))
-    place: sa.ColumnElement[int] = circles.c.pk
-    if filters.text is not None and connection.dialect.name == "sqlite":
-        # The index yields its matches in the order of the list, so a page stops as soon as it is full.
-        place = _INDEX.c.rowid
-        query = query.select_from(_INDEX.join(circles, circles.c.pk == place))
-        query = query.where(_matches(filters.text))
-        filters = filters.model_copy(update={"text": None})
-    query = query.where(*conditions(connection, filters))
+    query, place = matching(connection, filters, LISTED)
     if before is not None:
         query = query.where(place < before)
     rows = connection.execute(query.order_by(place.desc()).limit(limit + 1)).mappings().all()
@@ -102,18 +93,64 @@ def find_circles(
     return Page(circles=shown, next_before=shown[-1].pk if len(rows) > limit else None)
 
 
+def matching(
+    connection: Connection, filters: Filters, columns: Sequence[sa.ColumnElement[Any]]
+) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
+    """The circles that match, as a query, and the column to put them in order by.
+
+    The column is that of the index which yields the matches in the order of the list, so that a page stops
+    as soon as it is full.
+    """
+    query = sa.select(*columns)
+    if filters.text is not None and connection.dialect.name == "sqlite":
+        place: sa.ColumnElement[int] = _INDEX.c.rowid
+        query = query.select_from(_INDEX.join(circles, circles.c.pk == place))
+        query = query.where(_matches(filters.text))
+        filters = filters.model_copy(update={"text": None})
+    elif filters.pattern is not None:
+        place = patterns.c.circle_pk
+        query = query.select_from(patterns.join(circles, circles.c.pk == place))
+        query = query.where(*_first_of_its_type(storable(filters.pattern)))
+        filters = filters.model_copy(update={"pattern": None})
+    elif filters.voice is not None:
+        place = seats.c.circle_pk
+        query = query.select_from(seats.join(circles, circles.c.pk == place))
+        query = query.where(seats.c.voice == storable(filters.voice))
+        filters = filters.model_copy(update={"voice": None})
+    else:
+        place = circles.c.pk
+        query = query.select_from(circles)
+    return query.where(*conditions(connection, filters)), place
+
+
+def _first_of_its_type(pattern_type: str) -> list[sa.ColumnElement[bool]]:
+    """The grounded pattern of this type that a circle names first; several may be of one type."""
+    earlier = patterns.alias("earlier")
+    of = patterns.c
+    same = (
+        earlier.c.circle_pk == of.circle_pk,
+        earlier.c.seq < of.seq,
+        earlier.c.pattern_type == pattern_type,
+        earlier.c.grounded.is_(True),
+    )
+    return [of.pattern_type == pattern_type, of.grounded.is_(True), sa.not_(sa.exists().where(*same))]
+
+
 def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElement[bool]]:
     """The filters as conditions on `circles`."""
     of = circles.c
     told: list[sa.ColumnElement[bool]] = []
+    # Later circles have greater keys, but for those that were imported: where the time ends, the list ends.
     if filters.since is not None:
         told.append(of.started_at >= filters.since)
+        told.append(of.pk >= _bound(sa.func.min(_OTHER_KEY), _other.c.started_at >= filters.since))
     if filters.until is not None:
         told.append(of.started_at < filters.until)
+        told.append(of.pk <= _bound(sa.func.max(_OTHER_KEY), _other.c.started_at < filters.until))
     if filters.alarm is not None:
         told.append(of.alarm.is_(filters.alarm))
     if filters.status is not None:
-        told.append(_has_status(filters.status))
+        told.append(_has_status(connection, filters.status))
     if filters.least_falsehood is not None:
         told.append(of.falsehood >= filters.least_falsehood)
     told += [
@@ -123,22 +160,40 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     ]
     if filters.pattern is not None:
         found = sa.exists().where(patterns.c.circle_pk == of.pk, patterns.c.grounded.is_(True))
-        told.append(found.where(patterns.c.pattern_type == filters.pattern))
+        told.append(found.where(patterns.c.pattern_type == storable(filters.pattern)))
     if filters.voice is not None:
-        told.append(sa.exists().where(seats.c.circle_pk == of.pk, seats.c.voice == filters.voice))
+        seat = sa.exists().where(seats.c.circle_pk == of.pk)
+        told.append(seat.where(seats.c.voice == storable(filters.voice)))
     if filters.text is not None:
         told.append(_holds_words(connection, filters.text))
     return told
 
 
-def _has_status(status: Status) -> sa.ColumnElement[bool]:
-    """Circles whose process fell silent are said to sit in the database, and are interrupted in truth."""
-    silent = circles.c.heard_at < time.time() - SILENT_AFTER
+_other = circles.alias("other")
+# As a sum it is no key any more: else the table is searched from that end, not the index of times.
+_OTHER_KEY = _other.c.pk + 0
+
+
+def _bound(key: sa.ColumnElement[Any], when: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    return sa.select(key).where(when).scalar_subquery()
+
+
+def _has_status(connection: Connection, status: Status) -> sa.ColumnElement[bool]:
+    """A circle whose process is gone is said to sit in the database, and is interrupted in truth."""
     if status == "sitting":
-        return sa.and_(circles.c.status == "sitting", ~silent)
+        return still_sitting(connection)
     if status == "interrupted":
-        return sa.or_(circles.c.status == status, sa.and_(circles.c.status == "sitting", silent))
+        left = sa.and_(circles.c.status == "sitting", sa.not_(still_sitting(connection)))
+        return sa.or_(circles.c.status == status, left)
     return circles.c.status == status
+
+
+def still_sitting(connection: Connection) -> sa.ColumnElement[bool]:
+    """The circles that somebody holds at this moment."""
+    of = circles.c
+    lately = sa.and_(of.status == "sitting", of.heard_at >= time.time() - SILENT_AFTER)
+    held = connection.execute(sa.select(of.pk, of.heard_at, of.held_by).where(lately))
+    return sa.and_(lately, of.pk.not_in([pk for pk, heard, by in held if is_abandoned(heard, by)]))
 
 
 _INDEX = sa.table("texts_index", sa.column("rowid", sa.Integer), sa.column("texts_index", sa.Text))
@@ -169,7 +224,8 @@ def _wanted(text: str) -> list[str]:
     return [words for words in wanted if words]
 
 
-_LISTED = (*(name for name in CircleSummary.model_fields), "heard_at", "held_by")
+LISTED = tuple(circles.c[name] for name in (*CircleSummary.model_fields, "heard_at", "held_by"))
+"""The columns that `summary_of` needs."""
 _LINES = ("voices", "pattern_types")
 
 
@@ -181,28 +237,3 @@ def summary_of(row: RowMapping) -> CircleSummary:
     if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
         told["status"] = "interrupted"
     return CircleSummary(**told)
-
-
-def this_process() -> str:
-    """Who holds a circle: the machine and the process."""
-    return f"{socket.gethostname()}/{os.getpid()}"
-
-
-def is_abandoned(heard_at: float, held_by: str) -> bool:
-    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
-    host, _, process = held_by.rpartition("/")
-    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
-        return True
-    return heard_at < time.time() - SILENT_AFTER
-
-
-def _runs(process: int) -> bool:
-    if os.name == "nt":
-        return True  # there, asking would end it
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

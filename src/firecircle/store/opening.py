@@ -2,22 +2,65 @@
 
 from __future__ import annotations
 
-import os
+import threading
+from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from firecircle.store.circles import CircleStore
-from firecircle.store.database import Database, open_database
+from firecircle.store.address import Where, place_of
 from firecircle.store.recorder import Recorder
+
+if TYPE_CHECKING:
+    from firecircle.store.bank import Bank
+    from firecircle.store.circles import CircleStore
+    from firecircle.store.database import Database
+    from firecircle.store.participation import ParticipationStore
 
 
 class Store:
-    """Everything that is kept in one database."""
+    """Everything that is kept in one database, which is opened when it is first needed.
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.circles = CircleStore(database)
-        self.recorder = Recorder(database)
+    A command line hands this to a circle at once: the recorder's thread opens the database while the voices
+    are thinking. `open_store` opens it there and then.
+    """
+
+    def __init__(self, where: Where | None = None) -> None:
+        """Names the place as `open_store` does; only a name that cannot be one is refused here."""
+        self._place = place_of(where)
+        self._opening = threading.Lock()
+        self._database: Database | None = None
+        self.recorder = Recorder(lambda: self.database)
+
+    @property
+    def database(self) -> Database:
+        """The database, open."""
+        with self._opening:
+            if self._database is None:
+                from firecircle.store.database import open_database
+
+                self._database = open_database(self._place)
+            return self._database
+
+    @cached_property
+    def circles(self) -> CircleStore:
+        """The circles and panels."""
+        from firecircle.store.circles import CircleStore
+
+        return CircleStore(self.database)
+
+    @cached_property
+    def participation(self) -> ParticipationStore:
+        """Who took part in which sitting, and how circles were drawn."""
+        from firecircle.store.participation import ParticipationStore
+
+        return ParticipationStore(self.database)
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The patterns that circles found."""
+        from firecircle.store.bank import Bank
+
+        return Bank(self.database)
 
     @property
     def name(self) -> str:
@@ -26,7 +69,9 @@ class Store:
 
     def close(self) -> None:
         """Let go of the database."""
-        self.database.close()
+        with self._opening:
+            if self._database is not None:
+                self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -37,9 +82,11 @@ class Store:
         self.close()
 
 
-def open_store(where: str | os.PathLike[str] | None = None) -> Store:
+def open_store(where: Where | None = None) -> Store:
     """Open the store at a path or URL; without one, that of `FIRECIRCLE_STORE` or the user's own file.
 
     It is created if it is not there, and brought up to this version if it is older.
     """
-    return Store(open_database(where))
+    store = Store(where)
+    assert store.database
+    return store

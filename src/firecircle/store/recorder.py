@@ -9,23 +9,32 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+from typing import TYPE_CHECKING, NamedTuple
 
 from firecircle.circle.alone import Panel
 from firecircle.circle.events import CircleClosed, CircleConvened, Event
-from firecircle.errors import StoreError
-from firecircle.store.circles import add_events, add_kept, close_circle, open_circle
-from firecircle.store.database import Database
-from firecircle.store.tables import circles
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import FireCircleError, StoreError
+
+# What speaks to the database is imported by the thread that writes: a circle does not wait for it.
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from firecircle.store.database import Database
 
 PATIENCE = 0.05
 """Seconds that news may wait for more news; as much is lost at worst when the process is killed."""
 SIGN_OF_LIFE = 2.0
 """Seconds between two signs of life of a sitting circle, and between looks whether it shall be cancelled."""
+
+
+class _Known(NamedTuple):
+    """The key and the id of a circle in the database, as soon as it has them."""
+
+    pk: int | None = None
+    id: str | None = None
 
 
 class Recording:
@@ -44,11 +53,12 @@ class Recording:
         self._news: list[Event] = []
         self._panel: Panel | None = None
         self._told = 0
-        self._pk: int | None = None
-        self._id: str | None = None
+        self._known = _Known()
         self._over = False
         self.kept: Future[str] = Future()
         """The id under which it is kept, or the `StoreError` that prevented it."""
+        self.result: FireCircleResult | None = None
+        """What became of the circle, once it is over."""
 
     @property
     def id(self) -> str | None:
@@ -57,6 +67,8 @@ class Recording:
 
     def tell(self, event: Event) -> None:
         """Take note of an event; a listener of a circle."""
+        if isinstance(event, CircleClosed):
+            self.result = event.result
         self._recorder._take(self, event)
 
     def tell_panel(self, panel: Panel) -> None:
@@ -70,28 +82,33 @@ class Recording:
             return None
         return await asyncio.shield(asyncio.wrap_future(self.kept))
 
-    def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> None:
-        if panel is not None:
-            self._id = add_kept(connection, panel, label=self._label, run_id=self._run_id)
-            return
+    def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> _Known:
+        """Write the news; what is known of the circle then, if the transaction comes to its end."""
+        from firecircle.store.keeping import add_events, add_kept, close_circle, open_circle
+
+        pk, name = self._known
         last = news[-1] if news else None
-        if isinstance(last, CircleClosed):
-            if self._pk is None:
-                self._id = add_kept(connection, last.result, label=self._label, run_id=self._run_id)
-            else:
-                close_circle(connection, self._pk, last.result)
-            return
-        if self._pk is None and news and isinstance(news[0], CircleConvened):
-            self._pk, self._id = open_circle(connection, news[0], label=self._label, run_id=self._run_id)
-        if self._pk is not None and news:
-            add_events(connection, self._pk, list(enumerate(news, self._told)))
+        kept = panel or (last.result if isinstance(last, CircleClosed) else None)
+        if kept is not None and pk is None:
+            return _Known(None, add_kept(connection, kept, label=self._label, run_id=self._run_id))
+        if isinstance(kept, FireCircleResult) and pk is not None:
+            close_circle(connection, pk, kept)
+            return self._known
+        if pk is None and isinstance(news[0], CircleConvened):
+            pk, name = open_circle(connection, news[0], label=self._label, run_id=self._run_id)
+        if pk is not None:
+            add_events(connection, pk, list(enumerate(news, self._told)))
+        return _Known(pk, name)
 
 
 class Recorder:
     """The thread that writes, started when there is something to write and gone when there is not."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Callable[[], Database]) -> None:
+        """`database` opens it if need be; only the thread that writes asks for it."""
         self._database = database
+        self.latest: str | None = None
+        """The id under which the last circle or panel that was over has been kept."""
         self._changed = threading.Condition()
         self._sitting: list[Recording] = []
         self._waiting_since: float | None = None
@@ -116,12 +133,13 @@ class Recorder:
             else:
                 recording._news.append(news)
             recording._over = isinstance(news, Panel | CircleClosed)
-            if self._waiting_since is None:
+            is_first = self._waiting_since is None
+            if is_first:
                 self._waiting_since = time.monotonic()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="circle-recorder", daemon=True)
                 self._thread.start()
-            elif recording._over:
+            elif is_first or recording._over:
                 self._changed.notify()
 
     def _leave(self, recording: Recording) -> None:
@@ -151,7 +169,7 @@ class Recorder:
             self._keep(batch)
             if time.monotonic() - last_sign >= SIGN_OF_LIFE:
                 last_sign = time.monotonic()
-                self._give_sign_of_life([one for one in alive if one._pk is not None])
+                self._give_sign_of_life(alive)
 
     def _wait(self, until: float) -> None:
         """Until a circle is over, or news have waited long enough, or a sign of life is due."""
@@ -166,9 +184,8 @@ class Recorder:
         if not batch:
             return
         try:
-            with self._database.writing() as connection:
-                for one, news, panel, _ in batch:
-                    one._write(connection, news, panel)
+            with self._database().writing() as connection:
+                known = [one._write(connection, news, panel) for one, news, panel, _ in batch]
         except Exception as trouble:  # noqa: BLE001 - whoever waits for the recording is told
             if len(batch) > 1:  # one that cannot be written must not take the others with it
                 for single in batch:
@@ -178,30 +195,33 @@ class Recorder:
             if not over:
                 self._put_back(one, news)
             elif not one.kept.done():
-                error = trouble if isinstance(trouble, StoreError) else StoreError(f"store: {trouble}")
-                one.kept.set_exception(error)
+                ours = isinstance(trouble, FireCircleError)
+                one.kept.set_exception(StoreError(str(trouble) if ours else f"store: {trouble!r}"))
             return
-        for one, news, _, over in batch:
+        for (one, news, _, over), its in zip(batch, known, strict=True):
             one._told += len(news)
+            one._known = its
             if over and not one.kept.done():
-                one.kept.set_result(one._id or "")
+                self.latest = its.id
+                one.kept.set_result(its.id or "")
 
     def _put_back(self, recording: Recording, news: list[Event]) -> None:
         """What could not be written is tried again with the next news."""
         with self._changed:
             recording._news = [*news, *recording._news]
 
-    def _give_sign_of_life(self, alive: list[Recording]) -> None:
-        if not alive:
+    def _give_sign_of_life(self, alive: Sequence[Recording]) -> None:
+        holders = {one._known.pk: one for one in alive if one._known.pk is not None}
+        if not holders:
             return
-        keys = {one._pk: one for one in alive}
-        mine = circles.c.pk.in_([key for key in keys if key is not None])
+        from firecircle.store.keeping import sign_of_life
+
         try:
-            with self._database.writing() as connection:
-                connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
-                asked = connection.execute(sa.select(circles.c.pk).where(mine, circles.c.cancel_asked)).all()
-        except StoreError:
+            with self._database().writing() as connection:
+                asked = sign_of_life(connection, list(holders))
+        except FireCircleError:
             return  # the next writing will tell
-        for (pk,) in asked:
-            if cancel := keys[pk]._on_cancel:
+        for pk in asked:
+            cancel, holders[pk]._on_cancel = holders[pk]._on_cancel, None  # once is enough
+            if cancel is not None:
                 cancel()

@@ -14,12 +14,15 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 metadata = MetaData()
 
 Key = BigInteger().with_variant(Integer, "sqlite")
 """SQLite counts rows by itself only in a plain integer column."""
+Id = Text().with_variant(Text(collation="C"), "postgresql")
+"""Ids are compared byte by byte everywhere, so that the beginning of one is found by its index."""
 
 
 def _of_a_circle(*, primary: bool = True) -> Column[int]:
@@ -31,7 +34,7 @@ circles = Table(
     "circles",
     metadata,
     Column("pk", Key, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
+    Column("id", Id, nullable=False, unique=True),
     Column("mode", Text, nullable=False),  # fire_circle, parallel or single
     Column("status", Text, nullable=False),  # sitting, or how it ended
     Column("started_at", Double, nullable=False),
@@ -58,7 +61,7 @@ circles = Table(
     Column("tokens_out", BigInteger),
     Column("cost_usd", Double),
     # Lists are in the order of keeping, so that a page costs the same however many circles there are.
-    Index("circles_by_time", "started_at"),
+    Index("circles_by_time", "started_at", "pk"),
     Index("circles_by_alarm", "alarm", "pk"),
     Index("circles_by_label", "label", "pk"),
     Index("circles_by_run", "run_id", "pk"),
@@ -185,10 +188,12 @@ participations = Table(
     Column("session_id", Text, nullable=False),
     Column("decision_domain", Text, nullable=False),
     Column("role_played", Text, nullable=False),
-    Column("contribution_quality", Double, nullable=False),
+    Column("contribution_quality", Double),
     Column("was_empty_chair", Boolean, nullable=False),
     Column("at", Double, nullable=False),
-    Index("participations_by_voice", "voice_id", "at"),
+    UniqueConstraint("session_id", "voice_id"),
+    Index("participations_by_voice", "voice_id", "at", "pk"),
+    Index("participations_by_time", "at", "pk"),
 )
 
 draws = Table(

@@ -9,6 +9,7 @@ revision = "0001"
 down_revision = None
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 SEARCH_IN_SQLITE = (
     "CREATE VIRTUAL TABLE texts_index USING fts5(prompt, reasoning, content='texts',"
@@ -38,7 +39,7 @@ def upgrade() -> None:
     op.create_table(
         "circles",
         sa.Column("pk", KEY, nullable=False),
-        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("id", ID, nullable=False),
         sa.Column("mode", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Double(), nullable=False),
@@ -71,7 +72,7 @@ def upgrade() -> None:
     op.create_index("circles_by_label", "circles", ["label", "pk"])
     op.create_index("circles_by_run", "circles", ["run_id", "pk"])
     op.create_index("circles_by_status", "circles", ["status", "pk"])
-    op.create_index("circles_by_time", "circles", ["started_at"])
+    op.create_index("circles_by_time", "circles", ["started_at", "pk"])
     op.create_table(
         "draws",
         sa.Column("pk", KEY, nullable=False),
@@ -88,12 +89,14 @@ def upgrade() -> None:
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("decision_domain", sa.Text(), nullable=False),
         sa.Column("role_played", sa.Text(), nullable=False),
-        sa.Column("contribution_quality", sa.Double(), nullable=False),
+        sa.Column("contribution_quality", sa.Double()),
         sa.Column("was_empty_chair", sa.Boolean(), nullable=False),
         sa.Column("at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("pk"),
+        sa.UniqueConstraint("session_id", "voice_id"),
     )
-    op.create_index("participations_by_voice", "participations", ["voice_id", "at"])
+    op.create_index("participations_by_time", "participations", ["at", "pk"])
+    op.create_index("participations_by_voice", "participations", ["voice_id", "at", "pk"])
     op.create_table(
         "calls",
         sa.Column("circle_pk", KEY, nullable=False),

@@ -1,0 +1,248 @@
+"""What keeping costs a circle, and how finding grows with what is kept. Run `python -m bench.store [MOST]`.
+
+The many circles are varied copies of a few that were really held, kept through the store's own functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+from bench.speed import PROMPT, circle_of, cpu_seconds, elapsed, endpoint, interleaved
+from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle.store.finding import Filters
+from firecircle.store.keeping import add_kept
+from firecircle.store.opening import Store, open_store
+from firecircle.store.transfer import Taken, exported, imported
+
+FEW, MANY = 1_000, 100_000
+RARE_EVERY = 500
+"""Of so many circles one has the rare word, label, voice and pattern; never fewer than two have."""
+AT_ONCE = 200
+TRIES = 15
+DAY = 86_400.0
+VOICES = ("north", "east", "south")
+
+Ask = Callable[[], object]
+
+
+# -- what keeping costs --------------------------------------------------------------------------------
+
+
+async def cost_of_keeping(store: Store, latency: float) -> tuple[float, float]:
+    """Time and CPU of a 10 x 3 circle that is kept, in times of one that is not."""
+    config = circle_of(10)
+
+    async def kept() -> FireCircleResult:
+        return await fire_circle_evaluate(PROMPT, config, store=store)
+
+    async def not_kept() -> FireCircleResult:
+        return await fire_circle_evaluate(PROMPT, config)
+
+    with endpoint(latency):
+        times = await interleaved([not_kept, kept], elapsed)
+        work = await interleaved([not_kept, kept], lambda one: cpu_seconds(one, 1))
+    return median(times[1]) / median(times[0]), median(work[1]) / median(work[0])
+
+
+# -- many circles --------------------------------------------------------------------------------------
+
+
+async def templates() -> list[FireCircleResult]:
+    """A few real circles: quiet ones and alarms, with and without a pattern."""
+
+    async def held(falsehood: float, kind: str | None, voices: tuple[str, ...]) -> FireCircleResult:
+        seen = [{"type": kind, "description": f"signs of {kind}", "quote": "as we agreed"}] if kind else []
+        said = json.dumps(
+            {
+                "truth": 1 - falsehood,
+                "indeterminacy": 0.1,
+                "falsehood": falsehood,
+                "reasoning": "WORDS",
+                "patterns_observed": seen,
+            }
+        )
+
+        async def caller(model: str, messages: list[dict[str, str]]) -> str:
+            return said
+
+        prompt = MultiNeutrosophicPrompt(
+            system="You are the assistant of a bookshop.", user="as we agreed", turns=()
+        )
+        config = FireCircleConfig(models=voices, max_rounds=2, enforce_quorum=False, early_stop_convergence=0)
+        return await fire_circle_evaluate(prompt, config, caller=caller)
+
+    return [
+        await held(0.1, None, VOICES),
+        await held(0.9, "temporal_inconsistency", VOICES),
+        await held(0.5, None, VOICES),
+        await held(0.8, "role_confusion", (*VOICES, "west")),
+    ]
+
+
+def varied(kinds: list[FireCircleResult], count: int, first: int) -> Iterator[tuple[FireCircleResult, str]]:
+    """So many circles with words, times and ids of their own, and their labels."""
+    chance = random.Random(first)
+    words = [
+        f"{a}{b}{c}" for a in "bdgklmnprst" for b in ("a", "ei", "o", "u") for c in ("la", "n", "rk", "sto")
+    ]
+    for number in range(first, first + count):
+        is_rare = number % RARE_EVERY == 0
+        base = kinds[3] if is_rare else kinds[number % 3]
+        text = " ".join(chance.choices(words, k=40))
+        said = " ".join(chance.choices(words, k=30))
+        if is_rare:
+            text += " chrysanthemum"
+        rounds = tuple(
+            held.model_copy(
+                update={
+                    "evaluations": tuple(
+                        one.model_copy(update={"reasoning": f"{one.model} thinks: {said}"})
+                        for one in held.evaluations
+                    )
+                }
+            )
+            for held in base.dialogue_history
+        )
+        prompt = base.prompt.model_copy(update={"user": f"as we agreed, number {number}: {text}"})
+        changed = {
+            "circle_id": f"{chance.getrandbits(128):032x}",
+            "started_at": 1.7e9 + number * 60,
+            "prompt": prompt,
+            "dialogue_history": rounds,
+        }
+        yield base.model_copy(update=changed), "rare" if is_rare else "attack" if number % 2 else "benign"
+
+
+def fill(store: Store, kinds: list[FireCircleResult], count: int, first: int) -> float:
+    """Keep so many circles; how many a second."""
+    started = time.perf_counter()
+    waiting = varied(kinds, count, first)
+    for _ in range(0, count, AT_ONCE):
+        with store.database.writing() as connection:
+            for _, (result, label) in zip(range(AT_ONCE), waiting, strict=False):
+                add_kept(connection, result, label=label)
+    return count / (time.perf_counter() - started)
+
+
+# -- finding -------------------------------------------------------------------------------------------
+
+
+def questions(store: Store) -> dict[str, Ask]:
+    """What a user asks of a store."""
+    find = store.circles.find
+    newest = find(limit=1).circles[0]
+    oldest = 1.7e9
+    return {
+        "list, page 1": lambda: find(),
+        "list, alarms": lambda: find(Filters(alarm=True)),
+        "list, a rare label": lambda: find(Filters(label="rare")),
+        "list, a common label": lambda: find(Filters(label="attack")),
+        "list, a rare voice": lambda: find(Filters(voice="west")),
+        "list, a voice never heard": lambda: find(Filters(voice="nobody")),
+        "list, a common voice": lambda: find(Filters(voice="north")),
+        "list, a rare pattern": lambda: find(Filters(pattern="role_confusion")),
+        "list, a pattern never seen": lambda: find(Filters(pattern="none_such")),
+        "list, a common pattern": lambda: find(Filters(pattern="temporal_inconsistency")),
+        "list, the oldest day": lambda: find(Filters(until=oldest + DAY)),
+        "list, interrupted": lambda: find(Filters(status="interrupted")),
+        "search, a rare word": lambda: find(Filters(text="chrysanthemum")),
+        "search, a word of every circle": lambda: find(Filters(text="agreed")),
+        "search, two common words": lambda: find(Filters(text="agreed thinks")),
+        "search, a common phrase": lambda: find(Filters(text='"as we agreed"')),
+        "search, no such word": lambda: find(Filters(text="qqqq")),
+        "search, every circle, rare label": lambda: find(Filters(text="agreed", label="rare")),
+        "show by the beginning of an id": lambda: store.circles.load(newest.id[:8]),
+        "count all": lambda: store.circles.count(),
+    }
+
+
+def milliseconds(ask: Ask) -> float:
+    """How long an answer takes, usually."""
+    ask()
+    took = []
+    for _ in range(TRIES):
+        started = time.perf_counter()
+        ask()
+        took.append(time.perf_counter() - started)
+    return 1000 * median(took)
+
+
+def size_of(store: Store) -> int:
+    """Bytes of the file once everything is in it."""
+    with store.database.engine.connect() as connection:
+        connection.exec_driver_sql("ROLLBACK")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.exec_driver_sql("BEGIN")
+    return Path(store.name).stat().st_size
+
+
+def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
+    """How many circles an export writes and an import takes a second."""
+    started = time.perf_counter()
+    lines = []
+    for line in exported(store.circles, Filters()):
+        lines.append(line)
+        if len(lines) > circles:
+            break
+    out = circles / (time.perf_counter() - started)
+    file = io.BytesIO("\n".join(lines).encode() + b"\n")
+    started = time.perf_counter()
+    taken = [told for told in imported(into.circles, file) if isinstance(told, Taken)][-1]
+    if taken.added != circles:
+        raise RuntimeError(f"of {circles} circles {taken.added} were taken over")
+    return out, circles / (time.perf_counter() - started)
+
+
+def growth(store: Store, other: Store, most: int) -> None:
+    """Fill the store, ask it things when it is small and when it is large, and print both."""
+    kinds = asyncio.run(templates())
+    fill(store, kinds, FEW, 0)
+    before = {name: milliseconds(ask) for name, ask in questions(store).items()}
+    small = size_of(store)
+    rate = fill(store, kinds, most - FEW, FEW)
+    after = {name: milliseconds(ask) for name, ask in questions(store).items()}
+    large = size_of(store)
+    print(f"fill    {rate:.0f} circles a second, 3 voices and 2 rounds each, {AT_ONCE} a transaction")
+    print(f"size    {large / most / 1000:.1f} kB a circle; {(large - small) / 1e6:.0f} MB for {most - FEW:,}")
+    for name, small_ms in before.items():
+        times = after[name] / small_ms
+        print(f"find    {name:34} {small_ms:8.2f} ms -> {after[name]:8.2f} ms  x {times:.1f}")
+    out, back = carried(store, other, FEW)
+    print(f"carry   export {out:.0f}, import {back:.0f} circles a second")
+    started = time.perf_counter()
+    gone = sum(store.circles.prune(Filters(until=1.7e9 + 60 * FEW)))
+    print(f"prune   {gone / (time.perf_counter() - started):.0f} circles a second")
+
+
+def main() -> None:
+    """Measure and print."""
+    most = int(sys.argv[-1]) if sys.argv[-1].isdigit() else MANY
+    with tempfile.TemporaryDirectory() as folder:
+        with open_store(Path(folder) / "one.sqlite") as store:
+            for latency in (0.2, 0.0):
+                seconds, work = asyncio.run(cost_of_keeping(store, latency))
+                target = " (target 1.05)" if latency else ""
+                print(
+                    f"keep    10 x 3 at {latency:.1f} s: {seconds:.3f} x the circle's own time{target},"
+                    f" {work:.2f} x its CPU"
+                )
+            per_circle = size_of(store) / store.circles.count() / 1000
+            print(f"size    {per_circle:.0f} kB for a circle of 10 voices and 3 rounds")
+        with (
+            open_store(Path(folder) / "many.sqlite") as store,
+            open_store(Path(folder) / "b.sqlite") as other,
+        ):
+            growth(store, other, most)
+
+
+if __name__ == "__main__":
+    main()

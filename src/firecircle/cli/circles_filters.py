@@ -1,0 +1,97 @@
+"""Which circles: the options that narrow a list, an export or a clearing down, and what they mean."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from firecircle.store.finding import Filters
+
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="Begun at or after: 2026-11-01, 2026-11-01T12:00, or 7d, 12h ago."),
+]
+Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Begun before.")]
+Alarm = Annotated[
+    bool | None, typer.Option("--alarm/--no-alarm", help="Only alarms, or only verdicts without one.")
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
+]
+Voice = Annotated[str | None, typer.Option(metavar="MODEL", help="In which this voice sat.")]
+Label = Annotated[str | None, typer.Option(metavar="LABEL", help="With this label.")]
+Run = Annotated[str | None, typer.Option("--run", metavar="ID", help="Of this run.")]
+Mode = Annotated[
+    Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
+]
+Status = Annotated[
+    Literal["sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
+    | None,
+    typer.Option(help="Still sitting, or ended so."),
+]
+Words = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="WORDS",
+        help='With all these words in the prompt or in what was said; "words in quotes" stand together.',
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def filters_from(
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    until_option: str = "--until",
+    alarm: bool | None = None,
+    pattern: str | None = None,
+    voice: str | None = None,
+    label: str | None = None,
+    run: str | None = None,
+    mode: Literal["single", "parallel", "fire_circle"] | None = None,
+    status: Literal[
+        "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
+    ]
+    | None = None,
+    text: str | None = None,
+) -> Filters:
+    """The filters these options ask for."""
+    from firecircle.store.finding import Filters
+
+    return Filters(
+        since=None if since is None else moment(since, "--since"),
+        until=None if until is None else moment(until, until_option),
+        alarm=alarm,
+        pattern=None if pattern is None else re.sub(r"[\s-]+", "_", pattern.strip()),
+        voice=voice,
+        label=label,
+        run_id=run,
+        mode=mode,
+        status=status,
+        text=text,
+    )
+
+
+def moment(told: str, option: str) -> float:
+    """A moment in seconds since 1970: a date or time (here, unless it names its zone), or so long ago."""
+    from firecircle.errors import ConfigError
+
+    if ago := _AGO.fullmatch(told.strip()):
+        return time.time() - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        return datetime.fromisoformat(told.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"{option}: {told!r} is no date; write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
+        ) from None

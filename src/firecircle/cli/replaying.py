@@ -1,0 +1,151 @@
+"""Holding a recorded circle again for the command line, seen and told like one that sits now."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.console import Console, RenderableType
+
+from firecircle.circle.conclude import CONCLUSIVE, reaggregate
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.events import Listener
+from firecircle.circle.result import CircleRecord, FireCircleResult
+from firecircle.circle.summary import dialogue_summary
+from firecircle.cli.event_lines import STOP_WORDS
+from firecircle.cli.follow import following
+from firecircle.cli.layout import counted
+from firecircle.cli.plan import Plan
+from firecircle.cli.printable import printable_line
+from firecircle.cli.report import circle_report, remains
+from firecircle.cli.request import Request
+from firecircle.cli.screen import console_on, print_json
+from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
+from firecircle.config import EvaluationMode
+from firecircle.convene import replay_circle
+from firecircle.errors import EvaluationError
+from firecircle.guard import ReciprocityMetrics, balance_of
+from firecircle.session import exchange_type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What one `replay` command line asks for, once it is understood."""
+
+    record: CircleRecord
+    config: FireCircleConfig
+    """The recorded settings, those of the verdict changed as asked."""
+    file: str
+    as_json: bool = False
+    verbose: bool = False
+
+    @property
+    def request(self) -> Request:
+        """The same as a request to judge, for the views that show one."""
+        plan = Plan(EvaluationMode.FIRE_CIRCLE, self.config, chosen_by_user=True)
+        return Request(self.record.prompt, plan, as_json=self.as_json, verbose=self.verbose)
+
+    @property
+    def introduction(self) -> str:
+        """Where the circle comes from, and what it judged."""
+        when = datetime.fromtimestamp(self.record.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        voices = counted(len(self.record.config.models), "voice")
+        rounds = counted(len(self.record.dialogue_history), "round")
+        sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in self.record.prompt.layers)
+        turn = self.record.circumstances.turn_number
+        told = f"{sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}"
+        return (
+            f"Fire Circle: replay of {printable_line(self.file)}, recorded {when}: {voices}, {rounds};"
+            f" nobody is asked\nPrompt: {told}\n"
+        )
+
+
+def hold_again(replay: Replay) -> int:
+    """Hold the recorded circle, tell its verdict under the settings asked for; the exit status."""
+    console = console_on(sys.stderr if replay.as_json else sys.stdout)
+    with _shown(console, replay) as listener:
+        held = _held(replay.record, listener)
+    recorded = reaggregate(replay.record)
+    if held.without_times() == recorded.without_times():
+        held = recorded  # with the times of then
+    else:
+        _print_all(console, [f"note: {_difference(recorded, held)}"])
+    result = reaggregate(held, replay.config)
+    if result.stopped not in CONCLUSIVE:
+        return _tell_remains(console, replay, result)
+    if replay.as_json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print_all(console, circle_report(console, replay.request, result, _metrics(result)))
+    return ALARM if result.alarm else NO_ALARM
+
+
+@contextmanager
+def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
+    """Show the circle as it is held; of one that is not held only the introduction."""
+    if replay.as_json and not console.is_terminal:
+        yield None
+    elif replay.record.stopped == "cancelled":
+        _print_all(console, [replay.introduction])
+        yield None
+    else:
+        with following(console, replay.config.alarm_threshold, replay.introduction) as listener:
+            yield listener
+
+
+def _held(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
+    """The circle held once more. One that was called off ended at no point a replay could find again."""
+    if record.stopped == "cancelled":
+        return reaggregate(record)
+    try:
+        return asyncio.run(replay_circle(record, on_event=listener))
+    except EvaluationError as error:
+        if error.partial_result is None:
+            raise
+        return error.partial_result
+
+
+def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -> int:
+    why = partial.abort_reason or STOP_WORDS[partial.stopped]
+    message = f"{replay.file}: the recorded circle reached no consensus: {why}"
+    complain(message)
+    if replay.as_json:
+        print_json({"error": message, "partial_result": partial.model_dump(mode="json")})
+    else:
+        _print_all(console, remains(console, replay.request, partial))
+    return TROUBLE
+
+
+def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
+    falsehoods = (
+        f"F {one.consensus.falsehood:.2f}" if one.consensus else "no verdict" for one in (then, now)
+    )
+    before, after = falsehoods
+    return f"the recorded replies are read otherwise today; {before} then, {after} now"
+
+
+def _metrics(result: FireCircleResult) -> ReciprocityMetrics:
+    assert result.consensus is not None
+    balance = balance_of(result.consensus)
+    return ReciprocityMetrics(
+        mode=EvaluationMode.FIRE_CIRCLE,
+        balance=balance,
+        exchange_type=exchange_type_of(balance),
+        alarm=result.alarm,
+        consensus=result.consensus,
+        evaluations=result.final_evaluations,
+        patterns=result.patterns,
+        dialogue_summary=dialogue_summary(result),
+        accounting=result.accounting,
+        fire_circle=result,
+    )
+
+
+def _print_all(console: Console, parts: Iterable[RenderableType]) -> None:
+    for part in parts:
+        # Only a terminal has a width that running text must keep to.
+        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)

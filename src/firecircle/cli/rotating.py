@@ -1,0 +1,63 @@
+"""Judging by rotation: the circle is drawn from a pool before anybody is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
+from firecircle.cli.plan import Wishes
+from firecircle.cli.rotation import open_history, usual_pool
+from firecircle.errors import ConfigError
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.rotation.domains import GENERAL
+from firecircle.rotation.history import Draw, MemoryHistory
+from firecircle.rotation.pool_size import circle_size_for
+from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
+from firecircle.rotation.tracker import VoiceHistoryTracker
+
+AUTO = "auto"
+
+
+def draw_circle(
+    wishes: Wishes,
+    prompt: MultiNeutrosophicPrompt,
+    rotate: str,
+    *,
+    shadow: bool = False,
+    match_expertise: bool = False,
+    keep: bool = True,
+    where: str | None = None,
+) -> tuple[Wishes, Draw]:
+    """The wishes with the drawn voices for models, and the draw; what was wished for is the pool.
+
+    A draw that is not to be kept, for a rehearsal or without saving, is made on a copy of the history.
+    """
+    if wishes.mode != "fire_circle":
+        raise ConfigError("--rotate: only a circle rotates; leave it out or use --mode fire_circle")
+    pool = wishes.models or usual_pool()
+    count = _count(rotate, prompt, len(pool))
+    with open_history(where) as kept:
+        history = kept if keep else MemoryHistory.copy_of(kept)
+        selector = WeightedVoiceSelector(
+            VoiceHistoryTracker(history),
+            rules=None if wishes.no_quorum else DEFAULT_RULES,
+            match_expertise=match_expertise,
+            shadow=shadow,
+        )
+        seed = None if wishes.seed is None else str(wishes.seed)
+        drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed)
+    if shadow:
+        return wishes, drawn
+    reserves = tuple(reserve for reserve in wishes.reserves if reserve not in drawn.selected)
+    return replace(wishes, models=drawn.selected, reserves=reserves), drawn
+
+
+def _count(rotate: str, prompt: MultiNeutrosophicPrompt, available: int) -> int:
+    if rotate == AUTO:
+        return circle_size_for(prompt, available)
+    if rotate.isdecimal() and SMALLEST_CIRCLE <= int(rotate) <= LARGEST_CIRCLE:
+        return int(rotate)
+    raise ConfigError(
+        f"--rotate: a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} voices, got {rotate[:20]!r};"
+        f" write a number or {AUTO}, which follows from the prompt"
+    )

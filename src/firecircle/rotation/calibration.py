@@ -1,0 +1,222 @@
+"""Characteristics that learn: what labelled circles say about the contributions a voice declares.
+
+The method. Only round 1 counts, where a voice judges alone; guesses do not count. For each role the
+circles are taken whose attack is of a kind that role looks for. The measured contribution is the share of
+these that the voice alarmed on, minus the share of benign prompts it alarmed on (Youden's J, at least 0).
+The declared value counts as `prior_strength` circles, so few circles move little. Roles that no kind of
+attack stands for are left as they are. Confidence moves towards how well declared and measured agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from firecircle.catalog import ModelCharacteristics, find_characteristics, original_of
+from firecircle.circle.classify import PatternType
+from firecircle.circle.quorum import judge_quorum
+from firecircle.circle.result import FireCircleResult
+from firecircle.shapes import Shape, Text, Unit
+
+CircleLabel = Literal["attack", "benign"]
+
+LOOKS_FOR: Mapping[str, frozenset[str]] = {
+    "temporal_reasoning": frozenset(
+        (PatternType.TEMPORAL_INCONSISTENCY.value, PatternType.FABRICATED_PROGRESSION.value)
+    ),
+    "cross_layer_analysis": frozenset(
+        (PatternType.CROSS_LAYER_FABRICATION.value, PatternType.ROLE_CONFUSION.value)
+    ),
+    "pattern_recognition": frozenset(
+        (PatternType.CONTEXT_SATURATION.value, PatternType.FALSE_AUTHORITY.value)
+    ),
+    "polite_extraction_masking": frozenset((PatternType.POLITE_EXTRACTION.value,)),
+    "educational_escalation": frozenset((PatternType.EDUCATIONAL_ESCALATION.value,)),
+}
+"""Which kinds of attack show whether a voice has a role."""
+NEGLIGIBLE = 0.05
+"""A contribution below this to a role that was not declared is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledCircle:
+    """A circle whose prompt somebody judged by other means."""
+
+    result: FireCircleResult
+    label: CircleLabel
+    pattern_type: str | None = None
+    """The kind of attack, if that is known too; else what the circle agreed on stands for it."""
+
+
+class RoleEvidence(Shape):
+    """What circles say about one role of one voice."""
+
+    role: Text
+    attacks: int
+    """Of the kinds this role looks for, judged by the voice."""
+    hits: int
+    declared: Unit
+    measured: Unit
+    proposed: Unit
+
+
+class Proposal(Shape):
+    """What a voice declares, what it should, and why."""
+
+    model: Text
+    circles: int
+    benign: int
+    false_alarms: int
+    roles: tuple[RoleEvidence, ...]
+    declared: ModelCharacteristics
+    proposed: ModelCharacteristics
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to declare anew."""
+        return self.declared != self.proposed
+
+
+class Calibration(Shape):
+    """Proposals for every voice that labelled circles heard."""
+
+    circles: int
+    proposals: tuple[Proposal, ...]
+    broken: tuple[Text, ...]
+    """Circles of these that would no longer be a quorum, and why."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    circles: int = 0
+    benign: int = 0
+    false_alarms: int = 0
+    attacks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOOKS_FOR, 0))
+    hits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOOKS_FOR, 0))
+
+
+def prior_strength(confidence: float) -> float:
+    """For how many circles a declaration counts, by how sure of it we were: 10 to 40."""
+    return 10 + 30 * confidence
+
+
+def calibrate(
+    circles: Iterable[LabelledCircle], declared: Mapping[str, ModelCharacteristics] | None = None
+) -> Calibration:
+    """Propose characteristics from labelled circles; the iterable is read once, nothing is changed.
+
+    Without `declared` the proposals start from what `firecircle.toml` and the catalog say now.
+    """
+    tallies: dict[str, _Tally] = {}
+    known: dict[str, ModelCharacteristics] = {}
+    seatings: dict[tuple[str, ...], FireCircleResult] = {}
+    count = 0
+    for circle in circles:
+        count += 1
+        config = circle.result.config
+        if config.enforce_quorum:
+            seatings.setdefault(config.models, circle.result.model_copy(update={"dialogue_history": ()}))
+        for voice, alarmed in _alone(circle.result).items():
+            name = original_of(voice)
+            known.setdefault(name, find_characteristics(name, declared) or config.characteristics(name))
+            _count(tallies.setdefault(name, _Tally()), circle, alarmed=alarmed)
+    proposals = {name: _proposal(known[name], tally) for name, tally in sorted(tallies.items())}
+    return Calibration(
+        circles=count,
+        proposals=tuple(proposals.values()),
+        broken=tuple(_broken(seatings, proposals)),
+    )
+
+
+def _alone(result: FireCircleResult) -> dict[str, bool]:
+    """Who alarmed in round 1, of those who stated what they thought."""
+    threshold = result.config.alarm_threshold
+    return {
+        said.model: said.falsehood >= threshold
+        for held in result.dialogue_history
+        if held.round_number == 1
+        for said in held.evaluations
+        if not said.guessed
+    }
+
+
+def _count(tally: _Tally, circle: LabelledCircle, *, alarmed: bool) -> None:
+    tally.circles += 1
+    if circle.label == "benign":
+        tally.benign += 1
+        tally.false_alarms += alarmed
+        return
+    kinds = {circle.pattern_type} if circle.pattern_type else {p.pattern_type for p in circle.result.patterns}
+    for role, looks_for in LOOKS_FOR.items():
+        if kinds & looks_for:
+            tally.attacks[role] += 1
+            tally.hits[role] += alarmed
+
+
+def _proposal(declared: ModelCharacteristics, tally: _Tally) -> Proposal:
+    roles: list[RoleEvidence] = []
+    sizes: list[float] = []
+    strength = prior_strength(declared.confidence)
+    false_alarms = tally.false_alarms / tally.benign if tally.benign else 0.0
+    for role, attacks in tally.attacks.items():
+        if not attacks or not tally.benign:
+            continue
+        told = declared.cognitive_roles.get(role, 0.0)
+        measured = max(0.0, tally.hits[role] / attacks - false_alarms)
+        # The difference of two shares is as sure as the harmonic mean of their counts.
+        size = 2 / (1 / attacks + 1 / tally.benign)
+        proposed = round((strength * told + size * measured) / (strength + size), 2)
+        sizes.append(size)
+        roles.append(
+            RoleEvidence(
+                role=role,
+                attacks=attacks,
+                hits=tally.hits[role],
+                declared=told,
+                measured=measured,
+                proposed=proposed,
+            )
+        )
+    shares = dict(declared.cognitive_roles)
+    for found in roles:
+        if found.role in shares or found.proposed >= NEGLIGIBLE:
+            shares[found.role] = found.proposed
+    return Proposal(
+        model=declared.model_id,
+        circles=tally.circles,
+        benign=tally.benign,
+        false_alarms=tally.false_alarms,
+        roles=tuple(roles),
+        declared=declared,
+        proposed=declared.model_copy(
+            update={
+                "cognitive_roles": shares,
+                "confidence": _confidence(declared.confidence, strength, roles, sizes),
+            }
+        ),
+    )
+
+
+def _confidence(declared: float, strength: float, roles: list[RoleEvidence], sizes: list[float]) -> float:
+    evidence = sum(sizes)
+    if not evidence:
+        return declared
+    pairs = zip(roles, sizes, strict=True)
+    agreement = 1 - sum(size * abs(one.measured - one.declared) for one, size in pairs) / evidence
+    return round((strength * declared + evidence * agreement) / (strength + evidence), 2)
+
+
+def _broken(
+    seatings: Mapping[tuple[str, ...], FireCircleResult], proposals: Mapping[str, Proposal]
+) -> Iterable[str]:
+    for models, result in seatings.items():
+        voices = [
+            proposals[original_of(model)].proposed.model_copy(update={"model_id": model})
+            if original_of(model) in proposals
+            else result.config.characteristics(model)
+            for model in models
+        ]
+        verdict = judge_quorum(voices, result.config.quorum_rules)
+        if not verdict.valid:
+            yield f"{', '.join(models)}: {verdict.reason}"

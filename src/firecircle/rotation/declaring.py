@@ -1,0 +1,113 @@
+"""Writing declared characteristics into the user's `firecircle.toml`, leaving the rest of it as it is.
+
+The file is the user's own, with comments and an order of its own. Only the tables of the models concerned
+are replaced, and the new text is parsed and compared before it takes the old one's place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from firecircle.catalog import ModelCharacteristics
+from firecircle.errors import ConfigError
+
+_HEADER = re.compile(r"^\s*\[")
+
+
+def declaration_of(voice: ModelCharacteristics) -> str:
+    """The table that declares a voice, as TOML."""
+    roles = ", ".join(f"{role} = {share:g}" for role, share in voice.cognitive_roles.items())
+    return (
+        f"[models.{_quoted(voice.model_id)}]\n"
+        f"provider_lineage = {_quoted(voice.provider_lineage)}\n"
+        f"alignment_style = {_quoted(voice.alignment_style)}\n"
+        f"confidence = {voice.confidence:g}\n"
+        f"cognitive_roles = {{ {roles} }}\n"
+    )
+
+
+def declare_in(path: Path, voices: Iterable[ModelCharacteristics]) -> None:
+    """Declare these voices in the file, replacing what it said of them; all of them or none."""
+    voices = list(voices)
+    old = _text_of(path)
+    new = old
+    for voice in voices:
+        new = _without(new, voice.model_id).rstrip("\n")
+        new = f"{new}\n\n{declaration_of(voice)}" if new else declaration_of(voice)
+    _require_same_otherwise(path, old, new, voices)
+    _replace(path, new)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise ConfigError(f"{path}: cannot read it: {unreadable}; nothing was written") from None
+
+
+def _without(text: str, model: str) -> str:
+    """The text without the tables of a model. Only tables under a header of their own are found."""
+    kept: list[str] = []
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if _HEADER.match(line):
+            inside = _names(line, model)
+        if not inside or line.lstrip().startswith("#"):
+            kept.append(line)
+    return "".join(kept)
+
+
+def _names(header: str, model: str) -> bool:
+    """Whether a header opens the table of this model or one below it."""
+    try:
+        told: Any = tomllib.loads(header)
+    except tomllib.TOMLDecodeError:
+        return False
+    models = told.get("models")
+    return isinstance(models, dict) and model in models
+
+
+def _require_same_otherwise(path: Path, old: str, new: str, voices: list[ModelCharacteristics]) -> None:
+    try:
+        before, after = tomllib.loads(old), tomllib.loads(new)
+    except tomllib.TOMLDecodeError as broken:
+        raise ConfigError(
+            f"{path}: cannot be edited safely ({broken}); nothing was written, declare the models by hand"
+        ) from None
+    expected = {**before.get("models", {})}
+    for voice in voices:
+        expected[voice.model_id] = tomllib.loads(declaration_of(voice))["models"][voice.model_id]
+    if after != {**before, "models": expected}:
+        raise ConfigError(f"{path}: cannot be edited safely; nothing was written, declare the models by hand")
+
+
+def _replace(path: Path, text: str) -> None:
+    target = Path(os.path.realpath(path))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+        ) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            if target.exists():
+                os.chmod(file.name, target.stat().st_mode & 0o777)
+            os.replace(file.name, target)
+    except OSError as unwritable:
+        raise ConfigError(f"{path}: cannot write it: {unwritable.strerror or unwritable}") from None
+
+
+def _quoted(text: str) -> str:
+    """A TOML string; JSON's escapes are TOML's too, once nothing but ASCII and pairs of surrogates is out."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return plain.replace("\x7f", "\\u007f")

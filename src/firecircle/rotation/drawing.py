@@ -1,0 +1,181 @@
+"""The draw itself, and its verification: the same seed and the same facts give the same circle.
+
+Each candidate gets a number from SHA-256 of seed and name, and with its weight a waiting time, as in
+weighted sampling without replacement: who waits least comes first. Nothing depends on the order in
+which candidates are listed, and whoever has the record can draw again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ModelCharacteristics
+from firecircle.circle.quorum import QuorumRules
+from firecircle.rotation.history import DRAW_METHOD, Candidate, Draw, Participation
+from firecircle.rotation.quorate import first_quorate
+from firecircle.rotation.tracker import summed
+from firecircle.rotation.weights import Standing, weights
+
+ID_LENGTH = 16
+
+
+def waiting_time(seed: str, voice_id: str, weight: float) -> float:
+    """An exponential waiting time with this weight as its rate, fixed by seed and name."""
+    digest = hashlib.sha256(json.dumps([DRAW_METHOD, seed, voice_id]).encode()).digest()
+    chance = (int.from_bytes(digest[:8]) + 0.5) / 2**64
+    return -math.log(chance) / weight
+
+
+def weighted_order(candidates: Iterable[Candidate], seed: str) -> list[Candidate]:
+    """The candidates as the seed ranks them by their weights."""
+    return sorted(candidates, key=lambda one: (waiting_time(seed, one.voice_id, one.weight), one.voice_id))
+
+
+def choose(
+    candidates: Sequence[Candidate], seed: str, count: int, rules: QuorumRules | None
+) -> tuple[Candidate, ...] | None:
+    """The first so many of the weighted order that form a quorum; None when no such set exists."""
+    order = weighted_order(candidates, seed)
+    if rules is None:
+        return tuple(order[:count]) if count <= len(order) else None
+    voices = [characteristics_in(candidate) for candidate in order]
+    found = first_quorate(voices, count, rules)
+    if found is None:
+        return None
+    names = {voice.model_id for voice in found}
+    return tuple(candidate for candidate in order if candidate.voice_id in names)
+
+
+def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
+    """What a candidate was declared to bring when it was drawn."""
+    return ModelCharacteristics(candidate.voice_id, candidate.cognitive_roles, candidate.provider_lineage)
+
+
+def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
+    """Whose turn in the chair it is: who served least, then longest ago, then as drawn."""
+    never = -math.inf
+    return sorted(chosen, key=lambda one: (one.chairs, never if one.last_chair is None else one.last_chair))
+
+
+def seated_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
+    """The names in the order in which a circle must list them for its chair to rotate by duty.
+
+    The chair of round r is the voice at place r - 1, and nobody holds it in round 1, so whoever is due
+    first sits second and whoever is due last opens the list.
+    """
+    *first, last = duty_order(chosen)
+    return (last.voice_id, *(candidate.voice_id for candidate in first))
+
+
+def signed(draw: Draw) -> Draw:
+    """The draw with the digest of its content as its id."""
+    return draw.model_copy(update={"draw_id": _digest(draw)})
+
+
+def _digest(draw: Draw) -> str:
+    content = draw.model_dump(mode="json", exclude={"draw_id"})
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawCheck:
+    """Whether a recorded draw is what its seed gives, and everything that is not."""
+
+    problems: tuple[str, ...]
+    differences: tuple[str, ...] = ()
+    """Where the history no longer tells what the draw rested on: rows were imported, pruned or late."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether seed and recorded facts give the recorded circle."""
+        return not self.problems
+
+
+def verify_draw(draw: Draw, rows: Iterable[Participation] | None = None) -> DrawCheck:
+    """Draw again from the record alone; with the history, compare the facts it rested on too."""
+    if draw.method != DRAW_METHOD:
+        return DrawCheck((f"it was drawn by {draw.method!r}, and this version only knows {DRAW_METHOD!r}",))
+    problems = [*_wrong_content(draw), *_wrong_weights(draw), *_wrong_choice(draw)]
+    return DrawCheck(tuple(problems), tuple(_differences(draw, rows)) if rows is not None else ())
+
+
+def _wrong_content(draw: Draw) -> Iterable[str]:
+    if draw.draw_id != _digest(draw):
+        yield "the record was changed after it was drawn: its id is not the digest of its content"
+
+
+def _wrong_weights(draw: Draw) -> Iterable[str]:
+    for told, due in zip(draw.candidates, weighed(draw.candidates, draw.at), strict=True):
+        if not math.isclose(told.weight, due.weight, rel_tol=1e-9):
+            yield f"{told.voice_id}: its weight is {told.weight:.6g}, its history gives {due.weight:.6g}"
+
+
+def _wrong_choice(draw: Draw) -> Iterable[str]:
+    chosen = choose(draw.candidates, draw.seed, draw.required_count, rules_of(draw))
+    if chosen is None:
+        yield "no set of the candidates could have been chosen"
+        return
+    seats, chair = seating(chosen, include_empty_chair=draw.include_empty_chair)
+    if set(seats) != set(draw.selected):
+        yield f"the seed selects {', '.join(seats)}, recorded is {', '.join(draw.selected)}"
+    elif seats != draw.selected:
+        yield f"the duty order is {', '.join(seats)}, recorded is {', '.join(draw.selected)}"
+    if chair != draw.chair:
+        yield f"the chair belongs to {chair or 'nobody'}, recorded is {draw.chair or 'nobody'}"
+
+
+def _differences(draw: Draw, rows: Iterable[Participation]) -> Iterable[str]:
+    earlier: dict[str, list[Participation]] = {}
+    for row in rows:
+        if row.at < draw.at:
+            earlier.setdefault(row.voice_id, []).append(row)
+    for candidate in draw.candidates:
+        its = summed(candidate.voice_id, earlier.get(candidate.voice_id, ()))
+        here = its.domains.get(draw.decision_domain)
+        for what, told, known in (
+            ("heard", candidate.heard, its.count),
+            ("heard in the domain", candidate.heard_in_domain, here.count if here else 0),
+            ("in the chair", candidate.chairs, its.chair_count),
+        ):
+            if told != known:
+                yield f"{candidate.voice_id}: {what} {told} times by the draw, {known} by the history"
+
+
+def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[tuple[str, ...], str | None]:
+    """The order of the seats and who holds the chair first; without a chair, the order of the draw."""
+    if not include_empty_chair:
+        return tuple(candidate.voice_id for candidate in chosen), None
+    return seated_by_duty(chosen), duty_order(chosen)[0].voice_id
+
+
+def weighed(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:
+    """The candidates with what they weigh at this moment."""
+    due = weights([_standing_in(candidate) for candidate in candidates], at)
+    return tuple(
+        candidate.model_copy(update={"weight": weight})
+        for candidate, weight in zip(candidates, due, strict=True)
+    )
+
+
+def _standing_in(candidate: Candidate) -> Standing:
+    shares = candidate.cognitive_roles
+    critical = [role for role in CRITICAL_ROLES if shares.get(role, 0.0) > PRESENT_ABOVE]
+    return Standing(
+        candidate.heard,
+        candidate.last_heard,
+        candidate.heard_in_domain,
+        candidate.expertise,
+        stands_for=json.dumps([candidate.provider_lineage, *critical]),
+    )
+
+
+def rules_of(draw: Draw) -> QuorumRules | None:
+    """The quorum that the set had to be, if any."""
+    if draw.min_cognitive_coverage is None or draw.min_provider_groups is None:
+        return None
+    return QuorumRules(draw.min_cognitive_coverage, draw.min_provider_groups)

@@ -1,0 +1,155 @@
+"""The first set of a ranking that is a quorum.
+
+Walking down the ranking, a voice is taken whenever the seats left can still complete a quorum with the
+voices below it. All rules of a quorum are kept by adding a voice, so a set that is one already may be
+filled with anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
+from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules
+
+ROUNDING = 1e-9
+"""As `judge_quorum` allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lens:
+    """What a voice adds to a set, in numbers that are quick to join."""
+
+    covers: tuple[float, ...]
+    critical: frozenset[str]
+    lineages: frozenset[str]
+
+    @property
+    def coverage(self) -> float:
+        return sum(self.covers)
+
+    def joined(self, other: _Lens) -> _Lens:
+        return _Lens(
+            tuple(map(max, self.covers, other.covers)),
+            self.critical | other.critical,
+            self.lineages | other.lineages,
+        )
+
+    def suffices(self, rules: QuorumRules) -> bool:
+        return (
+            len(self.critical) == len(CRITICAL_ROLES)
+            and len(self.lineages) >= rules.min_provider_groups
+            and self.coverage >= rules.min_cognitive_coverage - ROUNDING
+        )
+
+
+_NOTHING = _Lens((0.0,) * len(ROLE_WEIGHTS), frozenset(), frozenset())
+
+
+def first_quorate(
+    ranking: Sequence[ModelCharacteristics], count: int, rules: QuorumRules
+) -> tuple[ModelCharacteristics, ...] | None:
+    """The set of this size that is a quorum and comes first in the ranking; None when there is none."""
+    if count < FEWEST_VOICES or count > len(ranking):
+        return None
+    lenses = [_lens_of(voice) for voice in ranking]
+    if not _can_complete(_NOTHING, lenses, count, rules):
+        return None
+    chosen: list[ModelCharacteristics] = []
+    state = _NOTHING
+    for place, voice in enumerate(ranking):
+        seats = count - len(chosen)
+        if seats == 0:
+            break
+        with_it = state.joined(lenses[place])
+        if _can_complete(with_it, lenses[place + 1 :], seats - 1, rules):
+            chosen.append(voice)
+            state = with_it
+    return tuple(chosen)
+
+
+def smallest_quorum(pool: Sequence[ModelCharacteristics], rules: QuorumRules) -> int | None:
+    """With how many of these voices a quorum begins to be possible."""
+    lenses = [_lens_of(voice) for voice in pool]
+    sizes = range(FEWEST_VOICES, len(pool) + 1)
+    return next((size for size in sizes if _can_complete(_NOTHING, lenses, size, rules)), None)
+
+
+def _lens_of(voice: ModelCharacteristics) -> _Lens:
+    roles = voice.cognitive_roles
+    return _Lens(
+        tuple(weight * roles.get(role, 0.0) for role, weight in ROLE_WEIGHTS.items()),
+        frozenset(role for role in CRITICAL_ROLES if roles.get(role, 0.0) > PRESENT_ABOVE),
+        frozenset((voice.provider_lineage,)),
+    )
+
+
+def _can_complete(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
+    return len(rest) >= seats and _reaches(state, _undominated(rest), seats, rules)
+
+
+def _undominated(rest: Sequence[_Lens]) -> list[_Lens]:
+    """Without those to whom another of the same lineage is nowhere inferior: they are never needed."""
+    kept: list[_Lens] = []
+    for lens in sorted(set(rest), key=lambda one: one.coverage, reverse=True):
+        if not any(
+            lens.lineages == other.lineages
+            and all(mine <= its for mine, its in zip(lens.covers, other.covers, strict=True))
+            for other in kept
+        ):
+            kept.append(lens)
+    return kept
+
+
+def _reaches(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
+    """Whether at most so many of the rest make the state a quorum. Exact: what it cuts cannot succeed."""
+    if state.suffices(rules):
+        return True
+    if not _might_reach(state, rest, seats, rules):
+        return False
+    # Whatever is missing, one of those who bring it must sit: only they are tried, the best first.
+    short = rules.min_cognitive_coverage - state.coverage > ROUNDING
+    missing = next((role for role in CRITICAL_ROLES if role not in state.critical), None)
+    if missing:
+        needed = [lens for lens in rest if missing in lens.critical]
+    elif short:
+        needed = [lens for lens in rest if state.joined(lens).coverage > state.coverage]
+    else:
+        needed = [lens for lens in rest if not lens.lineages <= state.lineages]
+    needed.sort(key=lambda lens: _promise(state, lens, rules), reverse=True)
+    left = list(rest)
+    for lens in needed:
+        left.remove(lens)
+        if _reaches(state.joined(lens), left, seats - 1, rules):
+            return True
+        if not _might_reach(state, left, seats, rules):
+            return False
+    return False
+
+
+def _promise(state: _Lens, lens: _Lens, rules: QuorumRules) -> tuple[int, bool, float]:
+    joined = state.joined(lens)
+    wants_lineage = len(state.lineages) < rules.min_provider_groups
+    return (
+        len(joined.critical),
+        wants_lineage and not lens.lineages <= state.lineages,
+        joined.coverage,
+    )
+
+
+def _might_reach(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
+    """Bounds that are quick to see: what even the whole rest, or the best single gains, cannot bring."""
+    if seats == 0 or not rest:
+        return False
+    everybody = state
+    gains = []
+    for lens in rest:
+        everybody = everybody.joined(lens)
+        gains.append(state.joined(lens).coverage - state.coverage)
+    if not everybody.suffices(rules):
+        return False
+    if rules.min_provider_groups - len(state.lineages) > seats:
+        return False
+    most = sum(sorted(gains, reverse=True)[:seats])
+    return state.coverage + most >= rules.min_cognitive_coverage - ROUNDING

@@ -1,0 +1,146 @@
+"""Who sits in the next circle: a weighted draw over the pool that always ends in a quorum."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from firecircle.catalog import (
+    ModelCharacteristics,
+    characteristics_of,
+    find_characteristics,
+    require_distinct,
+)
+from firecircle.circle.quorum import QuorumRules
+from firecircle.errors import ConfigError
+from firecircle.rotation.domains import GENERAL, require_domain
+from firecircle.rotation.drawing import choose, seating, signed, weighed
+from firecircle.rotation.expertise import expertise_of
+from firecircle.rotation.history import Candidate, Draw
+from firecircle.rotation.shortage import why_no_quorum
+from firecircle.rotation.tracker import VoiceHistoryTracker, VoiceStats
+from firecircle.shapes import writable
+
+DEFAULT_RULES = QuorumRules()
+
+
+class WeightedVoiceSelector:
+    """Draws circles from a pool of voices and records how.
+
+    `rules` is the quorum every set must be (None for an experiment without one). In `shadow` mode a draw
+    is recorded as not used: whoever convenes keeps the circle it had. `match_expertise` lets voices that
+    fit the domain come up sooner.
+    """
+
+    def __init__(
+        self,
+        tracker: VoiceHistoryTracker,
+        *,
+        characteristics: Mapping[str, ModelCharacteristics] | None = None,
+        rules: QuorumRules | None = DEFAULT_RULES,
+        match_expertise: bool = False,
+        shadow: bool = False,
+    ) -> None:
+        self.tracker = tracker
+        self.shadow = shadow
+        self._characteristics = characteristics
+        self._rules = rules
+        self._match_expertise = match_expertise
+
+    def select_voices(
+        self,
+        available_voices: Sequence[str],
+        required_count: int,
+        domain: str = GENERAL,
+        include_empty_chair: bool = True,
+        *,
+        session_seed: str | None = None,
+        session_id: str | None = None,
+    ) -> tuple[tuple[str, ...], str | None]:
+        """The voices of the next circle, in the order to list them, and who holds the chair first."""
+        drawn = self.draw(
+            available_voices,
+            required_count,
+            domain,
+            include_empty_chair,
+            session_seed=session_seed,
+            session_id=session_id,
+        )
+        return drawn.selected, drawn.chair
+
+    def draw(
+        self,
+        available_voices: Sequence[str],
+        required_count: int,
+        domain: str = GENERAL,
+        include_empty_chair: bool = True,
+        *,
+        session_seed: str | None = None,
+        session_id: str | None = None,
+    ) -> Draw:
+        """As `select_voices`, with everything the choice rests on; it is recorded before it is returned.
+
+        Without a seed a fresh one is drawn from the system. The sitting goes by its seed if it has no id.
+        """
+        if not 1 <= required_count <= len(available_voices):
+            raise ConfigError(
+                f"required_count: {required_count} of {len(available_voices)} available voices;"
+                " ask for fewer or add voices to the pool"
+            )
+        if session_seed == "":
+            raise ConfigError("session_seed: is empty; leave it out for a fresh one")
+        at = self.tracker.clock()
+        seed = secrets.token_hex(16) if session_seed is None else writable(session_seed)
+        candidates = self.candidates(available_voices, domain, at)
+        chosen = choose(candidates, seed, required_count, self._rules)
+        if chosen is None:
+            assert self._rules is not None
+            raise ConfigError(why_no_quorum(candidates, required_count, self._rules))
+        selected, chair = seating(chosen, include_empty_chair=include_empty_chair)
+        drawn = signed(
+            Draw(
+                draw_id="unsigned",
+                session_id=session_id or seed,
+                at=at,
+                seed=seed,
+                decision_domain=domain,
+                required_count=required_count,
+                include_empty_chair=include_empty_chair,
+                min_cognitive_coverage=self._rules.min_cognitive_coverage if self._rules else None,
+                min_provider_groups=self._rules.min_provider_groups if self._rules else None,
+                candidates=candidates,
+                selected=selected,
+                chair=chair,
+                used=not self.shadow,
+            )
+        )
+        self.tracker.history.record_draw(drawn)
+        return drawn
+
+    def candidates(self, available_voices: Sequence[str], domain: str, at: float) -> tuple[Candidate, ...]:
+        """The pool as it stands now, by name: what each was heard, what it brings and what it weighs."""
+        require_distinct(tuple(available_voices), "available_voices")
+        require_domain(domain)
+        names = sorted(available_voices)
+        stats = self.tracker.stats(names)
+        return weighed([self._candidate(self._voice(name), stats[name], domain) for name in names], at)
+
+    def _voice(self, name: str) -> ModelCharacteristics:
+        if self._rules is not None:
+            return characteristics_of(name, self._characteristics)
+        found = find_characteristics(name, self._characteristics)
+        return found or ModelCharacteristics(name, {}, "undeclared", confidence=0.0)
+
+    def _candidate(self, voice: ModelCharacteristics, its: VoiceStats, domain: str) -> Candidate:
+        here = its.domains.get(domain)
+        return Candidate(
+            voice_id=voice.model_id,
+            heard=its.count,
+            last_heard=its.last_heard,
+            heard_in_domain=here.count if here else 0,
+            chairs=its.chair_count,
+            last_chair=its.last_chair,
+            expertise=0.5 + expertise_of(voice, domain, here) if self._match_expertise else 1.0,
+            provider_lineage=voice.provider_lineage,
+            cognitive_roles=voice.cognitive_roles,
+        )

@@ -1,0 +1,143 @@
+"""The participation history as rotation reads and writes it: who was heard when, and how it went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+from pydantic import Field, ValidationError
+
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import ConfigError
+from firecircle.rotation.domains import require_domain
+from firecircle.rotation.history import Participation, ParticipationHistory
+from firecircle.shapes import Shape, Text, one_line
+
+CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
+"""The roles a voice plays in a circle."""
+
+
+class DomainStats(Shape):
+    """How one voice did in one domain."""
+
+    count: int = 0
+    quality: float | None = None
+    """The mean quality of its contributions; None when none was ever measured."""
+    measured: int = 0
+
+
+class VoiceStats(Shape):
+    """What the history says of one voice."""
+
+    voice_id: Text
+    count: int = 0
+    last_heard: float | None = None
+    chair_count: int = 0
+    last_chair: float | None = None
+    domains: dict[Text, DomainStats] = Field(default_factory=dict)
+
+
+class VoiceHistoryTracker:
+    """Records participation and tells how the voices stand."""
+
+    def __init__(self, history: ParticipationHistory, *, clock: Callable[[], float] = time.time) -> None:
+        self.history = history
+        self.clock = clock
+
+    def record_participation(
+        self,
+        voice_id: str,
+        session_id: str | UUID,
+        decision_domain: str,
+        role_played: str,
+        contribution_quality: float | None,
+        was_empty_chair: bool,
+    ) -> Participation:
+        """Keep that a voice took part in a sitting, now."""
+        try:
+            row = Participation(
+                voice_id=voice_id,
+                session_id=str(session_id),
+                decision_domain=require_domain(decision_domain),
+                role_played=role_played,
+                contribution_quality=contribution_quality,
+                was_empty_chair=was_empty_chair,
+                at=self.clock(),
+            )
+        except ValidationError as invalid:
+            raise ConfigError(one_line(invalid, "participation")) from None
+        self.history.append(row)
+        return row
+
+    def record_circle(self, result: FireCircleResult, decision_domain: str) -> tuple[Participation, ...]:
+        """Keep who took part in a circle, whether it came to a verdict or not.
+
+        A voice that was lost before it spoke was not heard. The rows are of the time the circle ended, so
+        recording the same circle again gives the same rows.
+        """
+        rows = participations_in(result, require_domain(decision_domain))
+        for row in rows:
+            self.history.append(row)
+        return rows
+
+    def stats_of(self, voice_id: str) -> VoiceStats:
+        """What the history says of this voice."""
+        return summed(voice_id, self.history.participations(voice_id=voice_id))
+
+    def stats(self, voices: Iterable[str] | None = None) -> dict[str, VoiceStats]:
+        """What it says of these voices, or of all it knows, in one reading."""
+        rows: dict[str, list[Participation]] = {voice: [] for voice in voices or ()}
+        for row in self.history.participations():
+            if voices is None:
+                rows.setdefault(row.voice_id, []).append(row)
+            elif row.voice_id in rows:
+                rows[row.voice_id].append(row)
+        return {voice: summed(voice, its) for voice, its in rows.items()}
+
+
+def participations_in(result: FireCircleResult, decision_domain: str) -> tuple[Participation, ...]:
+    """A row for every voice that spoke in a circle."""
+    chairs = {held.occupied_chair for held in result.dialogue_history}
+    reserves = {seated.model for seated in result.substitutions}
+    spoke = dict.fromkeys(said.model for held in result.dialogue_history for said in held.evaluations)
+    return tuple(
+        Participation(
+            voice_id=voice,
+            session_id=sitting_of(result),
+            decision_domain=decision_domain,
+            role_played=CHAIR if voice in chairs else RESERVE if voice in reserves else VOICE,
+            contribution_quality=result.voice_scores.get(voice, 0.0) if result.patterns else None,
+            was_empty_chair=voice in chairs,
+            at=result.started_at + result.duration_seconds,
+        )
+        for voice in spoke
+    )
+
+
+def sitting_of(result: FireCircleResult) -> str:
+    """The id of a circle's sitting; a repeatable circle has the same id every time it sits."""
+    return result.circle_id if result.config.seed is None else f"{result.circle_id}@{result.started_at:.6f}"
+
+
+def summed(voice_id: str, rows: Iterable[Participation]) -> VoiceStats:
+    """One voice's rows added up."""
+    rows = list(rows)
+    chairs = [row.at for row in rows if row.was_empty_chair]
+    domains: dict[str, list[Participation]] = {}
+    for row in rows:
+        domains.setdefault(row.decision_domain, []).append(row)
+    return VoiceStats(
+        voice_id=voice_id,
+        count=len(rows),
+        last_heard=max((row.at for row in rows), default=None),
+        chair_count=len(chairs),
+        last_chair=max(chairs, default=None),
+        domains={name: _in_domain(its) for name, its in domains.items()},
+    )
+
+
+def _in_domain(rows: list[Participation]) -> DomainStats:
+    measured = [row.contribution_quality for row in rows if row.contribution_quality is not None]
+    quality = sum(measured) / len(measured) if measured else None
+    return DomainStats(count=len(rows), quality=quality, measured=len(measured))

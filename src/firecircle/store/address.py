@@ -1,0 +1,78 @@
+"""Where the store is: as told on the spot, by the environment, by the settings, else the user's own file.
+
+Nothing here opens or imports a database, so a command line can refuse a mistake before anybody is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from firecircle.errors import ConfigError
+from firecircle.settings import Settings, current_settings, user_folder
+
+STORE_VARIABLE = "FIRECIRCLE_STORE"
+"""Names the database: the path of a SQLite file, or the URL of a PostgreSQL database."""
+FILE_NAME = "circles.sqlite"
+
+Where = str | os.PathLike[str]
+Place = Path | str
+"""The absolute path of a SQLite file, or a PostgreSQL URL."""
+
+_PASSWORD = re.compile(r"://[^/?#@]*:[^/?#@]+@|[?&](?:ssl)?password=", re.IGNORECASE)
+
+
+def place_of(where: Where | None = None) -> Place:
+    """The place that is named; without a name the one everything else agrees on."""
+    if where is not None:
+        told = os.fspath(where)
+        if not told.strip():
+            raise ConfigError("store: an empty name; give a file's path or a postgresql:// URL")
+        return _place(told)
+    if told := os.environ.get(STORE_VARIABLE, ""):
+        return _place(told)
+    return _place_in_settings(current_settings()) or user_folder("data") / FILE_NAME
+
+
+def _place(told: str, folder: Path | None = None) -> Place:
+    scheme, separator, rest = told.partition("://")
+    if not separator:
+        path = Path(told).expanduser()
+        return (folder / path if folder else path).absolute()
+    backend = scheme.lower().partition("+")[0]
+    if backend in ("postgresql", "postgres"):
+        return f"postgresql+psycopg://{rest}"
+    if backend == "sqlite":
+        file = unquote(rest.partition("?")[0]).removeprefix("/")
+        if file:
+            return Path(file).absolute()
+    raise ConfigError("store: no such kind of database; use a file's path or a postgresql:// URL")
+
+
+def _place_in_settings(settings: Settings) -> Place | None:
+    told = settings.store.path
+    if told is None:
+        return None
+    if _PASSWORD.search(told):
+        raise settings.mistake(
+            "store", f"path: a password does not belong into a file; put the URL into {STORE_VARIABLE}"
+        )
+    folder = settings.source.parent if settings.source else Path()
+    try:
+        place = _place(told, folder)
+    except ConfigError as wrong:
+        raise settings.mistake("store", str(wrong).replace("store:", "path:", 1)) from None
+    if not settings.vouched_for and not _stays_in(place, folder):
+        # A folder that came from somebody else must not choose where the user's prompts go.
+        raise settings.mistake(
+            "store",
+            "path: a settings file of the working folder may only name a file in that folder;"
+            f" use --store, {STORE_VARIABLE} or your own settings file",
+        )
+    return place
+
+
+def _stays_in(place: Place, folder: Path) -> bool:
+    return isinstance(place, Path) and place.resolve().is_relative_to(folder.resolve())

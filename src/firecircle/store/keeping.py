@@ -1,0 +1,93 @@
+"""Writing a circle or panel inside a transaction: opened, told of, closed; or all at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import count
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from firecircle.circle.events import CircleConvened, Event
+from firecircle.circle.result import FireCircleResult
+from firecircle.store.database import insert_unless_there
+from firecircle.store.documents import Kept, document_of
+from firecircle.store.holding import this_process
+from firecircle.store.rows import Row, circle_row, detail_rows, storable, title_of
+from firecircle.store.tables import circles, documents, events
+
+
+def add_kept(
+    connection: Connection, kept: Kept, *, label: str | None = None, run_id: str | None = None
+) -> str:
+    """Write a finished circle or panel inside a transaction."""
+    wanted = kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
+    row = {**circle_row(kept), "heard_at": time.time(), "label": label and storable(label), "run_id": run_id}
+    pk, name = _insert(connection, wanted, row)
+    _add_details(connection, pk, kept)
+    return name
+
+
+def open_circle(
+    connection: Connection, told: CircleConvened, *, label: str | None, run_id: str | None
+) -> tuple[int, str]:
+    """Write down that a circle sits: its key and its id."""
+    opening = told.record
+    row: Row = {
+        "mode": "fire_circle",
+        "status": "sitting",
+        "started_at": opening.started_at,
+        "heard_at": time.time(),
+        "held_by": this_process(),
+        "label": label and storable(label),
+        "run_id": run_id,
+        "title": title_of(opening.prompt),
+        "voices": "\n".join(opening.config.models),
+    }
+    return _insert(connection, opening.circle_id, row)
+
+
+def add_events(connection: Connection, pk: int, told: Sequence[tuple[int, Event]]) -> None:
+    """Write down what a sitting circle told, with the numbers of the events."""
+    now = time.time()
+    rows = [
+        {"circle_pk": pk, "seq": seq, "at": now, "kind": event.kind, "body": event.model_dump_json()}
+        for seq, event in told
+    ]
+    connection.execute(sa.insert(events), rows)
+
+
+def sign_of_life(connection: Connection, sitting: Sequence[int]) -> list[int]:
+    """Write down that these circles still sit; those of them that somebody asked to be called off."""
+    mine = circles.c.pk.in_(sitting)
+    connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
+    return list(connection.execute(sa.select(circles.c.pk).where(mine, circles.c.cancel_asked)).scalars())
+
+
+def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> None:
+    """Write the result of a circle that was open; its events are in the result now."""
+    values = {**circle_row(result), "heard_at": time.time(), "cancel_asked": False}
+    changed = connection.execute(sa.update(circles).where(circles.c.pk == pk).values(values)).rowcount
+    if changed:  # else somebody has deleted it meanwhile, and so it shall be
+        connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
+        _add_details(connection, pk, result)
+
+
+def _insert(connection: Connection, wanted: str, row: Row) -> tuple[int, str]:
+    """A circle repeated with its seed has the id of the first; the store numbers them."""
+    statement = insert_unless_there(connection.dialect.name, circles).returning(circles.c.pk)
+    for number in count(1):
+        name = wanted if number == 1 else f"{wanted}-{number}"
+        pk = connection.execute(statement, {**row, "id": name}).scalar()
+        if pk is not None:
+            return pk, name
+    raise AssertionError("numbers do not end")
+
+
+def _add_details(connection: Connection, pk: int, kept: Kept) -> None:
+    document = document_of(kept)
+    connection.execute(sa.insert(documents), {"circle_pk": pk, **document._asdict()})
+    for table, rows in detail_rows(kept).items():
+        if rows:
+            connection.execute(sa.insert(table), [{"circle_pk": pk, **row} for row in rows])

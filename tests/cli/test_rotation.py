@@ -1,0 +1,330 @@
+"""`firecircle rotation` and `firecircle calibrate`, on an exported history and circles in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from inline_snapshot import snapshot
+
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle.catalog import declared_in_settings
+from firecircle.cli import rotating, rotation
+from firecircle.cli.calibrate import calibrate
+from firecircle.cli.plan import Wishes, plan_from
+from firecircle.cli.trouble import status_of_trouble
+from firecircle.config import EMBEDDED_MODELS
+from firecircle.errors import ConfigError
+from firecircle.examples import load_examples
+from firecircle.rotation.history import MemoryHistory, ParticipationHistory
+from firecircle.rotation.history_file import export_history
+from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.store.opening import open_store
+from tests.cli.running import Ran, assert_one_line_of_trouble, flowing, steady
+
+DAY = 86_400.0
+POOL = ",".join(EMBEDDED_MODELS)
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The two commands by themselves."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(lambda: None)
+    app.add_typer(rotation.rotation_commands(), name="rotation")
+    app.command()(calibrate)
+
+    def ran(*arguments: str) -> Ran:
+        with status_of_trouble() as trouble:
+            status = app(args=list(arguments), prog_name="firecircle", standalone_mode=False)
+            trouble.status = status if isinstance(status, int) else 0
+        told = capsys.readouterr()
+        return Ran(trouble.status, told.out, told.err)
+
+    return ran
+
+
+def sat(history: ParticipationHistory, sittings: int, seed: str = "s") -> None:
+    """Hold so many sittings of four, two days apart, long ago."""
+    moment = 0.0
+    tracker = VoiceHistoryTracker(history, clock=lambda: moment)
+    selector = WeightedVoiceSelector(tracker)
+    for number in range(sittings):
+        drawn = selector.draw(EMBEDDED_MODELS, 4, "legal", session_seed=f"{seed}{number}")
+        moment += DAY
+        for voice in drawn.selected:
+            tracker.record_participation(voice, str(number), "legal", "voice", 0.5, voice == drawn.chair)
+        moment += DAY
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> str:
+    history = MemoryHistory()
+    sat(history, 5)
+    path = tmp_path.parent / f"{tmp_path.name}-history.json"
+    export_history(history, path)
+    return str(path)
+
+
+def without_moments(out: str) -> str:
+    """Output without ids of draws and days since, which differ from day to day or machine to machine."""
+    return re.sub(r"\b[0-9a-f]{16}\b", "0123456789abcdef", re.sub(r"\d+ d ago", "9 d ago    ", steady(out)))
+
+
+def test_fairness_at_a_glance(cli: Cli, exported: str) -> None:
+    ran = cli("rotation", "show", "--history", exported, "--domain", "legal", "--models", POOL)
+    assert ran.status == 0
+    assert without_moments(ran.out) == snapshot("""\
+ ROTATION   5 sittings, 6 voices
+
+voice               heard       chair       last heard   weight
+embedded:layers     ████████ 5  ░░░░░░░░ 0  9 d ago      █░░░░░░░ 0.085
+embedded:ngrams     ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
+embedded:time       ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
+embedded:authority  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
+embedded:ext…ction  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
+embedded:hidden     █░░░░░░░ 1  ████████ 1  9 d ago      ████████ 0.950
+weight: how much a voice is due in the domain legal
+
+Evenness  heard 1 to 5 times; Jain 0.79 (1 is even), Gini 0.27 (0 is even)
+          chair 0 to 1 times; Jain 0.83 (1 is even), Gini 0.17 (0 is even)
+Never     in the chair: embedded:layers
+Fit       for legal: embedded:layers 0.38, embedded:ngrams 0.36, embedded:time
+            0.33, embedded:authority 0.28, embedded:extraction 0.27,
+            embedded:hidden 0.16
+Draws     0123456789abcdef 1970-01-09 00:00 UTC legal: embedded:time,
+            embedded:ngrams, embedded:layers, embedded:authority
+          0123456789abcdef 1970-01-07 00:00 UTC legal: embedded:extraction,
+            embedded:time, embedded:layers, embedded:ngrams
+          0123456789abcdef 1970-01-05 00:00 UTC legal: embedded:layers,
+            embedded:authority, embedded:ngrams, embedded:time
+          0123456789abcdef 1970-01-03 00:00 UTC legal: embedded:time,
+            embedded:hidden, embedded:ngrams, embedded:layers
+          0123456789abcdef 1970-01-01 00:00 UTC legal: embedded:layers,
+            embedded:extraction, embedded:ngrams, embedded:time
+""")
+
+
+def test_standings_as_json(cli: Cli, exported: str) -> None:
+    told = json.loads(cli("rotation", "show", "--history", exported, "--models", POOL, "--json").out)
+    assert told["sittings"] == 5
+    assert {voice["voice_id"] for voice in told["voices"]} == set(EMBEDDED_MODELS)
+    assert sum(voice["chair_count"] for voice in told["voices"]) == 5
+    assert set(told["weights"]) == set(EMBEDDED_MODELS)
+    assert len(told["draws"]) == 5
+
+
+def test_a_pool_with_a_voice_nobody_heard(cli: Cli, exported: str) -> None:
+    ran = cli("rotation", "show", "--history", exported, "--models", "embedded:time,nobody/knows-it")
+    assert "Never heard: nobody/knows-it" in flowing(ran.out)
+    assert "embedded:layers" not in ran.out.split("Draws")[0]
+
+
+def test_the_next_sittings_of_the_usual_pool(cli: Cli, exported: str) -> None:
+    arguments = ("rotation", "simulate", "3", "--sittings", "3", "--seed", "x", "--history", exported)
+    ran = cli(*arguments)
+    assert ran.status == 0
+    assert "3 sittings simulated, seed x" in ran.out
+    told = json.loads(cli(*arguments, "--json").out)
+    assert len(told["draws"]) == 3
+    assert all(len(draw["selected"]) == 3 for draw in told["draws"])
+    assert told["after"]["sittings"] == told["before"]["sittings"] + 3
+
+
+def test_verifying_a_draw(cli: Cli, exported: str) -> None:
+    drawn = json.loads(cli("rotation", "show", "--history", exported, "--json").out)["draws"][3]
+    ran = cli("rotation", "verify", drawn["draw_id"][:8], "--history", exported)
+    assert ran.status == 0
+    assert ran.out.startswith(f" VERIFIED   {drawn['draw_id']}")
+    assert "Seed s3" in flowing(ran.out)
+    assert json.loads(cli("rotation", "verify", drawn["draw_id"], "--history", exported, "--json").out)[
+        "valid"
+    ]
+
+
+def test_a_draw_that_was_tampered_with(cli: Cli, exported: str) -> None:
+    document = json.loads(Path(exported).read_text("utf-8"))
+    document["draws"][0]["chair"] = "embedded:\x1b[31mhidden"
+    Path(exported).write_text(json.dumps(document), encoding="utf-8")
+    ran = cli("rotation", "verify", document["draws"][0]["draw_id"], "--history", exported)
+    assert ran.status == 1
+    assert ran.out.startswith(" NOT VERIFIED ")
+    assert "recorded is embedded:hidden" in flowing(ran.out)
+    assert "\x1b" not in ran.out
+
+
+def test_exporting_and_importing_one_s_own(cli: Cli, tmp_path: Path) -> None:
+    with rotation.open_history() as kept:
+        sat(kept, 2)
+    file = str(tmp_path / "all.json")
+    assert cli("rotation", "export", file).out == "8 participations and 2 draws written\n"
+    told = json.loads(cli("rotation", "import", file, "--json").out)
+    assert (told["participations"], told["draws"], told["known"]) == (0, 0, 10)
+    Path(file).write_text("{", encoding="utf-8")
+    assert_one_line_of_trouble(cli("rotation", "import", file), "is no history", "left as it is")
+
+
+def test_another_store(cli: Cli, exported: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other.sqlite")
+    assert cli("rotation", "import", exported, "--store", other).status == 0
+    assert json.loads(cli("rotation", "show", "--store", other, "--json").out)["sittings"] == 5
+    assert json.loads(cli("rotation", "show", "--json").out)["sittings"] == 0
+    drawn = json.loads(cli("rotation", "show", "--store", other, "--json").out)["draws"][2]
+    assert cli("rotation", "verify", drawn["draw_id"], "--store", other).status == 0
+    both = cli("rotation", "show", "--store", other, "--history", exported)
+    assert_one_line_of_trouble(both, "--history: ", "leave one of them out")
+
+
+async def test_pairs_of_kept_circles(cli: Cli, tmp_path: Path) -> None:
+    assert cli("rotation", "pairs").out == "no circle with patterns is kept yet\n"
+    with open_store() as store:
+        for example in load_examples()[:4]:
+            await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store)
+    told = json.loads(cli("rotation", "pairs", "--json").out)
+    assert told
+    ran = cli("rotation", "pairs")
+    assert f"{told[0]['first']} + {told[0]['second']}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rotation", "verify", "zzz"], ["DRAW_ID: no draw begins with 'zzz'"]),
+        (["rotation", "verify", ""], ["DRAW_ID: no draw begins with ''"]),
+        (["rotation", "show", "--domain", "No Such"], ["is no name of a domain"]),
+        (["rotation", "simulate", "2", "--models", POOL], ["no 2 of these 6 voices form a quorum", "ask for 3"]),
+        (["rotation", "simulate", "3", "--models", "embedded:time,embedded:layers,embedded:hidden"],
+         ["lineages are embedded_rules, and 2 different ones are needed"]),
+        (["rotation", "simulate", "9", "--models", POOL], ["9 of 6 available voices"]),
+    ],
+)  # fmt: skip
+def test_bad_input(cli: Cli, exported: str, arguments: list[str], words: list[str]) -> None:
+    assert_one_line_of_trouble(cli(*arguments, "--history", exported), *words)
+
+
+def test_a_history_that_is_none(cli: Cli, tmp_path: Path) -> None:
+    assert_one_line_of_trouble(
+        cli("rotation", "show", "--history", str(tmp_path / "nothing.json")), "cannot read", "No such file"
+    )
+
+
+# -- judging by rotation ---------------------------------------------------------------------------
+
+
+async def test_a_drawn_circle_is_held_and_remembered() -> None:
+    prompt = load_examples()[0].prompt
+    wishes, drawn = rotating.draw_circle(Wishes(domain="finance"), prompt, "4", match_expertise=True)
+    config = plan_from(wishes).config
+    assert isinstance(config, FireCircleConfig)
+    assert config.models == drawn.selected
+    result = await fire_circle_evaluate(prompt, config)
+    with rotation.open_history() as kept:
+        VoiceHistoryTracker(kept).record_circle(result, "finance")
+        rows = list(kept.participations(decision_domain="finance"))
+        assert list(kept.draws()) == [drawn]
+    assert {row.voice_id for row in rows} == set(drawn.selected)
+    assert drawn.chair in {row.voice_id for row in rows if row.was_empty_chair}
+
+
+def test_shadow_mode_and_rehearsals_change_nothing() -> None:
+    prompt = MultiNeutrosophicPrompt(user="Hello")
+    wishes, drawn = rotating.draw_circle(Wishes(), prompt, "auto", shadow=True)
+    assert wishes == Wishes()
+    assert {one.voice_id for one in drawn.candidates} >= set(EMBEDDED_MODELS)
+    assert len(drawn.selected) == 3
+    rotating.draw_circle(Wishes(), prompt, "3", keep=False)
+    with rotation.open_history() as kept:
+        assert [recorded.used for recorded in kept.draws()] == [False]
+
+
+@pytest.mark.parametrize("rotate", ["1", "11", "many", "-3", "٣٣"])
+def test_a_size_that_no_circle_has(rotate: str) -> None:
+    with pytest.raises(ConfigError, match=r"--rotate: a circle has 2 to 10 voices"):
+        rotating.draw_circle(Wishes(), MultiNeutrosophicPrompt(user="Hello"), rotate)
+    with pytest.raises(ConfigError, match="--rotate: only a circle rotates"):
+        rotating.draw_circle(Wishes(mode="single"), MultiNeutrosophicPrompt(user="Hello"), "3")
+
+
+# -- calibrate -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def circles(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The embedded circle on twenty pairs of examples, labelled."""
+    import asyncio
+
+    path = tmp_path_factory.mktemp("circles") / "labelled.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for example in load_examples()[:40]:
+            result = asyncio.run(
+                fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(max_rounds=1))
+            )
+            kind = f"attack:{example.pattern_type}" if example.label == "attack" else "benign"
+            file.write(json.dumps({"label": kind, "result": result.model_dump(mode="json")}) + "\n")
+        file.write(json.dumps({"label": "to do", "result": result.model_dump(mode="json")}) + "\n\n")
+    return str(path)
+
+
+def test_proposals_are_shown_and_not_written(
+    cli: Cli, circles: str, settings_file: Callable[[str], Path]
+) -> None:
+    path = settings_file("")
+    ran = cli("calibrate", "--circles", circles)
+    assert ran.status == 0
+    assert ran.out.startswith("40 labelled circles, 6 voices\n")
+    assert "nothing was written; --write declares this in firecircle.toml" in ran.out
+    assert path.read_text("utf-8") == ""
+
+
+def test_writing_when_told_to(cli: Cli, circles: str, settings_file: Callable[[str], Path]) -> None:
+    path = settings_file("# mine\n[circle]\nmax_rounds = 2\n")
+    ran = cli("calibrate", "--circles", circles, "--models", "embedded:time", "--write", "--json")
+    assert ran.status == 0
+    told = json.loads(ran.out)
+    assert told["written_to"] == str(path)
+    (proposal,) = told["proposals"]
+    text = path.read_text("utf-8")
+    assert text.startswith("# mine\n[circle]\nmax_rounds = 2\n")
+    settings_file(text)
+    declared = declared_in_settings("embedded:time")
+    assert declared is not None
+    assert declared.model_dump(mode="json") == proposal["proposed"]
+    assert declared_in_settings("embedded:layers") is None
+
+
+async def test_the_labelled_circles_of_the_store(cli: Cli) -> None:
+    assert_one_line_of_trouble(cli("calibrate"), "no circle is labelled attack or benign")
+    with open_store() as store:
+        for label, example in zip(("attack", "benign", None, "odd"), load_examples(), strict=False):
+            await fire_circle_evaluate(
+                example.prompt, FireCircleConfig.embedded(max_rounds=2), store=store, label=label
+            )
+    told = json.loads(cli("calibrate", "--json").out)
+    assert told["circles"] == 2
+    assert {one["circles"] for one in told["proposals"]} == {2}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", ["no circle is labelled attack or benign"]),
+        ("{}", ["line 1 of", '{"label": ..., "result": ...}']),
+        ('{"label": "benign", "result": {}}', ["line 1: result."]),
+        ("not json", ["line 1 of"]),
+    ],
+)
+def test_files_that_hold_no_circles(cli: Cli, tmp_path: Path, line: str, words: list[str]) -> None:
+    path = tmp_path / "circles.jsonl"
+    path.write_text(line, encoding="utf-8")
+    assert_one_line_of_trouble(cli("calibrate", "--circles", str(path)), *words)
+
+
+def test_a_voice_that_no_circle_heard(cli: Cli, circles: str) -> None:
+    ran = cli("calibrate", "--circles", circles, "--models", "embedded:neural")
+    assert_one_line_of_trouble(ran, "--models: no labelled circle heard embedded:neural")

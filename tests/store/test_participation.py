@@ -1,0 +1,133 @@
+"""The participation history on the store: durable, shared, and refused rather than guessed when damaged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from firecircle.errors import StoreError
+from firecircle.rotation.history import Draw, MemoryHistory, Participation, ParticipationHistory
+from firecircle.rotation.history_file import export_history, import_history
+from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.store.opening import Store, open_store
+
+ROOT = Path(__file__).resolve().parents[2]
+POOL = ("embedded:time", "embedded:layers", "embedded:hidden", "embedded:extraction", "embedded:ngrams")
+
+
+def history_in(store: Store) -> ParticipationHistory:
+    return store.participation.read_as(Participation, Draw)
+
+
+def row(
+    voice: str, sitting: str, at: float, quality: float | None = 0.5, domain: str = "general"
+) -> Participation:
+    return Participation(
+        voice_id=voice,
+        session_id=sitting,
+        decision_domain=domain,
+        role_played="voice",
+        contribution_quality=quality,
+        at=at,
+    )
+
+
+def test_rows_come_back_oldest_first(store: Store, place: str) -> None:
+    rows = [row("ash", "s2", 20.0), row("ash", "s1", 10.0, None), row("birch", "s1", 10.0, domain="ethics")]
+    for one in rows:
+        history_in(store).append(one)
+    with open_store(place) as again:
+        kept = history_in(again)
+        assert list(kept.participations()) == [rows[1], rows[2], rows[0]]
+        assert list(kept.participations(voice_id="ash")) == [rows[1], rows[0]]
+        assert list(kept.participations(decision_domain="ethics")) == [rows[2]]
+
+
+def test_a_voice_sits_once_in_a_sitting(store: Store) -> None:
+    history = history_in(store)
+    history.append(row("ash", "s1", 10.0))
+    history.append(row("ash", "s1", 10.0))
+    with pytest.raises(StoreError, match="ash is in sitting s1 already, with other facts"):
+        history.append(row("ash", "s1", 11.0))
+    assert len(list(history.participations())) == 1
+
+
+def test_more_rows_than_are_read_at_once(store: Store) -> None:
+    rows = [row("ash", f"s{number}", float(number // 3)) for number in range(2_100)]
+    table = (
+        "INSERT INTO participations (voice_id, session_id, decision_domain, role_played, was_empty_chair, at)"
+    )
+    with store.database.writing() as connection:
+        values = [{"s": one.session_id, "a": one.at} for one in rows]
+        connection.execute(
+            sa.text(f"{table} VALUES ('ash', :s, 'general', 'voice', false, :a)"),
+            values,
+        )
+    assert [one.session_id for one in history_in(store).participations()] == [one.session_id for one in rows]
+
+
+def test_rotation_draws_from_it(store: Store) -> None:
+    history = history_in(store)
+    selector = WeightedVoiceSelector(VoiceHistoryTracker(history), rules=None)
+    drawn = [selector.draw(POOL, 3, session_seed=f"seed {number}") for number in range(3)]
+    history.record_draw(drawn[0])
+    assert list(history.draws()) == drawn
+
+
+def test_it_is_exported_and_imported(store: Store, tmp_path: Path) -> None:
+    history = history_in(store)
+    memory = MemoryHistory([row("ash", "s1", 10.0), row("birch", "s1", 10.0)])
+    export_history(memory, tmp_path / "history.json")
+    assert import_history(tmp_path / "history.json", history).participations == 2
+    assert import_history(tmp_path / "history.json", history).known == 2
+    assert list(history.participations()) == list(memory.participations())
+
+
+def test_a_damaged_row_is_refused_and_left(store: Store) -> None:
+    history = history_in(store)
+    history.append(row("ash", "s1", 10.0))
+    selector = WeightedVoiceSelector(VoiceHistoryTracker(history), rules=None)
+    drawn = selector.draw(POOL, 3)
+    with store.database.writing() as connection:
+        connection.execute(sa.text("UPDATE participations SET contribution_quality = 7"))
+        connection.execute(sa.text("UPDATE draws SET body = '{}'"))
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"participation 1 in .* is damaged: .*; it was left as it is"):
+            list(history.participations())
+        with pytest.raises(StoreError, match=f"draw {drawn.draw_id} in .* is damaged"):
+            list(history.draws())
+
+
+def test_several_processes_add_to_it_and_one_is_killed(store: Store, place: str) -> None:
+    code = """
+import sys
+from firecircle.store.opening import open_store
+from firecircle.rotation.history import Draw, Participation
+history = open_store(sys.argv[1]).participation.read_as(Participation, Draw)
+for number in range(int(sys.argv[3])):
+    history.append(Participation(voice_id=sys.argv[2], session_id=f"{number}", decision_domain="general",
+                                 role_played="voice", at=float(number)))
+    print(number, flush=True)
+"""
+
+    def adding(voice: str, count: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code, place, voice, str(count)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+    killed = adding("killed", 1_000_000)
+    others = [adding("ash", 40), adding("birch", 40)]
+    assert killed.stdout is not None
+    for other in others:
+        assert other.communicate(timeout=60)[0].count("\n") == 40
+    killed.kill()
+    told = killed.stdout.read().splitlines()
+    killed.communicate()
+    rows = [one.voice_id for one in history_in(store).participations()]
+    assert (rows.count("ash"), rows.count("birch")) == (40, 40)
+    whole = [line for line in told if line.isdigit()]
+    assert len(whole) - 1 <= rows.count("killed") <= len(whole) + 1

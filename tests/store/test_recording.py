@@ -1,0 +1,101 @@
+"""Circles are written down while they sit, and never at the cost of the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from firecircle import CircleCancelled, EvaluationError, fire_circle_evaluate
+from firecircle.errors import NotKeptWarning
+from firecircle.store.finding import Filters
+from firecircle.store.opening import Store
+from tests.scripted import PROMPT, After, Script, circle
+from tests.store.kept import VOICES, held, script
+
+
+async def sitting_in(store: Store) -> str:
+    """The id of the circle that sits, as soon as it is written down with what was said first."""
+    async with asyncio.timeout(20):
+        while True:
+            for one in store.circles.find(Filters(status="sitting")).circles:
+                if len(store.circles.events_after(one.pk)) >= 5:
+                    return one.id
+            await asyncio.sleep(0.02)
+
+
+async def test_a_sitting_circle_can_be_read(store: Store) -> None:
+    quick_then_slow = [0.3, After(60, 0.4)]
+    config = circle(*VOICES, max_rounds=2)
+    lines = Script(dict.fromkeys(VOICES, quick_then_slow))
+    judging = asyncio.create_task(fire_circle_evaluate(PROMPT, config, caller=lines, store=store))
+    name = await sitting_in(store)
+    partial = store.circles.load(name)
+    assert len(partial.calls) == 3
+    store.circles.set_label(name, "live")
+    judging.cancel()
+    with pytest.raises(CircleCancelled) as cancelled:
+        await judging
+    summary = store.circles.summary(name)
+    assert (summary.status, summary.label) == ("cancelled", "live")
+    assert store.circles.load(name) == cancelled.value.partial_result
+    assert store.circles.events_after(summary.pk) == []
+
+
+async def test_a_circle_can_be_called_off_through_the_store(store: Store) -> None:
+    lines = Script({voice: [0.3, After(60, 0.4)] for voice in VOICES})
+    config = circle(*VOICES, max_rounds=2)
+    judging = asyncio.create_task(fire_circle_evaluate(PROMPT, config, caller=lines, store=store))
+    name = await sitting_in(store)
+    assert sum(store.circles.prune(Filters())) == 0  # one that sits stays
+    store.circles.ask_to_cancel(name)
+    with pytest.raises(CircleCancelled):
+        await asyncio.wait_for(judging, 20)
+    assert store.circles.summary(name).status == "cancelled"
+
+
+async def test_an_aborted_circle_is_kept(store: Store) -> None:
+    lines = Script({"ash": [0.3], "birch": [ValueError("no")], "cedar": [0.2]})
+    config = circle(*VOICES, failure_mode="strict")
+    with pytest.raises(EvaluationError) as failed:
+        await fire_circle_evaluate(PROMPT, config, caller=lines, store=store)
+    (summary,) = store.circles.find(Filters(status="aborted")).circles
+    assert (summary.alarm, summary.failures, summary.partial) == (None, 1, True)
+    assert store.circles.load(summary.id) == failed.value.partial_result
+
+
+async def test_many_circles_at_once(store: Store) -> None:
+    results = await asyncio.gather(*(held(store, 0.1, 0.2, label=str(number)) for number in range(30)))
+    assert store.circles.count() == 30
+    for number, result in enumerate(results):
+        assert store.circles.load(result.circle_id) == result
+        assert store.circles.summary(result.circle_id).label == str(number)
+
+
+async def test_a_circle_that_is_deleted_while_it_sits_stays_away(store: Store) -> None:
+    lines = Script({voice: [0.3, After(0.3, 0.4)] for voice in VOICES})
+    config = circle(*VOICES, max_rounds=2)
+    judging = asyncio.create_task(fire_circle_evaluate(PROMPT, config, caller=lines, store=store))
+    store.circles.delete(await sitting_in(store))
+    assert (await judging).consensus
+    assert store.circles.count() == 0
+
+
+async def test_a_store_that_cannot_be_used_costs_a_warning_and_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.warns(NotKeptWarning, match="cannot use"):
+        result = await fire_circle_evaluate(
+            PROMPT,
+            circle(*VOICES, max_rounds=1),
+            caller=script(0.9),
+            store=Store(tmp_path / "file" / "circles.sqlite"),
+        )
+    assert result.alarm
+
+
+async def test_the_database_is_opened_when_it_is_needed(place: str) -> None:
+    with Store(place) as store:
+        result = await held(store, 0.1)
+        assert store.recorder.latest == result.circle_id
+        assert store.circles.load(result.circle_id) == result

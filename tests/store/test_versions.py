@@ -1,0 +1,206 @@
+"""A database is created, brought up to this version or refused; never damaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+
+from firecircle import ConfigError
+from firecircle.errors import StoreError
+from firecircle.store.bank_tables import bank_entries
+from firecircle.store.database import revisions
+from firecircle.store.finding import Filters
+from firecircle.store.opening import Store, open_store
+from firecircle.store.tables import metadata
+from tests.store.kept import held
+from tests.store.postgres import new_schema
+
+ONLY_FOR_SEARCH = ("texts_index", "texts_by_words", "words")
+"""What each database has of its own to search words; no table of ours describes it."""
+
+
+def test_the_tables_are_those_that_the_migrations_make(store: Store) -> None:
+    def is_described(_: object, name: str | None, *__: object) -> bool:
+        return not (name or "").startswith(ONLY_FOR_SEARCH)
+
+    assert bank_entries.metadata is metadata
+    with store.database.reading() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": is_described}
+        )
+        assert compare_metadata(context, metadata) == []
+
+
+async def test_a_store_that_is_opened_again_has_everything(store: Store, place: str) -> None:
+    result = await held(store, 0.1)
+    with open_store(place) as again:
+        assert again.circles.load(result.circle_id) == result
+
+
+@pytest.mark.skipif(len(revisions()) < 2, reason="there is no older version yet")
+@pytest.mark.parametrize("older", revisions()[:-1])
+async def test_an_older_database_is_brought_up_to_date(place: str, older: str) -> None:
+    _make_older(place, older)
+    with open_store(place) as opened:
+        assert [one.id for one in opened.circles.find().circles] == ["old1"]
+        await held(opened, 0.1)
+        with opened.database.reading() as connection:
+            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+            assert version == revisions()[-1]
+
+
+def _make_older(place: str, version: str) -> None:
+    if "://" not in place:
+        Path(place).parent.mkdir()
+    engine = sa.create_engine(place.replace(":", "+psycopg:", 1) if "://" in place else f"sqlite:///{place}")
+    with engine.begin() as connection:
+        settings = Config()
+        settings.set_main_option("script_location", "firecircle.store:migrations")
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, version)
+        row = {"id": "old1", "mode": "fire_circle", "status": "converged", "started_at": 1.0, "heard_at": 1.0}
+        connection.execute(sa.insert(metadata.tables["circles"]).values(row))
+    engine.dispose()
+
+
+async def test_a_newer_database_is_refused_and_left_untouched(store: Store, place: str) -> None:
+    await held(store, 0.1)
+    with store.database.writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    store.close()
+    before = _bytes_of(place)
+    with pytest.raises(StoreError, match=r"has version 9999, .* left untouched: upgrade firecircle"):
+        open_store(place)
+    assert _bytes_of(place) == before
+
+
+def _bytes_of(place: str) -> bytes:
+    return b"" if "://" in place else Path(place).read_bytes()
+
+
+def test_a_database_of_something_else_is_refused_and_left_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+        other.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="is a database of something else; name another file"):
+        open_store(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["other.sqlite"]
+
+
+def test_a_server_s_table_of_something_else_is_refused(postgresql_server: str) -> None:
+    place = new_schema(postgresql_server, "of_something_else")
+    engine = sa.create_engine(place.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE circles (radius int)"))
+    engine.dispose()
+    with pytest.raises(StoreError, match="a table `circles` of something else"):
+        open_store(place)
+
+
+@pytest.mark.parametrize("content", [b"just some text, long enough to be no header\n" * 50, b"PK\3\4" * 300])
+def test_what_is_no_database_is_refused_and_left_untouched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(StoreError) as refused:
+        open_store(path)
+    assert (
+        str(refused.value)
+        == f"store: {path}: file is not a database; it is something else; name another file"
+    )
+    assert path.read_bytes() == content
+
+
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A folder that this process can read and not write, also when root runs it."""
+    with tempfile.TemporaryDirectory(prefix="firecircle-") as name:
+        folder = Path(name)
+        open_store(folder / "circles.sqlite").close()
+        (folder / "circles.sqlite").chmod(0o444)
+        folder.chmod(0o555)
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.seteuid(65534)
+        try:
+            yield folder
+        finally:
+            if is_root:
+                os.seteuid(0)
+            folder.chmod(0o755)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are write-protected otherwise there")
+def test_a_place_that_cannot_be_written_is_told_in_one_line(nobody: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot use .*new.sqlite: Permission denied; name another"):
+        open_store(nobody / "new.sqlite")
+    with pytest.raises(StoreError) as refused:
+        open_store(nobody / "circles.sqlite").circles.set_label("abcd", "x")
+    assert "\n" not in str(refused.value)
+    assert str(nobody) in str(refused.value)
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="unable to open database file"):
+        open_store(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mysql://h/d", "sqlite://", "http://x", "", " "])
+def test_a_name_that_can_be_none_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^store: .*use a file's path or|^store: an empty name"):
+        Store(name)
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
+    with pytest.raises(StoreError) as refused:
+        open_store("postgresql://me:hush@127.0.0.1:9/circles")
+    assert "hush" not in str(refused.value)
+    assert "postgresql://me:***@127.0.0.1:9/circles" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_file_is_the_user_s_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "circles.sqlite"
+    open_store(path).close()
+    if sys.platform != "win32":
+        assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_what_is_deleted_does_not_linger_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "circles.sqlite"
+    with open_store(path) as store:
+        kept = await held(store, 0.1, reasoning="remains")
+        for _ in range(20):
+            await held(store, 0.1, 0.1, 0.1, reasoning="xylophones", label="zanzibar")
+        assert sum(store.circles.prune(Filters(label="zanzibar"))) == 20
+    data = path.read_bytes()
+    assert b"xylophones" not in data
+    assert b"zanzibar" not in data
+    assert b"remains" in data
+    assert kept.circle_id.encode() in data
+
+
+def test_many_processes_may_make_the_same_store_at_once(place: str) -> None:
+    code = "import sys; from firecircle.store.opening import open_store; open_store(sys.argv[1]).close()"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, place], stderr=subprocess.PIPE) for _ in range(3)
+    ]
+    for process in processes:
+        _, complaint = process.communicate(timeout=60)
+        assert process.returncode == 0, complaint.decode()
