@@ -28,6 +28,9 @@ $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@$(BIN)/firecircle local fetch > /dev/null
 	@$(BIN)/firecircle local fetch neural > /dev/null
+	@ls /usr/lib/postgresql/*/bin/pg_ctl > /dev/null 2>&1 || command -v pg_ctl > /dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } > /dev/null 2>&1 \
+	  || echo "PostgreSQL cannot be installed here: its tests will be skipped"
 	@touch $@ $(VENV)/.ready
 
 lint:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     )
     from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
-    from firecircle.guard import PromptGuard, ReciprocityMetrics
+    from firecircle.guard import PromptGuard
+    from firecircle.metrics import ReciprocityMetrics
     from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
     from firecircle.rotation.empty_chair import EmptyChairProtocol
     from firecircle.rotation.selector import WeightedVoiceSelector
@@ -134,7 +135,8 @@ _ROOMS = {
     "PromptError QuorumError StoreError UnknownModelError VoiceError",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
     "evaluator": "FireCircleEvaluator LLMEvaluator",
-    "guard": "PromptGuard ReciprocityMetrics",
+    "guard": "PromptGuard",
+    "metrics": "ReciprocityMetrics",
     "prompt": "EarlierTurn MultiNeutrosophicPrompt",
     "rotation.empty_chair": "EmptyChairProtocol",
     "rotation.selector": "WeightedVoiceSelector",

@@ -104,6 +104,7 @@ def _extras(panel: Panel, config: EvaluationConfig) -> dict[str, object]:
         "calls": panel.calls,
         "accounting": account(panel.calls),
         "guidance": panel.guidance,
+        "panel": panel,
     }
 
 

@@ -6,22 +6,17 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import Field
-
 from firecircle.circle.alone import Guide, PanelListener
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
-from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
-from firecircle.circle.summary import dialogue_summary
 from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.convene import default_circle, default_panel, fire_circle_evaluate, heard_by, kept_in
 from firecircle.errors import ConfigError, EvaluationError
-from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.evaluator import judge
+from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
-from firecircle.session import ExchangeType, SessionMemory, exchange_type_of
-from firecircle.shapes import Shape, Text
+from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
 
 if TYPE_CHECKING:
@@ -30,36 +25,6 @@ if TYPE_CHECKING:
 ModeName = Literal["single", "parallel", "fire_circle"]
 Turns = Iterable[EarlierTurn | dict[str, str]]
 Config = TypeVar("Config", EvaluationConfig, FireCircleConfig)
-
-
-class ReciprocityMetrics(Shape):
-    """How balanced a prompt is, and what that rests on."""
-
-    mode: EvaluationMode
-    balance: float
-    """(T - F) (1 - I) of the consensus; the lowest over the layers when they were judged one by one."""
-    exchange_type: ExchangeType
-    alarm: bool
-    consensus: NeutrosophicEvaluation
-    evaluations: tuple[NeutrosophicEvaluation, ...]
-    agreement: float | None = None
-    """How close the voices of the parallel mode are to each other, from 0 to 1."""
-    failures: tuple[Failure, ...] = ()
-    by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
-    patterns: tuple[PatternObservation, ...] = ()
-    dialogue_summary: Text = ""
-    accounting: Accounting = Accounting()
-    """Calls, tokens and money; of all layers when they were judged one by one."""
-    fire_circle: FireCircleResult | None = None
-    guidance: tuple[Text, ...] = ()
-    """What the voices of the single and parallel modes were told to look out for."""
-    kept_as: Text | None = None
-    """The id under which a store keeps this judgement."""
-
-
-def balance_of(consensus: NeutrosophicEvaluation) -> float:
-    """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""
-    return round((consensus.truth - consensus.falsehood) * (1.0 - consensus.indeterminacy), 9)
 
 
 class PromptGuard:
@@ -262,7 +227,7 @@ class PromptGuard:
         listener: Listener,
     ) -> ReciprocityMetrics:
         result = await fire_circle_evaluate(prompt, config, session, caller=self._caller, on_event=listener)
-        return _metrics_of_circle(result)
+        return metrics_of_circle(result)
 
     async def _apart(
         self,
@@ -273,19 +238,7 @@ class PromptGuard:
         guidance: Sequence[str],
     ) -> ReciprocityMetrics:
         found = await judge(prompt, panel, session, caller=self._caller, listener=listener, guidance=guidance)
-        assert found.consensus is not None
-        return ReciprocityMetrics(
-            mode=panel.mode,
-            balance=balance_of(found.consensus),
-            exchange_type=exchange_type_of(balance_of(found.consensus)),
-            alarm=found.consensus.falsehood >= panel.alarm_threshold,
-            consensus=found.consensus,
-            evaluations=found.evaluations,
-            agreement=found.metadata["agreement"],
-            failures=found.metadata["failures"],
-            accounting=found.metadata["accounting"],
-            guidance=found.metadata["guidance"],
-        )
+        return metrics_of_panel(found.metadata["panel"])
 
     async def _layer_by_layer(
         self,
@@ -317,21 +270,3 @@ class PromptGuard:
 
 def _focused(config: Config, focus: Focus | None) -> Config:
     return config if focus is None else config.model_copy(update={"focus": focus})
-
-
-def _metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
-    assert result.consensus is not None
-    balance = balance_of(result.consensus)
-    return ReciprocityMetrics(
-        mode=EvaluationMode.FIRE_CIRCLE,
-        balance=balance,
-        exchange_type=exchange_type_of(balance),
-        alarm=result.alarm,
-        consensus=result.consensus,
-        evaluations=result.final_evaluations,
-        failures=result.failures,
-        patterns=result.patterns,
-        dialogue_summary=dialogue_summary(result),
-        accounting=result.accounting,
-        fire_circle=result,
-    )

@@ -10,9 +10,7 @@ from rich.text import Text
 
 from firecircle.circle.alone import Panel
 from firecircle.circle.events import RoundClosed
-from firecircle.circle.measures import account
 from firecircle.circle.result import FireCircleResult
-from firecircle.circle.summary import dialogue_summary
 from firecircle.cli.aftermath import losses
 from firecircle.cli.board import Board, Cell, Column
 from firecircle.cli.board_view import BoardView
@@ -26,8 +24,7 @@ from firecircle.cli.request import Request
 from firecircle.cli.screen import console_on, print_json
 from firecircle.cli.transcript import transcript
 from firecircle.config import EvaluationMode
-from firecircle.guard import ReciprocityMetrics, balance_of
-from firecircle.session import exchange_type_of
+from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.store.documents import Kept
 from firecircle.store.finding import CircleSummary
 
@@ -54,7 +51,7 @@ def _told(console: Console, summary: CircleSummary, kept: Kept, verbose: bool) -
     request = Request(kept.prompt, Plan(mode, kept.config, chosen_by_user=True), verbose=verbose)
     if isinstance(kept, Panel):
         if kept.evaluations:
-            yield from panel_report(console, request, _metrics_of_panel(kept))
+            yield from panel_report(console, request, metrics_of_panel(kept))
         else:
             yield from losses(kept.failures)
         return
@@ -64,7 +61,7 @@ def _told(console: Console, summary: CircleSummary, kept: Kept, verbose: bool) -
     elif kept.consensus is None:
         yield from remains(console, request, kept)
     else:
-        yield from circle_report(console, request, kept, _metrics_of_circle(kept))
+        yield from circle_report(console, request, kept, metrics_of_circle(kept))
 
 
 def introduction(summary: CircleSummary, kept: Kept) -> str:
@@ -112,36 +109,3 @@ def board_of_circle(result: FireCircleResult) -> Board:
     recruited = tuple(seat.model for seat in result.substitutions)
     rounds = max(columns, default=1)
     return Board((*result.config.models, *recruited), rounds, columns, cells, frozenset(recruited))
-
-
-def _metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
-    assert result.consensus is not None
-    balance = balance_of(result.consensus)
-    return ReciprocityMetrics(
-        mode=EvaluationMode.FIRE_CIRCLE,
-        balance=balance,
-        exchange_type=exchange_type_of(balance),
-        alarm=result.alarm,
-        consensus=result.consensus,
-        evaluations=result.final_evaluations,
-        failures=result.failures,
-        patterns=result.patterns,
-        dialogue_summary=dialogue_summary(result),
-        accounting=result.accounting,
-        fire_circle=result,
-    )
-
-
-def _metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
-    balance = balance_of(panel.consensus)
-    return ReciprocityMetrics(
-        mode=panel.config.mode,
-        balance=balance,
-        exchange_type=exchange_type_of(balance),
-        alarm=panel.alarm,
-        consensus=panel.consensus,
-        evaluations=panel.evaluations,
-        agreement=None if panel.config.mode is EvaluationMode.SINGLE else panel.agreement,
-        failures=panel.failures,
-        accounting=account(panel.calls),
-    )

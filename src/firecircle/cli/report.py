@@ -19,7 +19,7 @@ from firecircle.cli.request import Request
 from firecircle.cli.saving import short_id
 from firecircle.cli.transcript import spoken, transcript
 from firecircle.cli.verdict import circle_verdict, framed, no_verdict, panel_verdict
-from firecircle.guard import ReciprocityMetrics
+from firecircle.metrics import ReciprocityMetrics
 
 
 def circle_report(

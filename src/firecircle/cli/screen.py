@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 WIDEST = 100
 """Lines longer than this are tiring to read, however wide the terminal."""
@@ -36,6 +37,12 @@ def print_json(document: Any) -> None:
     """One JSON document on standard output, in ASCII, so that no text in it can steer a terminal."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
     sys.stdout.flush()
+
+
+def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
+    """The parts of a report, one below the other. Only a terminal has a width that text must keep to."""
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)
 
 
 def print_line(console: Console, line: str) -> None:

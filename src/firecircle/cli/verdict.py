@@ -17,7 +17,7 @@ from firecircle.cli.marks import bar, notes_of, style_of
 from firecircle.cli.peers import with_names
 from firecircle.cli.printable import printable_line
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.guard import ReciprocityMetrics
+from firecircle.metrics import ReciprocityMetrics
 
 BAR = 20
 LONGEST_REASON = 320

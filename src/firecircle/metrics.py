@@ -1,0 +1,80 @@
+"""How balanced a prompt is: what every mode's judgement comes down to."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from firecircle.circle.alone import Panel
+from firecircle.circle.measures import account
+from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
+from firecircle.circle.summary import dialogue_summary
+from firecircle.config import EvaluationMode
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.session import ExchangeType, exchange_type_of
+from firecircle.shapes import Shape, Text
+
+
+class ReciprocityMetrics(Shape):
+    """How balanced a prompt is, and what that rests on."""
+
+    mode: EvaluationMode
+    balance: float
+    """(T - F) (1 - I) of the consensus; the lowest over the layers when they were judged one by one."""
+    exchange_type: ExchangeType
+    alarm: bool
+    consensus: NeutrosophicEvaluation
+    evaluations: tuple[NeutrosophicEvaluation, ...]
+    agreement: float | None = None
+    """How close the voices of the parallel mode are to each other, from 0 to 1."""
+    failures: tuple[Failure, ...] = ()
+    by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
+    patterns: tuple[PatternObservation, ...] = ()
+    dialogue_summary: Text = ""
+    accounting: Accounting = Accounting()
+    """Calls, tokens and money; of all layers when they were judged one by one."""
+    fire_circle: FireCircleResult | None = None
+    guidance: tuple[Text, ...] = ()
+    """What the voices of the single and parallel modes were told to look out for."""
+    kept_as: Text | None = None
+    """The id under which a store keeps this judgement."""
+
+
+def balance_of(consensus: NeutrosophicEvaluation) -> float:
+    """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""
+    return round((consensus.truth - consensus.falsehood) * (1.0 - consensus.indeterminacy), 9)
+
+
+def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
+    """What a circle that reached a consensus says of the prompt."""
+    assert result.consensus is not None
+    balance = balance_of(result.consensus)
+    return ReciprocityMetrics(
+        mode=EvaluationMode.FIRE_CIRCLE,
+        balance=balance,
+        exchange_type=exchange_type_of(balance),
+        alarm=result.alarm,
+        consensus=result.consensus,
+        evaluations=result.final_evaluations,
+        failures=result.failures,
+        patterns=result.patterns,
+        dialogue_summary=dialogue_summary(result),
+        accounting=result.accounting,
+        fire_circle=result,
+    )
+
+
+def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
+    """What voices that did not talk say of the prompt."""
+    balance = balance_of(panel.consensus)
+    return ReciprocityMetrics(
+        mode=panel.config.mode,
+        balance=balance,
+        exchange_type=exchange_type_of(balance),
+        alarm=panel.alarm,
+        consensus=panel.consensus,
+        evaluations=panel.evaluations,
+        agreement=panel.agreement if len(panel.evaluations) > 1 else None,
+        failures=panel.failures,
+        accounting=account(panel.calls),
+        guidance=panel.guidance,
+    )
