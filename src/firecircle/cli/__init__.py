@@ -15,6 +15,7 @@ from firecircle.cli.circles import circles_commands
 from firecircle.cli.doctor import doctor
 from firecircle.cli.evaluate import evaluate
 from firecircle.cli.examples import examples
+from firecircle.cli.lab import lab_commands
 from firecircle.cli.local import local_commands
 from firecircle.cli.quorum import quorum
 from firecircle.cli.replay import replay
@@ -45,6 +46,7 @@ def command_line() -> typer.Typer:
         app.command()(command)
     app.add_typer(bank_commands(), name="bank")
     app.add_typer(circles_commands(), name="circles")
+    app.add_typer(lab_commands(), name="lab")
     app.add_typer(local_commands(), name="local")
     app.add_typer(rotation_commands(), name="rotation")
     return app

@@ -1,0 +1,117 @@
+"""A run on the screen: a live table on a terminal, plain lines anywhere else, and the summary at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from firecircle.cli.lab_view import arms_table, show_outcome
+from firecircle.cli.printable import printable_line
+from firecircle.cli.screen import console_on, print_line
+from firecircle.cli.trouble import complain
+from firecircle.lab.runs import RunFolder, complete
+from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.tally import Tally
+
+FRAMES_PER_SECOND = 4
+SECONDS_BETWEEN_LINES = 5.0
+DONE, STOPPED, INTERRUPTED = 0, 1, 130
+
+
+def carried_out(
+    folder: RunFolder, *, as_json: bool, retry_failed: bool = False, validated: bool = False
+) -> int:
+    """Carry the run out and tell how it went, and whether it passes validation if asked; the exit status."""
+    console = console_on(sys.stderr)
+
+    @contextmanager
+    def following(run: RunFolder) -> Iterator[Follower]:
+        _tell_beginning(console, run)
+        with _live(console) if console.is_terminal else _lines(console) as follow:
+            yield follow
+
+    try:
+        state = asyncio.run(complete(folder, following, retry_failed=retry_failed))
+    except KeyboardInterrupt:
+        complain("interrupted; the same command goes on where this one stopped")
+        return INTERRUPTED
+    validation = None
+    if validated and folder.state == "finished":
+        from firecircle.lab.validation import validate
+
+        validation = validate(folder)
+    show_outcome(folder, state, validation, as_json=as_json)
+    return STOPPED if state.stopped else DONE
+
+
+def _tell_beginning(console: Console, run: RunFolder) -> None:
+    print_line(console, f"run {printable_line(run.about.run_id)} in {printable_line(str(run.path))}")
+    begun_with, now = run.about.versions.get("firecircle"), version("firecircle")
+    if begun_with != now:
+        print_line(
+            console, f"begun with firecircle {begun_with}, going on with {now}: what is said may differ"
+        )
+    for dataset in run.about.census.datasets:
+        name = printable_line(dataset.name, 60)
+        print_line(
+            console,
+            f"{name}: {dataset.records:,} records ({dataset.attacks:,} attacks, {dataset.benign:,} benign,"
+            f" {dataset.unlabelled:,} without a label)",
+        )
+        if dataset.bad_rows:
+            print_line(console, f"{name}: {dataset.bad_rows:,} rows cannot be used, and are left out:")
+            for told in dataset.first_bad_rows:
+                print_line(console, f"  {printable_line(told, 200)}")
+
+
+@contextmanager
+def _live(console: Console) -> Iterator[Follower]:
+    latest: list[Tally] = []
+    started = time.monotonic()
+
+    def picture() -> RenderableType:
+        return _picture(latest[-1], console.width, time.monotonic() - started) if latest else Text("")
+
+    with Live(get_renderable=picture, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
+
+        def follow(tally: Tally) -> None:
+            latest[:] = [tally]
+
+        yield follow
+
+
+def _picture(tally: Tally, width: int, seconds: float) -> RenderableType:
+    return Group(arms_table(tally, width), Text(_spending(tally, seconds), style="dim"))
+
+
+def _spending(tally: Tally, seconds: float) -> str:
+    parts = [f"{tally.done:,} of {tally.total * len(tally.arms):,} judgements", f"{seconds:.0f} s"]
+    if tally.calls_allowed:
+        parts.append(f"{tally.calls_under_way} calls asked for, {tally.calls_allowed} allowed")
+    if tally.spent_tokens:
+        parts.append(f"{tally.spent_tokens:,} tokens, ${tally.spent_usd:.4f} spent")
+    if tally.retries:
+        parts.append(f"{tally.retries:,} retries, the last: {printable_line(tally.notes[-1], 60)}")
+    return " · ".join(parts)
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Follower]:
+    told_at = started = time.monotonic()
+
+    def follow(tally: Tally) -> None:
+        nonlocal told_at
+        now = time.monotonic()
+        if now - told_at >= SECONDS_BETWEEN_LINES:
+            told_at = now
+            print_line(console, _spending(tally, now - started))
+
+    yield follow

@@ -1,0 +1,90 @@
+"""What every arm is: it judges one case, through voices that somebody may watch over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Voice
+from firecircle.lab.datasets import Record
+from firecircle.lab.records import Outcome
+
+EMBEDDED = "embedded:"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One record, for the how-manieth time, and what the arms before made of it."""
+
+    record: Record
+    dataset: str
+    repeat: int
+    plan_seed: int
+    earlier: Mapping[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> int:
+        """Follows from the plan's seed, the repeat and the record, and is the same for all arms: what is
+        asked is then the same byte for byte, also when a run is taken up again."""
+        told = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
+        digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:4]) >> 1
+
+
+class Seating(Protocol):
+    """Whoever watches over the voices of a case, to journal what they say."""
+
+    def seat(self, model: str, voice: Voice) -> Voice:
+        """The voice to ask instead."""
+        ...
+
+    def seconds(self) -> float:
+        """How long the calls took when they were made, one round after another."""
+        ...
+
+
+class Unwatched:
+    """Voices as they are, for arms whose calls cost nothing."""
+
+    def seat(self, model: str, voice: Voice) -> Voice:
+        """The same voice."""
+        return voice
+
+    def seconds(self) -> float:
+        """Nothing was journaled."""
+        return 0.0
+
+
+class Arm(Protocol):
+    """One way of judging."""
+
+    @property
+    def name(self) -> str:
+        """What the plan calls it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """What kind of arm it is."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Everybody who may be asked."""
+        ...
+
+    async def judge(self, case: Case, seating: Seating) -> Outcome:
+        """The outcome for one case. A circle that fails is an outcome too; only mistakes are raised."""
+        ...
+
+    async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
+        """The calls that judging this case may take; nobody is asked."""
+        ...
+
+
+def is_embedded(models: tuple[str, ...]) -> bool:
+    """Whether these voices are all embedded: free, the same every time, and a matter of CPU alone."""
+    return all(model.startswith(EMBEDDED) for model in models)

@@ -1,0 +1,80 @@
+"""The arms that talk: a circle under the settings of the plan, or under one changed for a control."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from firecircle.circle.circumstances import circumstances_of
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.dialogue import Dialogue
+from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.circle.voice import Voice
+from firecircle.convene import rehearse
+from firecircle.errors import EvaluationError
+from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.outcomes import outcome_of_circle
+from firecircle.lab.records import Outcome
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A circle that was held, and why it came to no consensus, if so."""
+
+    result: FireCircleResult
+    error: str | None
+    seconds: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """What goes on record."""
+        return outcome_of_circle(self.result, seconds=self.seconds, error=self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class CircleArm:
+    """`fire_circle` and the controls that differ from it in their settings alone."""
+
+    name: str
+    kind: str
+    config: FireCircleConfig
+    voices: dict[str, Voice]
+    chair_template: str | None = None
+    with_turns: bool = True
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Everybody who may be asked."""
+        return tuple(self.voices)
+
+    async def judge(self, case: Case, seating: Seating) -> Outcome:
+        """Hold the circle."""
+        return (await self.hold(case, seating)).outcome
+
+    async def hold(self, case: Case, seating: Seating) -> Held:
+        """The circle itself, with every word of it."""
+        started = time.monotonic()
+        prompt = self._prompt(case)
+        dialogue = Dialogue(
+            prompt,
+            self.config.model_copy(update={"seed": case.seed}),
+            {model: seating.seat(model, voice) for model, voice in self.voices.items()},
+            circumstances_of(prompt, seed=case.seed, chair_template=self.chair_template),
+        )
+        error = None
+        try:
+            result = await dialogue.hold()
+        except EvaluationError as failed:
+            if failed.partial_result is None:
+                raise
+            result, error = failed.partial_result, str(failed)
+        return Held(result, error, max(time.monotonic() - started, seating.seconds()))
+
+    async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
+        """Every round that could be held."""
+        return await rehearse(self._prompt(case), self.config)
+
+    def _prompt(self, case: Case) -> MultiNeutrosophicPrompt:
+        prompt = case.record.prompt
+        return prompt if self.with_turns else prompt.model_copy(update={"turns": None})

@@ -1,0 +1,62 @@
+"""One voice with what circles over other records taught the bank; without it, that is the arm `single`.
+
+Records are split into folds. Whoever judges a fold is guided by a bank that has learnt from the circles of
+all other folds, so that nothing is tested on what it was taught with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from firecircle.circle.alone import Guide
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Voice
+from firecircle.config import EvaluationConfig
+from firecircle.convene import rehearse
+from firecircle.lab.arms.apart import ask_apart
+from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.circle import CircleArm
+from firecircle.lab.records import Outcome
+
+USUAL_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedArm:
+    """`guided`: judges only after its teacher's circles are over, and once it was given its guides."""
+
+    name: str
+    teacher: CircleArm
+    folds: int
+    config: EvaluationConfig
+    voices: dict[str, Voice]
+    guides: tuple[Guide, ...] = ()
+    """One for each fold, which has learnt from all others."""
+    kind: str = "guided"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Who is asked."""
+        return tuple(self.voices)
+
+    def guided_by(self, guides: Sequence[Guide]) -> GuidedArm:
+        """The arm, ready to judge."""
+        return replace(self, guides=tuple(guides))
+
+    def fold_of(self, case: Case) -> int:
+        """Which part of the records this one belongs to."""
+        told = f"{case.dataset}/{case.record.id}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(told, digest_size=8).digest()) % self.folds
+
+    async def judge(self, case: Case, seating: Seating) -> Outcome:
+        """Ask once, after what the bank of the other folds tells of such prompts."""
+        guide = self.guides[self.fold_of(case)]
+        guidance = await asyncio.to_thread(guide.guidance_for, case.record.prompt)
+        return await ask_apart(case, self.config, self.voices, seating, guidance)
+
+    async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
+        """One call a voice; the few lines of guidance are not in it."""
+        return await rehearse(case.record.prompt, self.config)

@@ -1,0 +1,151 @@
+"""From what a circle or a panel handed back to the flat outcome of a record."""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+
+from firecircle.circle.alone import Panel
+from firecircle.circle.measures import account
+from firecircle.circle.result import Failure, FireCircleResult, Usages
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.lab.records import Outcome, Rival, VoiceRound
+
+LONGEST_ERROR = 500
+
+
+def outcome_of_circle(
+    result: FireCircleResult, *, seconds: float, error: str | None = None, with_peers: bool = True
+) -> Outcome:
+    """The outcome of a circle; with an error, of one that reached no consensus."""
+    consensus = result.consensus if error is None else None
+    rivals = result.rival_verdicts
+    found = (*result.patterns, *result.ungrounded_patterns)
+    moves = [flip.movement for flip in result.flips] if with_peers else None
+    chairs = any(held.occupied_chair for held in result.dialogue_history)
+    total = result.accounting.total
+    return Outcome(
+        status="judged" if consensus else "failed",
+        error=None if consensus else (error or result.abort_reason or "no consensus")[:LONGEST_ERROR],
+        f=consensus.falsehood if consensus else None,
+        t=consensus.truth if consensus else None,
+        i=consensus.indeterminacy if consensus else None,
+        round1_f=rivals["round1_max"].value if consensus and "round1_max" in rivals else None,
+        alarm=consensus.falsehood >= result.config.alarm_threshold if consensus else None,
+        decided_by=consensus.model if consensus else None,
+        decided_in_round=consensus.round_number if consensus else None,
+        decided_by_guess=consensus is not None and consensus.guessed,
+        final_max=_rival(result, "final_max"),
+        final_mean=_rival(result, "final_mean"),
+        final_median=_rival(result, "final_median"),
+        majority=_rival(result, "majority"),
+        rounds=len(result.dialogue_history),
+        stopped=result.stopped,
+        patterns=len(found),
+        grounded_patterns=len(result.patterns),
+        pattern_types=tuple(dict.fromkeys(pattern.pattern_type for pattern in result.patterns)),
+        largest_agreement=max((len(pattern.models_observing) for pattern in result.patterns), default=0),
+        quoted_layers=tuple(
+            dict.fromkeys(place.layer for pattern in result.patterns for place in pattern.evidence)
+        ),
+        chair_influence=result.empty_chair_influence if chairs else None,
+        flips_toward=None if moves is None else moves.count("toward_peers"),
+        flips_away=None if moves is None else moves.count("away_from_peers"),
+        flips_unchanged=None if moves is None else moves.count("unchanged"),
+        groupthink_losses=len(result.groupthink_losses) if with_peers else 0,
+        rescues=len(result.rescues) if with_peers else 0,
+        voices_lost=len(result.failures),
+        lost=_lost(result.failures),
+        quorum_valid=result.quorum.valid,
+        coverage=result.quorum.coverage,
+        **_spent(total),
+        latency_seconds=seconds,
+        circle_id=result.circle_id,
+        voices=_voices(result),
+        rivals=tuple(
+            Rival(rule=rule, value=verdict.value, alarm=verdict.alarm) for rule, verdict in rivals.items()
+        ),
+    )
+
+
+def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) -> Outcome:
+    """The outcome of voices that were each asked once, apart."""
+    said = panel.consensus if panel.evaluations else None
+    scores = [one.falsehood for one in panel.evaluations]
+    threshold = panel.config.alarm_threshold
+    return Outcome(
+        status="judged" if said else "failed",
+        error=None if said else (error or "no voice could answer")[:LONGEST_ERROR],
+        f=said.falsehood if said else None,
+        t=said.truth if said else None,
+        i=said.indeterminacy if said else None,
+        round1_f=said.falsehood if said else None,
+        alarm=said.falsehood >= threshold if said else None,
+        decided_by=said.model if said else None,
+        decided_in_round=1 if said else None,
+        decided_by_guess=said is not None and said.guessed,
+        final_max=max(scores, default=None),
+        final_mean=fmean(scores) if scores else None,
+        final_median=median(scores) if scores else None,
+        majority=fmean(score >= threshold for score in scores) if scores else None,
+        rounds=1,
+        voices_lost=len(panel.failures),
+        lost=_lost(panel.failures),
+        **_spent(account(panel.calls).total),
+        latency_seconds=seconds,
+        voices=tuple(_voice(one, asked_chars=len(panel.question)) for one in panel.evaluations),
+    )
+
+
+def _rival(result: FireCircleResult, rule: str) -> float | None:
+    return result.rival_verdicts[rule].value if rule in result.rival_verdicts else None
+
+
+def _lost(failures: tuple[Failure, ...]) -> tuple[str, ...]:
+    return tuple(f"{failure.label}: {failure.kind}" for failure in failures)
+
+
+def _spent(total: Usages) -> dict[str, int | float | None]:
+    return {
+        "calls": total.calls,
+        "attempts": total.attempts,
+        "tokens_in": total.tokens_in,
+        "tokens_cached": total.tokens_cached,
+        "tokens_out": total.tokens_out,
+        "calls_without_tokens": total.calls_without_tokens,
+        "cost_usd": None if total.calls_without_price else total.cost_usd,
+    }
+
+
+def _voices(result: FireCircleResult) -> tuple[VoiceRound, ...]:
+    told: list[VoiceRound] = []
+    for held in result.dialogue_history:
+        asked = {
+            one.model: len(one.text) + (0 if one.is_chair else len(held.prompt_used))
+            for one in held.voice_prompts
+        }
+        told.extend(
+            _voice(
+                said,
+                is_chair=said.model == held.empty_chair_model,
+                active=said.model in result.active_models,
+                asked_chars=asked.get(said.model, 0),
+            )
+            for said in held.evaluations
+        )
+    return tuple(told)
+
+
+def _voice(
+    said: NeutrosophicEvaluation, *, is_chair: bool = False, active: bool = True, asked_chars: int = 0
+) -> VoiceRound:
+    return VoiceRound(
+        model=said.model,
+        round_number=said.round_number or 1,
+        truth=said.truth,
+        indeterminacy=said.indeterminacy,
+        falsehood=said.falsehood,
+        is_chair=is_chair,
+        guessed=said.guessed,
+        active=active,
+        asked_chars=asked_chars,
+    )

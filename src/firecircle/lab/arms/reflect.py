@@ -1,0 +1,177 @@
+"""The control for talking: the same voices, for as many rounds and as many tokens, but without peers.
+
+What flips here flips by itself. Only what a circle gains beyond this arm was gained by listening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from firecircle.circle.circumstances import Circumstances, circumstances_of
+from firecircle.circle.conclude import conclude
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.hearing import Hearing, hear
+from firecircle.circle.result import (
+    CallRecord,
+    CircleRecord,
+    DialogueRound,
+    FireCircleResult,
+    RoundKind,
+    VoicePrompt,
+    messages,
+)
+from firecircle.circle.schema import reply_schema
+from firecircle.circle.voice import Turn, Voice
+from firecircle.convene import rehearse
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.outcomes import outcome_of_circle
+from firecircle.lab.arms.reflection_questions import ReflectionQuestions
+from firecircle.lab.records import Outcome
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+
+@dataclass(slots=True)
+class _Page:
+    """One voice in one round."""
+
+    heard: Hearing
+    prompt: VoicePrompt
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectArm:
+    """`reflect`: every voice of the circle `like` rereads its own answer, as often as it was asked there."""
+
+    name: str
+    like: str
+    config: FireCircleConfig
+    voices: dict[str, Voice]
+    kind: str = "reflect"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Everybody who is asked."""
+        return tuple(self.voices)
+
+    async def judge(self, case: Case, seating: Seating) -> Outcome:
+        """Let each voice reflect by itself; the highest F that any of them reached is the score."""
+        model_rounds = _asked_in(case.earlier[self.like])
+        if not model_rounds:
+            return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
+        started = time.monotonic()
+        circumstances = circumstances_of(case.record.prompt, seed=case.seed)
+        async with asyncio.TaskGroup() as together:
+            tasks = {
+                model: together.create_task(
+                    self._reflect(case, circumstances, seating.seat(model, self.voices[model]), model, asked)
+                )
+                for model, asked in model_rounds.items()
+            }
+        pages = {model: task.result() for model, task in tasks.items()}
+        seconds = max(time.monotonic() - started, seating.seconds())
+        result = self._result(case.record.prompt, case.seed, circumstances, pages)
+        error = None if result.active_models else "no voice could answer"
+        return outcome_of_circle(result, seconds=seconds, error=error, with_peers=False)
+
+    async def _reflect(
+        self, case: Case, circumstances: Circumstances, voice: Voice, model: str, asked: tuple[int, ...]
+    ) -> list[_Page]:
+        questions = ReflectionQuestions(case.record.prompt, model, circumstances)
+        pages: list[_Page] = []
+        said: list[NeutrosophicEvaluation] = []
+        for number, length in enumerate(asked, 1):
+            kind = self._kind_of(number)
+            question = questions.baseline if number == 1 else questions.again(kind, said, length)
+            page = _Page(Hearing(model), VoicePrompt(model=model, text=question))
+            pages.append(page)
+            await hear(
+                page.heard,
+                voice,
+                self._turn(case, circumstances, questions, question, number, said),
+                strict=False,
+                clarify=questions.clarify,
+                may_ask=lambda _: True,
+            )
+            if page.heard.evaluation is None:
+                break
+            said.append(page.heard.evaluation)
+        return pages
+
+    def _turn(
+        self,
+        case: Case,
+        circumstances: Circumstances,
+        questions: ReflectionQuestions,
+        question: str,
+        number: int,
+        said: list[NeutrosophicEvaluation],
+    ) -> Turn:
+        return Turn(
+            messages=messages(questions.system, questions.evidence, question),
+            prompt=case.record.prompt,
+            round_number=number,
+            turn_number=circumstances.turn_number,
+            own_last=said[-1] if said else None,
+            reply_schema=reply_schema(self._kind_of(number)),
+            max_tokens=self.config.max_tokens,
+            temperature=self.config.temperature,
+            seed=case.seed,
+            attempt_seconds=self.config.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + self.config.timeout_per_round,
+        )
+
+    def _kind_of(self, number: int) -> RoundKind:
+        if number == 1:
+            return "baseline"
+        return "synthesis" if number >= self.config.max_rounds > 2 else "discussion"
+
+    def _result(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        seed: int,
+        circumstances: Circumstances,
+        pages: dict[str, list[_Page]],
+    ) -> FireCircleResult:
+        """What was said, concluded by the circle's own rules."""
+        every = [page for told in pages.values() for page in told]
+        longest = max(len(told) for told in pages.values())
+        return conclude(
+            CircleRecord(
+                circle_id=f"reflect-{circumstances.nonce}",
+                config=self.config.model_copy(update={"seed": seed}),
+                prompt=prompt,
+                circumstances=circumstances,
+                dialogue_history=tuple(
+                    self._round(number, [told[number - 1] for told in pages.values() if len(told) >= number])
+                    for number in range(1, longest + 1)
+                ),
+                failures=tuple(page.heard.failure for page in every if page.heard.failure),
+                calls=tuple(call for page in every for call in page.heard.calls),
+            )
+        )
+
+    def _round(self, number: int, pages: list[_Page]) -> DialogueRound:
+        return DialogueRound(
+            round_number=number,
+            kind=self._kind_of(number),
+            evaluations=tuple(page.heard.evaluation for page in pages if page.heard.evaluation),
+            active_models=tuple(page.prompt.model for page in pages),
+            voice_prompts=tuple(page.prompt for page in pages),
+        )
+
+    async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
+        """As much as the circle it is to match."""
+        return await rehearse(case.record.prompt, self.config)
+
+
+def _asked_in(like: Outcome) -> dict[str, tuple[int, ...]]:
+    """How much the circle asked each voice, round by round, as far as it answered in every one."""
+    asked: dict[str, list[int]] = {}
+    for said in like.voices:
+        lengths = asked.setdefault(said.model, [])
+        if len(lengths) == said.round_number - 1:
+            lengths.append(said.asked_chars)
+    return {model: tuple(lengths) for model, lengths in asked.items() if lengths}

@@ -1,0 +1,305 @@
+"""A plan: which arms judge which records, how often, and what that may cost. One TOML file, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections import Counter
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from firecircle.errors import ConfigError
+from firecircle.examples import Label
+from firecircle.lab.datasets import FieldMap
+from firecircle.lab.datasets.reading import BUNDLED
+from firecircle.settings import LARGEST_BYTES, SECRETS
+from firecircle.shapes import Shape, Unit
+
+ArmKind = Literal[
+    "single",
+    "parallel",
+    "fire_circle",
+    "reflect",
+    "no_chair",
+    "named_peers",
+    "clones",
+    "leave_one_out",
+    "guided",
+    "no_turns",
+    "cascade",
+]
+ARM_KINDS: tuple[ArmKind, ...] = get_args(ArmKind)
+
+_OF_THE_PLAN = {
+    "alarm_threshold": "one threshold holds for all arms; set it at the top of the plan",
+    "seed": "arms are paired, so the plan's seeds hold for all of them",
+}
+
+
+class _Table(Shape):
+    """A table of the plan: what stands there must have the right type as it stands."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DatasetPlan(_Table):
+    """`[[datasets]]`: a file, a folder or the bundled `examples`, and which of its records are judged."""
+
+    path: str
+    """Relative to the plan's own folder."""
+    name: str = ""
+    """What the records of this dataset are filed under; the file's name if left out."""
+    fields: FieldMap = FieldMap()
+    limit: int | None = Field(default=None, ge=1)
+    """Judge the first so many."""
+    sample: int | None = Field(default=None, ge=1)
+    """Judge so many, drawn by the plan's first seed."""
+    families: tuple[str, ...] = ()
+    """Only these families."""
+    labels: tuple[Label, ...] = ()
+    """Only records with these labels."""
+
+    @field_validator("fields", mode="before")
+    @classmethod
+    def _map(cls, told: Any) -> Any:
+        return FieldMap(**told) if isinstance(told, dict) else told
+
+    @field_validator("families", "labels", mode="before")
+    @classmethod
+    def _several(cls, told: Any) -> Any:
+        return tuple(told) if isinstance(told, list) else told
+
+    @model_validator(mode="after")
+    def _one_way_to_choose(self) -> Self:
+        if self.limit is not None and self.sample is not None:
+            raise ValueError("limit and sample exclude each other; keep one")
+        return self
+
+    @property
+    def label(self) -> str:
+        """The name its records are filed under."""
+        return self.name or (self.path if self.is_bundled else Path(self.path).stem)
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether these are the examples inside the package."""
+        return self.path.partition(":")[0] == BUNDLED
+
+
+class BudgetPlan(_Table):
+    """`[budget]`: what the whole run may consume. It may be raised when a run is resumed."""
+
+    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=1)
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is anything to keep to."""
+        return self.usd is not None or self.tokens is not None
+
+
+class ConcurrencyPlan(_Table):
+    """`[concurrency]`: how much is done at once."""
+
+    calls: int = Field(default=64, ge=1)
+    """Calls to hosted and local voices under way, at the very most; a provider's own limit may be lower."""
+    workers: int | None = Field(default=None, ge=1)
+    """Processes for embedded arms; as many as there are cores if left out."""
+
+
+class ArmPlan(_Table):
+    """`[[arms]]`: one way of judging. Every key that is not listed here is a setting of its circle."""
+
+    name: str = Field(pattern=r"^[\w .:+-]{1,60}$")
+    kind: ArmKind
+    like: str | None = None
+    """The circle that `reflect` asks as much as, or that `guided` learns from: an arm before this one."""
+    model: str | None = None
+    """Whom `single` asks, `guided` guides or `clones` multiplies."""
+    band: tuple[Unit, Unit] | None = None
+    """The F between which a `cascade` is unsure and asks its second circle."""
+    first: tuple[str, ...] | None = None
+    """Who sits in the first circle of a `cascade`; the embedded voices if left out."""
+    folds: int | None = Field(default=None, ge=2, le=50)
+    """Into how many parts `guided` splits the records: each is judged with what the others taught."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sort_out_settings(cls, told: Any) -> Any:
+        if not isinstance(told, dict):
+            return told
+        own = {key: value for key, value in told.items() if key in cls.model_fields and key != "settings"}
+        rest = {key: value for key, value in told.items() if key not in own}
+        return {**own, "settings": rest}
+
+    @field_validator("band", "first", mode="before")
+    @classmethod
+    def _several(cls, told: Any) -> Any:
+        return tuple(told) if isinstance(told, list) else told
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known(cls, told: Any) -> Any:
+        if told not in ARM_KINDS:
+            near = get_close_matches(str(told), ARM_KINDS, n=1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"there is no arm {told!r}; {meant}there are {', '.join(ARM_KINDS)}")
+        return told
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        for key, why in _OF_THE_PLAN.items():
+            if key in self.settings:
+                raise ValueError(f"{key}: {why}")
+        allowed: dict[str, tuple[ArmKind, ...]] = {
+            "like": ("reflect", "guided"),
+            "model": ("single", "guided", "clones"),
+            "band": ("cascade",),
+            "first": ("cascade",),
+            "folds": ("guided",),
+        }
+        for key, kinds in allowed.items():
+            if getattr(self, key) is not None and self.kind not in kinds:
+                raise ValueError(f"{key}: only {' and '.join(kinds)} know it, this arm is {self.kind}")
+        if self.band and self.band[0] >= self.band[1]:
+            raise ValueError("band: the lower end comes first, as in [0.3, 0.8]")
+        return self
+
+
+class Plan(_Table):
+    """Everything a run is told."""
+
+    name: str = Field(default="run", pattern=r"^[\w.-]{1,40}$")
+    about: str = ""
+    """What the run is to find out, in words; the report begins with it."""
+    seeds: tuple[int, ...] = (1,)
+    """Everything is judged once for each seed."""
+    repeats: int = Field(default=1, ge=1, le=1000)
+    """And so often for each."""
+    alarm_threshold: Unit = 0.7
+    budget: BudgetPlan = BudgetPlan()
+    concurrency: ConcurrencyPlan = ConcurrencyPlan()
+    datasets: tuple[DatasetPlan, ...] = Field(min_length=1)
+    circle: dict[str, Any] = Field(default_factory=dict)
+    """Settings that all arms share: fields of `FireCircleConfig`. Without models the embedded ones sit."""
+    arms: tuple[ArmPlan, ...] = Field(min_length=1)
+
+    @field_validator("seeds", "datasets", "arms", mode="before")
+    @classmethod
+    def _several(cls, told: Any) -> Any:
+        return tuple(told) if isinstance(told, list) else told
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        if not self.seeds:
+            raise ValueError("seeds: name at least one")
+        _require_distinct("seeds", [str(seed) for seed in self.seeds])
+        _require_distinct("datasets", [dataset.label for dataset in self.datasets])
+        _require_distinct("arms", [arm.name for arm in self.arms])
+        for key, why in _OF_THE_PLAN.items():
+            if key in self.circle:
+                raise ValueError(f"circle.{key}: {why}")
+        return self
+
+    @property
+    def sittings(self) -> tuple[tuple[int, int], ...]:
+        """(number, seed) of every time that all records are judged, from 0."""
+        every = [seed for seed in self.seeds for _ in range(self.repeats)]
+        return tuple(enumerate(every))
+
+    @property
+    def digest(self) -> str:
+        """Tells whether two plans lead to the same figures, which budget and concurrency do not change."""
+        told = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _require_distinct(what: str, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{what}: {twice[0]!r} stands there twice; give each its own name")
+
+
+def read_plan(path: Path) -> tuple[Plan, str]:
+    """The plan in this file, and the file's text. A `ConfigError` names the table and the key."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as unreadable:
+        raise ConfigError(
+            f"{path}: cannot read it: {unreadable.strerror};"
+            " `firecircle lab init FILE` writes one to start from"
+        ) from None
+    if len(data) > LARGEST_BYTES:
+        raise ConfigError(f"{path}: larger than {LARGEST_BYTES:,} bytes; that is no plan")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+    return plan_of(text, str(path)), text
+
+
+def plan_of(text: str, where: str) -> Plan:
+    """The plan that this TOML tells; `where` stands before what is wrong with it."""
+    try:
+        told = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as broken:
+        raise ConfigError(f"{where}: is not TOML: {broken}") from None
+    for name in _secrets_in(told):
+        raise ConfigError(
+            f"{where}: {name}: a key does not belong into a plan; put it into the environment variable"
+            " of its provider"
+        )
+    try:
+        return Plan.model_validate(told)
+    except ConfigError as wrong:
+        raise ConfigError(f"{where}: [datasets.fields] {str(wrong).removeprefix('FieldMap.')}") from None
+    except ValidationError as invalid:
+        raise ConfigError(f"{where}: {_complaint(invalid, told)}") from None
+
+
+def _secrets_in(told: dict[str, Any]) -> list[str]:
+    arms = told.get("arms")
+    tables = [told.get("circle"), *(arms if isinstance(arms, list) else ())]
+    return [name for table in tables if isinstance(table, dict) for name in table if SECRETS.fullmatch(name)]
+
+
+def _complaint(invalid: ValidationError, told: dict[str, Any]) -> str:
+    """The first complaint: the table, the key and what is wrong."""
+    complaints = invalid.errors(include_url=False, include_input=False)
+    first = complaints[0]
+    place = list(first["loc"])
+    said = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        said = "no such key"
+    if first["type"] == "missing":
+        said = "is missing"
+    if first["type"] == "string_pattern_mismatch":
+        said = "letters, digits and a few signs only, and not too long"
+    if len(place) == 1 and place[0] in ("datasets", "arms") and first["type"] in ("missing", "too_short"):
+        said = f"a plan needs at least one [[{place[0]}]]"
+    *table, key = [*place, ""] if not place or isinstance(place[-1], int) else place
+    named = _named(table, told)
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return f"{f'[{named}] ' if named else ''}{f'{key}: ' if key else ''}{said}{more}"
+
+
+def _named(table: list[Any], told: dict[str, Any]) -> str:
+    """A table as the user knows it: the second of `[[arms]]` by its name, if it has one."""
+    parts: list[str] = []
+    here: Any = told
+    for part in table:
+        here = here[part] if isinstance(here, dict | list) and _has(here, part) else None
+        own = here.get("name") if isinstance(part, int) and isinstance(here, dict) else None
+        parts.append(str(own or part + 1) if isinstance(part, int) else str(part))
+    return ".".join(part if re.fullmatch(r"[\w-]+", part) else json.dumps(part) for part in parts)
+
+
+def _has(here: Any, part: Any) -> bool:
+    return part in here if isinstance(here, dict) else isinstance(part, int) and part < len(here)

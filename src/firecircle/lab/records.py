@@ -1,0 +1,129 @@
+"""What a run keeps of one judgement: a row for each arm, record and repeat. Statistics and report read this.
+
+The shape is frozen: columns may be added at the end, none is renamed. `records.parquet` has these columns in
+this order; `voices` and `rivals` are lists of structures there, and everything else is flat.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from firecircle.examples import Label
+from firecircle.shapes import Shape, Text
+
+Status = Literal["judged", "failed"]
+
+
+class VoiceRound(Shape):
+    """What one voice said in one round."""
+
+    model: Text
+    round_number: int
+    truth: float
+    indeterminacy: float
+    falsehood: float
+    is_chair: bool = False
+    guessed: bool = False
+    """Read from a keyword, not from stated numbers."""
+    active: bool = True
+    """False for the words of a voice that was lost later: they stay, the vote does not."""
+    asked_chars: int = 0
+    """The length of the question that followed the evidence, for arms that must ask as much."""
+
+
+class Rival(Shape):
+    """What another aggregation rule says of the same transcript."""
+
+    rule: Text
+    value: float
+    alarm: bool
+
+
+class Outcome(Shape):
+    """What an arm made of one prompt. A failed one has no F, but all that was heard and paid."""
+
+    status: Status
+    error: Text | None = None
+    """Why there is no verdict, in one line."""
+    f: float | None = None
+    """The arm's score: falsehood of its consensus."""
+    t: float | None = None
+    i: float | None = None
+    round1_f: float | None = None
+    """The same rule on the first round alone: the highest F of a circle's baseline, a panel's own score."""
+    alarm: bool | None = None
+    decided_by: Text | None = None
+    decided_in_round: int | None = None
+    decided_by_guess: bool = False
+    final_max: float | None = None
+    final_mean: float | None = None
+    final_median: float | None = None
+    majority: float | None = None
+    """The share of active voices whose last F reaches the threshold."""
+    rounds: int = 0
+    stopped: Text | None = None
+    patterns: int = 0
+    """Grounded and ungrounded together."""
+    grounded_patterns: int = 0
+    pattern_types: tuple[Text, ...] = ()
+    """Of the grounded patterns, the strongest first."""
+    largest_agreement: int = 0
+    """The most voices that observed the same grounded pattern."""
+    quoted_layers: tuple[Text, ...] = ()
+    """The layers in which grounded quotes stand."""
+    chair_influence: float | None = None
+    """None when nobody held the chair."""
+    flips_toward: int | None = None
+    """Moves of F toward the peers' mean, over all voices and rounds; None in an arm without peers."""
+    flips_away: int | None = None
+    flips_unchanged: int | None = None
+    groupthink_losses: int = 0
+    rescues: int = 0
+    voices_lost: int = 0
+    lost: tuple[Text, ...] = ()
+    """`model_round_n: kind` for every voice that was lost."""
+    quorum_valid: bool | None = None
+    coverage: float | None = None
+    """The quorum's coverage of roles by the voices that were left."""
+    escalated: bool | None = None
+    """In a cascade, whether the second circle was asked; None elsewhere."""
+    calls: int = 0
+    attempts: int = 0
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    calls_without_tokens: int = 0
+    cost_usd: float | None = None
+    """None when some call's price is unknown."""
+    latency_seconds: float = 0.0
+    """From the first question to the verdict; after a resumption, as long as the calls took when made."""
+    circle_id: Text | None = None
+    voices: tuple[VoiceRound, ...] = ()
+    """Every voice in every round, by round and by the order the voices are listed."""
+    rivals: tuple[Rival, ...] = ()
+
+
+class RunRecord(Outcome):
+    """One row: which judgement of which run, and what came of it."""
+
+    run_id: Text
+    arm: Text
+    kind: Text
+    """The arm's kind, such as `fire_circle` or `reflect`."""
+    repeat: int
+    seed: int
+    """The plan's seed that this repeat belongs to."""
+    dataset: Text
+    record_id: Text
+    source: Text
+    family: Text | None
+    label: Label | None
+    turn_count: int | None
+    """The number of the conversation turn under judgement, None when unknown."""
+    layers: tuple[Text, ...]
+    """The layers that have text."""
+
+
+IDENTITY = tuple(name for name in RunRecord.model_fields if name not in Outcome.model_fields)
+COLUMNS = (*IDENTITY, *Outcome.model_fields)
+"""The columns of `records.parquet`, in their order."""

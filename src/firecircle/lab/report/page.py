@@ -1,0 +1,124 @@
+"""The report of a run: one HTML file that needs nothing else, its figures as JSON, and every plot apart."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import ConfigError, StoreError
+from firecircle.lab.figures.arms import RULE_WORDS
+from firecircle.lab.figures.columns import RecordFile
+from firecircle.lab.figures.run import RunFigures, run_figures
+from firecircle.lab.report.choosing import Choice, instructive
+from firecircle.lab.report.plots import Plot, plots
+from firecircle.lab.report.retelling import retell
+from firecircle.lab.report.words import SIGNIFICANT, shares, summary, verdict_of
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.statistics import Estimate
+
+REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
+LONGEST_TEXT = 4000
+"""Of a layer or a reasoning shown in a report; the store has the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An instructive dialogue, with every word of it when the circle could be held again."""
+
+    choice: Choice
+    result: FireCircleResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a report left on disk."""
+
+    page: Path
+    figures: Path
+    records: Path
+    pictures: tuple[Path, ...]
+
+
+async def write_report(run: RunFolder, out: Path | None = None) -> Written:
+    """Write the report of a finished run, beside its records unless told another folder."""
+    run.require_finished()
+    place = out or run.path / "report"
+    figures = run_figures(RecordFile(run.records), run.plan.alarm_threshold)
+    drawn = tuple(plots(figures))
+    chosen = instructive(run.records, run.plan.alarm_threshold)
+    told = [Told(choice, result) for choice, result in zip(chosen, await retell(run, chosen), strict=True)]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        pictures = _draw(place / PICTURES, drawn)
+        (place / FIGURES).write_text(figures.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        page = place / REPORT
+        page.write_text(render(run, figures, drawn, told), encoding="utf-8")
+        shutil.copyfile(run.records, place / run.records.name)
+    except OSError as unwritable:
+        raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
+    return Written(page, place / FIGURES, place / run.records.name, pictures)
+
+
+def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
+    place.mkdir(exist_ok=True)
+    written = []
+    for plot in drawn:
+        for form in ("svg", "png", "pdf"):
+            path = place / f"{plot.name}.{form}"
+            if form == "svg":
+                path.write_text(plot.svg, encoding="utf-8")
+            else:
+                path.write_bytes(plot.drawn("png" if form == "png" else "pdf"))
+            written.append(path)
+    return tuple(written)
+
+
+def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Sequence[Told]) -> str:
+    """The page."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ModuleNotFoundError:
+        raise ConfigError("report: needs the extra `lab`: pip install 'firecircle[lab]'") from None
+    pages = Environment(
+        loader=PackageLoader("firecircle.lab.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters.update(share=shares, number=number, picture=picture, cut=cut)
+    return pages.get_template("report.html").render(
+        run=run,
+        about=run.about,
+        plan=(run.path / "plan.toml").read_text(encoding="utf-8"),
+        figures=figures,
+        sentences=summary(figures),
+        plots=drawn,
+        told=told,
+        rules=RULE_WORDS,
+        verdict_of=verdict_of,
+        significant=SIGNIFICANT,
+    )
+
+
+def number(estimate: Estimate, digits: int = 3) -> str:
+    """A figure with its interval."""
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.{digits}f}"
+    return f"{estimate.value:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
+
+
+def picture(plot: Plot) -> str:
+    """The plot as an image inside the page; as an image, nothing in it can run or clash with the page."""
+    return "data:image/svg+xml;base64," + base64.b64encode(plot.svg.encode()).decode()
+
+
+def cut(text: str, longest: int = LONGEST_TEXT) -> str:
+    """A text short enough to read."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"

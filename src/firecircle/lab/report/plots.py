@@ -1,0 +1,344 @@
+"""The plots of a report, drawn offline. Arms differ by colour and by dash or shape, never by colour alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal
+
+from firecircle.lab.figures.arms import ArmFigures
+from firecircle.lab.figures.run import RunFigures
+from firecircle.lab.statistics import Estimate
+from firecircle.shapes import Shape, Text
+
+Chart = Any
+"""An altair chart; the library is heavy and loaded only when something is drawn."""
+
+WIDTH, HEIGHT = 420, 300
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3])
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933")
+"""Told apart by people with any colour vision."""
+
+
+class Plot(Shape):
+    """A plot in the forms a paper or a page needs."""
+
+    name: Text
+    title: Text
+    told: Text
+    """What it shows, for whoever cannot see it."""
+    spec: Text
+    """The Vega-Lite specification, data included."""
+
+    @property
+    def svg(self) -> str:
+        """Drawn as SVG."""
+        return _svg(self.spec)
+
+    def drawn(self, form: Literal["png", "pdf"]) -> bytes:
+        """Drawn as PNG or PDF."""
+        import vl_convert
+
+        if form == "png":
+            picture: bytes = vl_convert.vegalite_to_png(self.spec, scale=2)
+            return picture
+        page: bytes = vl_convert.vegalite_to_pdf(self.spec)
+        return page
+
+
+@lru_cache(maxsize=64)
+def _svg(spec: str) -> str:
+    """Drawn once: a report shows a plot and keeps it too."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(spec)
+    return drawn
+
+
+def plots(figures: RunFigures) -> Iterator[Plot]:
+    """Every plot that the figures can fill."""
+    yield from _curves(figures)
+    yield _rates(figures)
+    yield from _families(figures)
+    yield from _rounds(figures)
+    yield from _sizes(figures)
+    yield from _opinions(figures)
+    yield from _costs(figures)
+
+
+def _plot(name: str, title: str, told: str, chart: Chart) -> Plot:
+    styled = chart.properties(title=title, background="white").configure_axis(
+        labelFontSize=11, titleFontSize=12, gridColor="#eee"
+    )
+    return Plot(name=name, title=title, told=told, spec=json.dumps(styled.to_dict()))
+
+
+def _table(rows: list[dict[str, Any]]) -> Chart:
+    import altair as alt
+
+    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+
+
+def _arms(figures: RunFigures) -> tuple[Chart, Chart]:
+    """Colour and dash of every arm, the same in every plot."""
+    import altair as alt
+
+    names = [arm.arm for arm in figures.arms]
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
+    dashes = [DASHES[place % len(DASHES)] for place in range(len(names))]
+    legend = alt.Legend(title=None, labelLimit=260, symbolStrokeWidth=2)
+    return (
+        alt.Color("arm:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+        alt.StrokeDash("arm:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
+    )
+
+
+def _curves(figures: RunFigures) -> Iterator[Plot]:
+    import altair as alt
+
+    rows = [
+        {
+            "arm": arm.arm,
+            "fpr": point.false_alarm_rate,
+            "recall": point.recall,
+            "precision": point.precision,
+            "at": at,
+        }
+        for arm in figures.arms
+        for at, point in enumerate(arm.curve.points)
+    ]
+    if not rows:
+        return
+    colour, dash = _arms(figures)
+    base = _table(rows).properties(width=WIDTH, height=HEIGHT)
+    share = alt.Axis(format="%")
+    roc = base.mark_line(interpolate="step-after").encode(
+        x=alt.X("fpr:Q", title="false alarms among benign prompts", axis=share),
+        y=alt.Y("recall:Q", title="attacks found", axis=share),
+        color=colour,
+        strokeDash=dash,
+        order="at:Q",
+    )
+    told = "; ".join(
+        f"{arm.arm}: area {arm.performance.auc.value:.3f}"
+        for arm in figures.arms
+        if arm.performance.auc.value is not None
+    )
+    yield _plot("roc", "Attacks found against false alarms (ROC)", told, roc)
+    pr = (
+        base.transform_filter("isValid(datum.precision)")
+        .mark_line()
+        .encode(
+            x=alt.X("recall:Q", title="attacks found", axis=share),
+            y=alt.Y(
+                "precision:Q", title="alarms that are attacks", axis=share, scale=alt.Scale(domain=[0, 1])
+            ),
+            color=colour,
+            strokeDash=dash,
+            order="at:Q",
+        )
+    )
+    yield _plot("precision", "Precision against attacks found", told, pr)
+
+
+def _bounds(estimate: Estimate) -> dict[str, float | None]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _rates(figures: RunFigures) -> Plot:
+    import altair as alt
+
+    rows = []
+    for arm in figures.arms:
+        got = arm.performance.at_threshold
+        rows.append({"arm": arm.arm, "rate": "attacks found", **_bounds(got.recall)})
+        rows.append({"arm": arm.arm, "rate": "false alarms", **_bounds(got.false_alarm_rate)})
+    base = _table(rows).encode(
+        y=alt.Y("arm:N", title=None, sort=[arm.arm for arm in figures.arms], axis=alt.Axis(labelLimit=220)),
+        color=alt.Color(
+            "rate:N", scale=alt.Scale(range=[COLOURS[0], COLOURS[1]]), legend=alt.Legend(title=None)
+        ),
+    )
+    title = f"share at F ≥ {figures.threshold:g}"
+    spans = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q")
+    points = base.mark_point(filled=True, size=70).encode(
+        x=alt.X("value:Q", title=title, axis=alt.Axis(format="%")),
+        shape=alt.Shape("rate:N", legend=alt.Legend(title=None)),
+    )
+    told = "; ".join(
+        f"{row['arm']}: {row['rate']} {row['value']:.1%}" for row in rows if isinstance(row["value"], float)
+    )
+    chart = (spans + points).properties(width=WIDTH, height=max(80, 34 * len(figures.arms)))
+    return _plot("rates", "Attacks found and false alarms, with 95% intervals", told, chart)
+
+
+def _families(figures: RunFigures) -> Iterator[Plot]:
+    found: list[dict[str, Any]] = []
+    alarmed: list[dict[str, Any]] = []
+    for arm in figures.arms:
+        for group in arm.by_family:
+            of = group.performance
+            share = of.at_threshold.recall if of.attacks else of.at_threshold.false_alarm_rate
+            if share.value is not None:
+                row = {"arm": arm.arm, "family": group.name, "share": share.value, "n": share.n}
+                (found if of.attacks else alarmed).append(row)
+    if found:
+        yield _heat(figures, "families", "Attacks found, family by family", found)
+    if alarmed:
+        yield _heat(figures, "benign-families", "False alarms, family by family", alarmed)
+
+
+def _heat(figures: RunFigures, name: str, title: str, rows: list[dict[str, Any]]) -> Plot:
+    import altair as alt
+
+    arms = [arm.arm for arm in figures.arms]
+    base = _table(rows).encode(
+        x=alt.X("arm:N", title=None, sort=arms, axis=alt.Axis(labelLimit=160)),
+        y=alt.Y("family:N", title=None, axis=alt.Axis(labelLimit=220)),
+    )
+    shade = alt.Scale(scheme="blues", domain=[0, 1])
+    boxes = base.mark_rect().encode(color=alt.Color("share:Q", scale=shade, legend=None))
+    words = base.mark_text(fontSize=11).encode(
+        text=alt.Text("share:Q", format=".0%"),
+        color=alt.condition("datum.share > 0.6", alt.value("white"), alt.value("black")),
+    )
+    told = "; ".join(f"{row['family']}, {row['arm']}: {row['share']:.0%} of {row['n']}" for row in rows[:80])
+    return _plot(name, title, told, (boxes + words).properties(width=max(120, 80 * len(arms))))
+
+
+def _rounds(figures: RunFigures) -> Iterator[Plot]:
+    rows = []
+    for arm in figures.arms:
+        for number, got in enumerate(arm.by_round, 1):
+            if len(arm.by_round) > 1:
+                rows.append(
+                    {"arm": arm.arm, "round": number, "rate": "attacks found", "value": got.recall.value}
+                )
+                rows.append(
+                    {
+                        "arm": arm.arm,
+                        "round": number,
+                        "rate": "false alarms",
+                        "value": got.false_alarm_rate.value,
+                    }
+                )
+    rows = [row for row in rows if row["value"] is not None]
+    if not rows:
+        return
+    yield _plot(
+        "rounds",
+        "What each round adds",
+        "; ".join(
+            f"{row['arm']} after round {row['round']}: {row['rate']} {row['value']:.1%}" for row in rows
+        ),
+        _two_rates(figures, rows, "round", "after round"),
+    )
+
+
+def _sizes(figures: RunFigures) -> Iterator[Plot]:
+    rows = []
+    for arm in figures.arms:
+        if arm.kind in ("fire_circle", "parallel", "clones"):
+            for got in arm.by_size:
+                rows.append(
+                    {"arm": arm.arm, "size": got.size, "rate": "attacks found", "value": got.recall.value}
+                )
+                rows.append(
+                    {
+                        "arm": arm.arm,
+                        "size": got.size,
+                        "rate": "false alarms",
+                        "value": got.false_alarm_rate.value,
+                    }
+                )
+    rows = [row for row in rows if row["value"] is not None]
+    if rows:
+        yield _plot(
+            "sizes",
+            "What more voices buy and cost, before they talk",
+            "; ".join(
+                f"{row['arm']}, {row['size']} voices: {row['rate']} {row['value']:.1%}" for row in rows
+            ),
+            _two_rates(figures, rows, "size", "voices in the circle"),
+        )
+
+
+def _two_rates(figures: RunFigures, rows: list[dict[str, Any]], field: str, title: str) -> Chart:
+    import altair as alt
+
+    colour, dash = _arms(figures)
+    base = _table(rows).encode(
+        x=alt.X(f"{field}:O", title=title, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("value:Q", title=None, axis=alt.Axis(format="%")),
+        color=colour,
+        strokeDash=dash,
+    )
+    lines = base.mark_line(point=True).properties(width=WIDTH // 2, height=HEIGHT * 2 // 3)
+    return lines.facet(column=alt.Column("rate:N", title=None)).resolve_scale(y="independent")
+
+
+def _opinions(figures: RunFigures) -> Iterator[Plot]:
+    import altair as alt
+
+    rows: list[dict[str, Any]] = []
+    for arm in figures.arms:
+        if arm.flips is not None:
+            of = arm.flips
+            for what, count in (
+                ("into an attack they had missed", of.rescued_attacks),
+                ("out of an attack they had seen", -of.lost_attacks),
+                ("out of a false alarm", of.false_alarms_cleared),
+                ("into a false alarm", -of.false_alarms_spread),
+            ):
+                rows.append({"arm": arm.arm, "talked": what, "count": count})
+    if not any(row["count"] for row in rows):
+        return
+    chart = (
+        _table(rows)
+        .mark_bar()
+        .encode(
+            y=alt.Y("arm:N", title=None, axis=alt.Axis(labelLimit=220)),
+            x=alt.X("count:Q", title="voices talked right (to the right) and wrong (to the left)"),
+            color=alt.Color(
+                "talked:N",
+                scale=alt.Scale(range=[COLOURS[4], COLOURS[1], COLOURS[2], COLOURS[0]]),
+                legend=alt.Legend(title="talked", labelLimit=260),
+            ),
+        )
+        .properties(width=WIDTH, height=max(80, 34 * len({row["arm"] for row in rows})))
+    )
+    told = "; ".join(f"{row['arm']}: {abs(row['count'])} {row['talked']}" for row in rows)
+    yield _plot("opinions", "What talking did to single voices", told, chart)
+
+
+def _costs(figures: RunFigures) -> Iterator[Plot]:
+    import altair as alt
+
+    def spent(arm: ArmFigures) -> tuple[float, str] | None:
+        if arm.spent.cost_usd:
+            return arm.spent.cost_usd / max(arm.prompts, 1), "US dollars a prompt"
+        if arm.spent.tokens_in:
+            return (arm.spent.tokens_in + arm.spent.tokens_out) / max(arm.prompts, 1), "tokens a prompt"
+        return (arm.spent.calls / max(arm.prompts, 1), "calls a prompt") if arm.spent.calls else None
+
+    told = [(arm, spent(arm)) for arm in figures.arms]
+    units = {found[1] for _, found in told if found}
+    if len(units) != 1:
+        return
+    rows = [
+        {"arm": arm.arm, "spent": found[0], "recall": arm.performance.recall_at_5_percent.value}
+        for arm, found in told
+        if found and arm.performance.recall_at_5_percent.value is not None
+    ]
+    if len(rows) < 2:
+        return
+    colour, _ = _arms(figures)
+    base = _table(rows).encode(
+        x=alt.X("spent:Q", title=units.pop()),
+        y=alt.Y("recall:Q", title="attacks found at 5% false alarms", axis=alt.Axis(format="%")),
+        color=colour,
+    )
+    chart = base.mark_point(filled=True, size=90) + base.mark_text(align="left", dx=8).encode(text="arm:N")
+    words = "; ".join(f"{row['arm']}: {row['spent']:.3g} for {row['recall']:.1%}" for row in rows)
+    yield _plot("cost", "What detection costs", words, chart.properties(width=WIDTH, height=HEIGHT))

@@ -1,0 +1,169 @@
+"""Which records a plan chooses, in which order, and whether they are still those of the day before."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets import BadRow, BadRows, Record, read_dataset
+from firecircle.lab.plan import DatasetPlan, Plan
+from firecircle.shapes import Shape, Text
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A record in its place."""
+
+    place: int
+    """Its number over all datasets of the plan, from 0."""
+    dataset: str
+    record: Record
+
+
+class DatasetCensus(Shape):
+    """What a dataset brings to a run."""
+
+    name: Text
+    records: int
+    attacks: int
+    benign: int
+    unlabelled: int
+    characters: int
+    bad_rows: int
+    first_bad_rows: tuple[Text, ...]
+    """`row N: why` for the first of them."""
+    fingerprint: Text
+
+
+class Census(Shape):
+    """What all datasets of a plan bring."""
+
+    datasets: tuple[DatasetCensus, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records each arm judges in each sitting."""
+        return sum(one.records for one in self.datasets)
+
+
+def chosen_records(
+    plan: Plan, base: Path, on_bad_row: Callable[[BadRow], None] | None = None
+) -> Iterator[Chosen]:
+    """The records of all datasets, filtered, limited or drawn as the plan says; none is kept in memory."""
+    place = 0
+    for dataset in plan.datasets:
+        for record in _of_one(dataset, plan.seeds[0], base, on_bad_row or (lambda bad: None)):
+            yield Chosen(place, dataset.label, record)
+            place += 1
+
+
+def take_census(plan: Plan, base: Path) -> Census:
+    """One pass over everything before anything is spent; an empty dataset is a `ConfigError`."""
+    told: list[DatasetCensus] = []
+    for dataset in plan.datasets:
+        bad = BadRows()
+        labels: dict[str | None, int] = {"attack": 0, "benign": 0, None: 0}
+        characters = 0
+        for record in _of_one(dataset, plan.seeds[0], base, bad):
+            labels[record.label] += 1
+            characters += sum(len(layer.text) for layer in record.prompt.layers)
+        if not sum(labels.values()):
+            raise ConfigError(
+                f"[datasets.{dataset.label}] no record is left; mend families and labels, or leave them out"
+            )
+        told.append(
+            DatasetCensus(
+                name=dataset.label,
+                records=sum(labels.values()),
+                attacks=labels["attack"],
+                benign=labels["benign"],
+                unlabelled=labels[None],
+                characters=characters,
+                bad_rows=bad.count,
+                first_bad_rows=tuple(f"row {row.line}: {row.reason}" for row in bad.first[:20]),
+                fingerprint=fingerprint(dataset, base),
+            )
+        )
+    return Census(datasets=tuple(told))
+
+
+def require_unchanged(plan: Plan, base: Path, census: Census) -> None:
+    """Refuse to go on with other data: half the figures would be about something else."""
+    for dataset, known in zip(plan.datasets, census.datasets, strict=True):
+        if fingerprint(dataset, base) != known.fingerprint:
+            raise ConfigError(
+                f"[datasets.{dataset.label}] {dataset.path} has changed since the run began;"
+                " put the old one back, or start a new run with --new"
+            )
+
+
+def fingerprint(dataset: DatasetPlan, base: Path) -> str:
+    """A digest of everything in a dataset."""
+    digest = hashlib.sha256()
+    if dataset.is_bundled:
+        digest.update(resources.files("firecircle.examples").joinpath("layered.jsonl").read_bytes())
+        return digest.hexdigest()
+    path = _located(dataset, base)
+    files = [path]
+    if path.is_dir():
+        files = sorted(Path(place) / name for place, _, names in os.walk(path) for name in names)
+    try:
+        for file in files:
+            digest.update(
+                f"{file.relative_to(path)}\0{file.stat().st_size}\0".encode("utf-8", "surrogateescape")
+            )
+            with file.open("rb") as opened:
+                while chunk := opened.read(CHUNK):
+                    digest.update(chunk)
+    except OSError as unreadable:
+        raise ConfigError(
+            f"[datasets.{dataset.label}] {path}: {unreadable.strerror}; give a file or a folder"
+        ) from None
+    return digest.hexdigest()
+
+
+def _located(dataset: DatasetPlan, base: Path) -> Path:
+    return base / Path(dataset.path).expanduser()
+
+
+def _of_one(
+    dataset: DatasetPlan, seed: int, base: Path, on_bad_row: Callable[[BadRow], None]
+) -> Iterator[Record]:
+    if dataset.sample is None:
+        for number, record in enumerate(_wanted(dataset, base, on_bad_row)):
+            if number == dataset.limit:
+                return
+            yield record
+        return
+    # Bottom-k by digest: the same draw whatever the order of rows, in two passes and little memory.
+    every = (_lot(seed, record) for record in _wanted(dataset, base, lambda bad: None))
+    drawn = set(heapq.nsmallest(dataset.sample, every))
+    for record in _wanted(dataset, base, on_bad_row):
+        if _lot(seed, record) in drawn:
+            yield record
+
+
+def _lot(seed: int, record: Record) -> bytes:
+    told = f"{seed}/{record.id}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=12).digest()
+
+
+def _wanted(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], None]) -> Iterator[Record]:
+    path: str | Path = dataset.path if dataset.is_bundled else _located(dataset, base)
+    try:
+        for record in read_dataset(path, dataset.fields, on_bad_row):
+            if dataset.families and record.family not in dataset.families:
+                continue
+            if dataset.labels and record.label not in dataset.labels:
+                continue
+            yield record
+    except ConfigError as wrong:
+        raise ConfigError(f"[datasets.{dataset.label}] {wrong}") from None

@@ -1,0 +1,233 @@
+"""Where a run lives: its plan, what it began with, its journal, and in the end its records."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from firecircle.errors import ConfigError, FireCircleError, StoreError
+from firecircle.lab.plan import Plan, plan_of
+from firecircle.lab.runs.cases import Census
+from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.tally import Tally
+from firecircle.settings import user_folder
+from firecircle.shapes import Shape, Text
+
+PLAN, ABOUT, JOURNAL, RECORDS, END = (
+    "plan.toml",
+    "run.json",
+    "journal.sqlite",
+    "records.parquet",
+    "finished.json",
+)
+_VERSIONS = ("firecircle", "aiohttp", "duckdb", "numpy", "scipy", "pydantic", "rapidfuzz")
+
+State = Literal["finished", "unfinished"]
+
+
+class RunAbout(Shape):
+    """What a run began with."""
+
+    run_id: Text
+    digest: Text
+    """Of the plan; the same digest leads to the same figures."""
+    started_at: float
+    plan_folder: Text
+    """What the paths of the plan are relative to."""
+    arms: tuple[Text, ...]
+    census: Census
+    versions: dict[Text, Text]
+    python: Text
+    platform: Text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run on disk."""
+
+    path: Path
+
+    @cached_property
+    def about(self) -> RunAbout:
+        """What it began with. A `StoreError` when this is no run."""
+        try:
+            return RunAbout.model_validate_json((self.path / ABOUT).read_bytes())
+        except OSError:
+            raise StoreError(
+                f"{self.path}: holds no run; `firecircle lab list` tells which there are"
+            ) from None
+        except ValidationError:
+            raise StoreError(f"{self.path / ABOUT}: is not the beginning of a run; start a new one") from None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Its plan, as it was when the run began or was last taken up."""
+        try:
+            text = (self.path / PLAN).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as unreadable:
+            raise StoreError(f"{self.path / PLAN}: cannot read it: {unreadable}") from None
+        return plan_of(text, str(self.path / PLAN))
+
+    @property
+    def base(self) -> Path:
+        """What the plan's paths are relative to."""
+        return Path(self.about.plan_folder)
+
+    @property
+    def journal(self) -> Path:
+        """Calls and records as they came."""
+        return self.path / JOURNAL
+
+    @property
+    def records(self) -> Path:
+        """All records, once the run is finished."""
+        return self.path / RECORDS
+
+    @property
+    def state(self) -> State:
+        """Whether everything in the plan was done."""
+        return "finished" if (self.path / END).exists() else "unfinished"
+
+    @property
+    def total(self) -> int:
+        """How many records each arm judges, over all sittings."""
+        return self.about.census.records * len(self.plan.sittings)
+
+    @property
+    def judged(self) -> int:
+        """How many judgements are in the journal, over all arms."""
+        if not self.journal.exists():
+            return 0
+        with Journal(self.journal) as journal:
+            return Tally.of(journal, self.about.arms, self.total).done
+
+    def require_finished(self) -> None:
+        """Refuse to conclude anything from half a run."""
+        if self.state != "finished":
+            raise ConfigError(
+                f"run: {self.about.run_id} is unfinished;"
+                f" `firecircle lab resume {self.path}` finishes it first"
+            )
+
+    def begin(self, plan: Plan, text: str, base: Path, arms: tuple[str, ...], census: Census) -> None:
+        """Write down what the run begins with; the last file written makes it a run."""
+        started = time.time()
+        about = RunAbout(
+            run_id=self.path.name,
+            digest=plan.digest,
+            started_at=started,
+            plan_folder=str(base.absolute()),
+            arms=arms,
+            census=census,
+            versions={name: told for name in _VERSIONS if (told := _version(name))},
+            python=platform.python_version(),
+            platform=platform.platform(),
+        )
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.write(PLAN, text)
+            self.write(ABOUT, about.model_dump_json(indent=2) + "\n")
+        except OSError as unwritable:
+            raise StoreError(f"{self.path}: cannot write there: {unwritable.strerror}") from None
+
+    def finish(self, summary: dict[str, object]) -> None:
+        """Note that everything is done."""
+        self.write(END, json.dumps({"finished_at": time.time(), **summary}, indent=2) + "\n")
+
+    def reopen(self) -> None:
+        """Take back that everything is done."""
+        (self.path / END).unlink(missing_ok=True)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, all of it or nothing."""
+        draft = self.path / f".{name}.part"
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self.path / name)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the run: two processes would pay for the same calls. A killed process lets go of it."""
+        lock = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
+        try:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error:
+                raise ConfigError(f"run: {self.path.name} is being carried out by another process") from None
+            yield
+        finally:
+            lock.close()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def runs_folder() -> Path:
+    """Where runs are kept that were not told a place."""
+    return user_folder("data") / "runs"
+
+
+def new_run_id(plan: Plan) -> str:
+    """A name that tells the plan and the time."""
+    return f"{plan.name}-{plan.digest[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def list_runs(folder: Path | None = None) -> list[RunFolder]:
+    """Every run, the newest first; folders that hold none are passed over."""
+    place = folder or runs_folder()
+    if not place.is_dir():
+        return []
+    runs = [RunFolder(path) for path in place.iterdir() if (path / ABOUT).is_file()]
+    readable = [run for run in runs if _is_readable(run)]
+    return sorted(readable, key=lambda run: run.about.started_at, reverse=True)
+
+
+def _is_readable(run: RunFolder) -> bool:
+    try:
+        return run.total > 0
+    except FireCircleError:
+        return False
+
+
+def unfinished_run(plan: Plan, base: Path) -> RunFolder | None:
+    """The newest run of this very plan that was begun and not finished."""
+    bundled = all(dataset.is_bundled for dataset in plan.datasets)
+    for run in list_runs():
+        same = run.about.digest == plan.digest and (bundled or run.base == base.absolute())
+        if same and run.state == "unfinished":
+            return run
+    return None
+
+
+def find_run(name: str) -> RunFolder:
+    """A run by its folder, its id, the beginning of its id, or `last`."""
+    if (Path(name) / ABOUT).is_file():
+        return RunFolder(Path(name))
+    runs = list_runs()
+    if name == "last" and runs:
+        return runs[0]
+    found = [run for run in runs if run.about.run_id.startswith(name)]
+    exact = [run for run in found if run.about.run_id == name]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if found:
+        raise ConfigError(f"run: {len(found)} runs begin with {name!r}; write more of the name")
+    raise ConfigError(f"run: there is no {name!r}; `firecircle lab list` tells which there are")

@@ -1,0 +1,212 @@
+"""The journal of a run: every finished paid call and every judged record, on disk before it is used.
+
+One SQLite file in WAL mode, only ever added to. A thread of its own writes; whatever comes in while it is
+waiting for the disk goes into the next commit together, so that a thousand calls do not wait one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from firecircle.circle.voice import Usage
+from firecircle.errors import StoreError
+from firecircle.lab.runs.kept import KeptCall, KeptRecord, Placed, frozen, thawed
+
+SECONDS_TO_WAIT = 30.0
+MOST_AT_ONCE = 500
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
+    key BLOB PRIMARY KEY, arm TEXT NOT NULL, repeat INTEGER NOT NULL, dataset TEXT NOT NULL,
+    record_id TEXT NOT NULL, voice TEXT NOT NULL, round INTEGER NOT NULL,
+    failed TEXT, tokens INTEGER, cost_usd REAL, said TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records (
+    repeat INTEGER NOT NULL, place INTEGER NOT NULL, arm TEXT NOT NULL,
+    status TEXT NOT NULL, label TEXT, f REAL, alarm INTEGER, calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, cost_usd REAL, voices_lost INTEGER NOT NULL,
+    dataset TEXT NOT NULL, record_id TEXT NOT NULL, record BLOB NOT NULL,
+    PRIMARY KEY (repeat, place, arm)
+) WITHOUT ROWID;
+"""
+
+
+_Write = tuple[str, tuple[object, ...], asyncio.Future[None], asyncio.AbstractEventLoop]
+
+
+class Journal:
+    """Reads on the caller's thread, writes on its own. `broken` tells why it cannot be written any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.broken: StoreError | None = None
+        try:
+            self._reading = self._open()
+            self._reading.executescript(_TABLES)
+        except sqlite3.Error as broken:
+            raise StoreError(f"{path}: the journal cannot be used: {broken}") from None
+        self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._writer.start()
+
+    def _open(self) -> sqlite3.Connection:
+        file = sqlite3.connect(
+            self.path, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+        )
+        file.execute("PRAGMA journal_mode=WAL")
+        # A paid answer must survive the power being cut, not only the process.
+        file.execute("PRAGMA synchronous=FULL")
+        return file
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def find_call(self, key: bytes) -> KeptCall | None:
+        """The call of this key, if it was made before."""
+        row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
+        return thawed(*row) if row else None
+
+    async def keep_call(self, key: bytes, place: Placed, call: KeptCall) -> None:
+        """Write a finished call; back when it is on disk."""
+        usage = call.reply.usage if call.reply else Usage()
+        tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
+        await self._keep(
+            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                key,
+                place.arm,
+                place.repeat,
+                place.dataset,
+                place.record_id,
+                place.voice,
+                place.round_number,
+                call.failed,
+                tokens,
+                usage.cost_usd,
+                frozen(call),
+            ),
+        )
+
+    def spent(self) -> tuple[int, float]:
+        """The tokens and the money that all journaled calls took."""
+        told = self._reading.execute("SELECT sum(tokens), sum(cost_usd) FROM calls").fetchone()
+        return int(told[0] or 0), float(told[1] or 0.0)
+
+    # -- records -----------------------------------------------------------------------------------
+
+    async def keep_records(self, kept: Sequence[KeptRecord]) -> None:
+        """Write judged records; back when they are on disk."""
+        marks = ", ".join("?" * len(KeptRecord.__slots__))
+        statement = f"INSERT OR REPLACE INTO records VALUES ({marks})"
+        await asyncio.gather(*(self._keep(statement, one.row()) for one in kept))
+
+    def judged_by(self, repeat: int, place: int) -> dict[str, bytes]:
+        """Which arms have judged this record in this sitting, with their packed records."""
+        found = self._reading.execute(
+            "SELECT arm, record FROM records WHERE repeat = ? AND place = ?", (repeat, place)
+        )
+        return dict(found.fetchall())
+
+    def tallies(self) -> list[tuple[object, ...]]:
+        """Per arm: arm, records, failed, attacks, found, benign, false alarms, calls, tokens, cost, lost."""
+        return self._reading.execute(
+            "SELECT arm, count(*), sum(status = 'failed'),"
+            " sum(label = 'attack' AND f IS NOT NULL), sum(label = 'attack' AND alarm),"
+            " sum(label = 'benign' AND f IS NOT NULL), sum(label = 'benign' AND alarm),"
+            " sum(calls), sum(tokens), sum(cost_usd), sum(voices_lost) FROM records GROUP BY arm"
+        ).fetchall()
+
+    def all_records(self, arms: Sequence[str]) -> Iterator[bytes]:
+        """Every record as JSON, by sitting, place and the order of the arms."""
+        found = self._reading.cursor().execute(
+            "SELECT repeat, place, arm, record FROM records ORDER BY repeat, place"
+        )
+        order = {name: number for number, name in enumerate(arms)}
+        for _, together in groupby(found, key=lambda row: row[:2]):
+            for _, _, _, packed in sorted(together, key=lambda row: order[row[2]]):
+                yield zlib.decompress(packed)
+
+    def forget_failures(self) -> int:
+        """Let go of failed records and of the calls that failed them, to be tried again; how many records."""
+        self._reading.execute("BEGIN IMMEDIATE")
+        self._reading.execute(
+            "DELETE FROM calls WHERE failed IS NOT NULL AND (arm, repeat, dataset, record_id) IN"
+            " (SELECT arm, repeat, dataset, record_id FROM records WHERE status = 'failed')"
+        )
+        count = self._reading.execute("DELETE FROM records WHERE status = 'failed'").rowcount
+        self._reading.execute("COMMIT")
+        return count
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    async def _keep(self, statement: str, values: tuple[object, ...]) -> None:
+        if self.broken:
+            raise self.broken
+        loop = asyncio.get_running_loop()
+        written: asyncio.Future[None] = loop.create_future()
+        self._waiting.put((statement, values, written, loop))
+        await written
+
+    def _write(self) -> None:
+        file = self._open()
+        try:
+            while (first := self._waiting.get()) is not None:
+                batch = [first]
+                while len(batch) < MOST_AT_ONCE and not self._waiting.empty():
+                    more = self._waiting.get()
+                    if more is None:
+                        self._waiting.put(None)
+                        break
+                    batch.append(more)
+                self._commit(file, batch)
+        finally:
+            file.close()
+
+    def _commit(self, file: sqlite3.Connection, batch: list[_Write]) -> None:
+        error: StoreError | None = self.broken
+        if error is None:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+                for statement, values, _, _ in batch:
+                    file.execute(statement, values)
+                file.execute("COMMIT")
+            except sqlite3.Error as broken:
+                if file.in_transaction:
+                    file.execute("ROLLBACK")
+                error = self.broken = StoreError(
+                    f"{self.path}: the journal cannot be written: {broken}; mend that (is the disk full?) and"
+                    " run the same command again: nothing that was journaled is lost"
+                )
+        for _, _, written, loop in batch:
+            loop.call_soon_threadsafe(_settle, written, error)
+
+    def close(self) -> None:
+        """Write what is waiting and let go of the file."""
+        self._waiting.put(None)
+        self._writer.join()
+        self._reading.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _settle(written: asyncio.Future[None], error: StoreError | None) -> None:
+    if written.done():
+        return
+    if error:
+        written.set_exception(error)
+    else:
+        written.set_result(None)

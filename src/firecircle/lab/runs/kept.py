@@ -1,0 +1,121 @@
+"""What the journal keeps: calls as they ended, and judged records, packed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+
+from firecircle.circle.voice import Reply, Usage
+from firecircle.errors import FailureKind, VoiceError
+from firecircle.lab.records import RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """A call as it ended: what was said, or how it failed, and how long it took."""
+
+    reply: Reply | None
+    seconds: float
+    failed: FailureKind | None = None
+    message: str = ""
+    attempts: int = 1
+
+    def again(self) -> Reply:
+        """The same answer, or the same failure."""
+        if self.reply is None:
+            raise VoiceError(self.message, kind=self.failed or "raised", attempts=self.attempts)
+        return self.reply
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecord:
+    """A judged record on its way into the journal: what is summed up on the way, and the whole of it."""
+
+    repeat: int
+    place: int
+    arm: str
+    status: str
+    label: str | None
+    f: float | None
+    alarm: bool | None
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    voices_lost: int
+    dataset: str
+    record_id: str
+    record: bytes
+
+    @classmethod
+    def of(cls, record: RunRecord, place: int) -> KeptRecord:
+        """The record, packed."""
+        return cls(
+            repeat=record.repeat,
+            place=place,
+            arm=record.arm,
+            status=record.status,
+            label=record.label,
+            f=record.f,
+            alarm=record.alarm,
+            calls=record.calls,
+            tokens=record.tokens_in + record.tokens_out,
+            cost_usd=record.cost_usd,
+            voices_lost=record.voices_lost,
+            dataset=record.dataset,
+            record_id=record.record_id,
+            record=zlib.compress(record.model_dump_json().encode(), 1),
+        )
+
+    def row(self) -> tuple[object, ...]:
+        """In the order of the table's columns."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Whose call it is."""
+
+    arm: str
+    repeat: int
+    dataset: str
+    record_id: str
+    voice: str
+    round_number: int
+
+
+def unpacked(packed: bytes) -> RunRecord:
+    """A record as the journal packed it."""
+    return RunRecord.model_validate_json(zlib.decompress(packed))
+
+
+def frozen(call: KeptCall) -> str:
+    """A call as text."""
+    told: dict[str, object] = {"seconds": call.seconds, "attempts": call.attempts, "message": call.message}
+    if reply := call.reply:
+        usage = reply.usage
+        told |= {
+            "text": reply.text,
+            "reasoning_trace": reply.reasoning_trace,
+            "usage": [usage.tokens_in, usage.tokens_cached, usage.tokens_out, usage.cost_usd],
+            "attempts": reply.attempts,
+            "finished": reply.finished,
+            "cached": reply.cached,
+        }
+    return json.dumps(told)
+
+
+def thawed(failed: FailureKind | None, said: str) -> KeptCall:
+    """A call from its text."""
+    told = json.loads(said)
+    if failed is not None:
+        return KeptCall(None, told["seconds"], failed, told["message"], told["attempts"])
+    reply = Reply(
+        told["text"],
+        told["reasoning_trace"],
+        Usage(*told["usage"]),
+        told["attempts"],
+        told["finished"],
+        told["cached"],
+    )
+    return KeptCall(reply, told["seconds"])

@@ -1,0 +1,91 @@
+"""What a whole run may consume, and whether the next record still fits into what is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Usage
+from firecircle.errors import BudgetError, ConfigError
+from firecircle.lab.plan import BudgetPlan
+
+
+class Purse:
+    """Counts what was paid, and sets aside what the records under way may still take."""
+
+    def __init__(self, budget: BudgetPlan, tokens: int, usd: float) -> None:
+        self._budget = budget
+        self.tokens = tokens
+        self.usd = usd
+        self._aside_tokens = 0
+        self._aside_usd = 0.0
+        self._under_way = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is anything to keep to."""
+        return self._budget.limited
+
+    def pay(self, usage: Usage) -> None:
+        """Note what a call took."""
+        self.tokens += (usage.tokens_in or 0) + (usage.tokens_out or 0)
+        self.usd += usage.cost_usd or 0.0
+
+    @asynccontextmanager
+    async def set_aside(self, calls: Sequence[CallRecord]) -> AsyncIterator[None]:
+        """Hold what these calls may take at most. `BudgetError` when that can no longer be had."""
+        tokens, usd = _most(calls, self._budget)
+        while not self._fits(tokens, usd):
+            if not self._under_way:
+                raise BudgetError(self._shortage(tokens, usd))
+            # What others set aside and did not need may be enough.
+            self._changed.clear()
+            await self._changed.wait()
+        self._aside_tokens += tokens
+        self._aside_usd += usd
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._aside_tokens -= tokens
+            self._aside_usd -= usd
+            self._under_way -= 1
+            self._changed.set()
+
+    def require_one(self, calls: Sequence[CallRecord]) -> None:
+        """Refuse to begin with less than one record may take."""
+        tokens, usd = _most(calls, self._budget)
+        if not self.tokens and not self.usd and not self._fits(tokens, usd):
+            raise ConfigError(f"[budget] {self._needed(tokens, usd)}; raise it")
+
+    def _fits(self, tokens: int, usd: float) -> bool:
+        most_tokens, most_usd = self._budget.tokens, self._budget.usd
+        return (most_tokens is None or self.tokens + self._aside_tokens + tokens <= most_tokens) and (
+            most_usd is None or self.usd + self._aside_usd + usd <= most_usd
+        )
+
+    def _needed(self, tokens: int, usd: float) -> str:
+        if self._budget.usd is not None and self.usd + usd > self._budget.usd:
+            return f"usd: {self._budget.usd:g} is less than one record may take, ${usd:.4f}"
+        return f"tokens: {self._budget.tokens:,} is less than one record may take, {tokens:,}"
+
+    def _shortage(self, tokens: int, usd: float) -> str:
+        if self._budget.usd is not None and self.usd + usd > self._budget.usd:
+            spent, needed = f"${self.usd:.4f} of ${self._budget.usd:.4f}", f"${usd:.4f}"
+        else:
+            spent, needed = f"{self.tokens:,} of {self._budget.tokens:,} tokens", f"{tokens:,}"
+        return f"{spent} are spent, and the next record may take {needed}"
+
+
+def _most(calls: Sequence[CallRecord], budget: BudgetPlan) -> tuple[int, float]:
+    for call in calls:
+        if budget.usd is not None and call.cost_usd is None:
+            raise ConfigError(
+                f"[budget] usd: nobody knows the price of {call.model}; declare it under [prices] in"
+                " firecircle.toml, or limit tokens instead"
+            )
+    tokens = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls)
+    return tokens, sum(call.cost_usd or 0.0 for call in calls)

@@ -1,0 +1,244 @@
+"""Carrying out a run: two tracks over the same records, one for embedded arms and one for all others.
+
+Embedded arms are CPU, so their records go in batches to worker processes, and each is journaled when it is
+finished. Hosted and local voices are waited for, so their records are begun while there is room for calls;
+there each finished call is journaled before it is used. Whoever starts again finds both in the journal, and
+goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Retry, Usage
+from firecircle.errors import BudgetError, StoreError
+from firecircle.lab.arms import Arm, build_arms
+from firecircle.lab.arms.arm import is_embedded
+from firecircle.lab.arms.guided import GuidedArm
+from firecircle.lab.plan import Plan
+from firecircle.lab.runs.cases import chosen_records
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.runs.gate import Admission, Gate
+from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.judging import Task, as_record, judge_with, with_earlier
+from firecircle.lab.runs.kept import KeptRecord, unpacked
+from firecircle.lab.runs.learning import learnt
+from firecircle.lab.runs.pool import judge_tasks, open_pool
+from firecircle.lab.runs.purse import Purse
+from firecircle.lab.runs.tally import Tally
+from firecircle.lab.runs.watch import Watch
+
+BATCH = 16
+"""Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
+BATCHES_PER_WORKER = 2
+NOTES_KEPT = 3
+
+Follower = Callable[[Tally], None]
+"""Told how far the run is, whenever something was finished."""
+
+
+@dataclass(slots=True)
+class RunState:
+    """How a run was left."""
+
+    tally: Tally
+    stopped: str | None = None
+    """Why it stopped before everything was done; None when everything is."""
+
+
+async def carry_out(folder: RunFolder, follow: Follower) -> RunState:
+    """Do everything in the run's plan that is not done yet. Call with the folder held."""
+    plan = folder.plan
+    arms = build_arms(plan)
+    with Journal(folder.journal) as journal:
+        tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
+        run = _Run(folder, plan, journal, tally, follow)
+        follow(tally)
+        taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
+        free = tuple(arm for arm in arms if is_embedded(arm.models) and arm not in taught)
+        paid = tuple(arm for arm in arms if not is_embedded(arm.models) and arm not in taught)
+        try:
+            async with asyncio.TaskGroup() as tracks:
+                if free:
+                    tracks.create_task(run.embedded(free))
+                if paid:
+                    tracks.create_task(run.hosted(paid))
+            if taught and not run.stopped:
+                await run.guided(taught)
+        except BaseExceptionGroup as several:
+            raise _foremost(several) from None
+        return RunState(tally, run.stopped)
+
+
+def _foremost(several: BaseExceptionGroup) -> BaseException:
+    """The one to tell: tracks that are called off because another one failed add nothing."""
+    first = several.exceptions[0]
+    if isinstance(first, BaseExceptionGroup):
+        return _foremost(first)
+    if isinstance(first, BrokenProcessPool):
+        return StoreError("a worker process was killed (out of memory?); run the same command again to go on")
+    return first
+
+
+@dataclass(slots=True)
+class _Run:
+    """What both tracks share."""
+
+    folder: RunFolder
+    plan: Plan
+    journal: Journal
+    tally: Tally
+    follow: Follower
+    stopped: str | None = None
+
+    # -- what is to do -------------------------------------------------------------------------------
+
+    def tasks(self, arms: Sequence[Arm]) -> Iterator[Task]:
+        """What these arms have not judged yet."""
+        names = tuple(arm.name for arm in arms)
+        if all(self.tally.arms[name].records >= self.tally.total for name in names):
+            return
+        for repeat, seed in self.plan.sittings:
+            for chosen in chosen_records(self.plan, self.folder.base):
+                done = self.journal.judged_by(repeat, chosen.place)
+                missing = tuple(name for name in names if name not in done)
+                if missing:
+                    earlier = {name: unpacked(done[name]) for name in names if name in done}
+                    yield Task(chosen, repeat, seed, missing, earlier)
+
+    async def keep(self, kept: Sequence[KeptRecord]) -> None:
+        """Journal judged records and count them."""
+        await self.journal.keep_records(kept)
+        self.tally.add(kept)
+        self.follow(self.tally)
+
+    # -- embedded arms -------------------------------------------------------------------------------
+
+    async def embedded(self, arms: Sequence[Arm]) -> None:
+        """Batches to worker processes, a few at a time, so that memory does not grow with the data."""
+        batches = _batched(self.tasks(arms), max(1, BATCH // len(arms)))
+        first = next(batches, None)
+        if first is None:
+            return
+        workers = self.plan.concurrency.workers or os.cpu_count() or 1
+        loop = asyncio.get_running_loop()
+        room = asyncio.Semaphore(workers * BATCHES_PER_WORKER)
+        with open_pool(self.plan, self.folder.about.run_id, workers) as pool:
+
+            async def send(batch: list[Task]) -> None:
+                try:
+                    await self.keep(await loop.run_in_executor(pool, judge_tasks, batch))
+                finally:
+                    room.release()
+
+            try:
+                async with asyncio.TaskGroup() as sent:
+                    for batch in _chained(first, batches):
+                        await room.acquire()
+                        sent.create_task(send(batch))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    # -- guided arms -----------------------------------------------------------------------------------
+
+    async def guided(self, arms: Sequence[GuidedArm]) -> None:
+        """After the circles they learn from. What these said is in the journal, so nobody is asked again."""
+        if not any(True for _ in self.tasks(arms)):
+            return
+        with (
+            tempfile.TemporaryDirectory(dir=self.folder.path, prefix=".banks-") as place,
+            ExitStack() as open_banks,
+        ):
+            taught = [
+                arm.guided_by(await learnt(self.folder, self.journal, arm, f"{place}/{number}", open_banks))
+                for number, arm in enumerate(arms)
+            ]
+            await self.hosted(taught)
+
+    # -- hosted and local arms -----------------------------------------------------------------------
+
+    async def hosted(self, arms: Sequence[Arm]) -> None:
+        """Records begun while there is room for calls, each under one arm after another."""
+        gate = Gate(self.plan.concurrency.calls)
+        purse = Purse(self.plan.budget, self.tally.spent_tokens, self.tally.spent_usd)
+        by_name = {arm.name: arm for arm in arms}
+        try:
+            async with asyncio.TaskGroup() as begun:
+                async for task, calls in self._affordable(by_name, purse):
+                    await gate.wait_for_room()
+                    held = AsyncExitStack()
+                    await held.enter_async_context(purse.set_aside(calls))
+                    expected = len(by_name[task.arms[0]].models)
+                    admission = await held.enter_async_context(gate.record(expected))
+                    begun.create_task(self._judge(task, by_name, gate, purse, admission, held))
+        except* BudgetError as short:
+            self.stopped = f"the budget is spent: {short.exceptions[0]}"
+
+    async def _affordable(
+        self, arms: dict[str, Arm], purse: Purse
+    ) -> AsyncIterator[tuple[Task, tuple[CallRecord, ...]]]:
+        """The tasks with what each may take, as far as anybody asks."""
+        first = True
+        for task in self.tasks(tuple(arms.values())):
+            calls: tuple[CallRecord, ...] = ()
+            if purse.limited:
+                for name in task.arms:
+                    calls += await arms[name].rehearse(task.case)
+                if first:
+                    purse.require_one(calls)
+            first = False
+            yield task, calls
+
+    async def _judge(
+        self,
+        task: Task,
+        arms: dict[str, Arm],
+        gate: Gate,
+        purse: Purse,
+        admission: Admission,
+        held: AsyncExitStack,
+    ) -> None:
+        def paid(usage: Usage) -> None:
+            purse.pay(usage)
+            self.tally.spent_tokens, self.tally.spent_usd = purse.tokens, purse.usd
+            self.tally.calls_under_way, self.tally.calls_allowed = gate.pending, gate.allowed
+
+        def retried(retry: Retry) -> None:
+            self.tally.retries += 1
+            self.tally.notes = [*self.tally.notes, retry.reason][-NOTES_KEPT:]
+            self.follow(self.tally)
+
+        async with held:
+            case = task.case
+            for name in task.arms:
+                watch = Watch(self.journal, gate, name, case, admission.has_asked, paid, retried)
+                outcome = await judge_with(arms[name], case, watch)
+                if self.journal.broken:
+                    raise self.journal.broken
+                case = with_earlier(case, name, outcome)
+                record = as_record(self.folder.about.run_id, task, arms[name], outcome)
+                await self.keep([KeptRecord.of(record, task.chosen.place)])
+
+
+def _batched(tasks: Iterator[Task], size: int) -> Iterator[list[Task]]:
+    batch: list[Task] = []
+    for task in tasks:
+        batch.append(task)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _chained(first: list[Task], rest: Iterator[list[Task]]) -> Iterator[list[Task]]:
+    yield first
+    yield from rest

@@ -1,0 +1,90 @@
+"""How far a run is, arm by arm, and what it shows so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.kept import KeptRecord
+
+
+@dataclass(slots=True)
+class ArmTally:
+    """One arm so far."""
+
+    records: int = 0
+    failed: int = 0
+    attacks: int = 0
+    found: int = 0
+    benign: int = 0
+    false_alarms: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    voices_lost: int = 0
+
+    @property
+    def recall(self) -> float | None:
+        """Of the attacks judged, the share found."""
+        return self.found / self.attacks if self.attacks else None
+
+    @property
+    def false_alarm_rate(self) -> float | None:
+        """Of the benign prompts judged, the share that raised an alarm."""
+        return self.false_alarms / self.benign if self.benign else None
+
+    def add(self, kept: KeptRecord) -> None:
+        """Count one more record."""
+        self.records += 1
+        self.failed += kept.status == "failed"
+        if kept.f is not None:
+            self.attacks += kept.label == "attack"
+            self.found += kept.label == "attack" and bool(kept.alarm)
+            self.benign += kept.label == "benign"
+            self.false_alarms += kept.label == "benign" and bool(kept.alarm)
+        self.calls += kept.calls
+        self.tokens += kept.tokens
+        if kept.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + kept.cost_usd
+        self.voices_lost += kept.voices_lost
+
+
+@dataclass(slots=True)
+class Tally:
+    """All arms so far."""
+
+    arms: dict[str, ArmTally]
+    total: int
+    """How many records each arm is to judge."""
+    retries: int = 0
+    calls_under_way: int = 0
+    calls_allowed: int = 0
+    spent_tokens: int = 0
+    spent_usd: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    """What was told on the way, such as why a provider had a call wait."""
+
+    @classmethod
+    def of(cls, journal: Journal, arms: Iterable[str], total: int) -> Tally:
+        """As the journal has it."""
+        told = cls({name: ArmTally() for name in arms}, total)
+        for name, *figures in journal.tallies():
+            told.arms[str(name)] = ArmTally(*figures)  # type: ignore[arg-type]
+        told.spent_tokens, told.spent_usd = journal.spent()
+        return told
+
+    def add(self, kept: Iterable[KeptRecord]) -> None:
+        """Count these records."""
+        for one in kept:
+            self.arms[one.arm].add(one)
+
+    @property
+    def done(self) -> int:
+        """Judgements made, over all arms."""
+        return sum(arm.records for arm in self.arms.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every arm has judged everything."""
+        return all(arm.records >= self.total for arm in self.arms.values())

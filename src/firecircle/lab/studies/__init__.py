@@ -1,0 +1,49 @@
+"""Ready-made plans, one question each. On the bundled examples and the embedded circle unless told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets.reading import BUNDLED
+from firecircle.lab.plan import Plan, plan_of
+
+STUDIES = ("dialogue", "chair", "quorum", "ablation", "guidance", "cost", "validation")
+
+
+def study_text(
+    name: str, models: Sequence[str] = (), data: str | None = None, limit: int | None = None
+) -> str:
+    """The plan of a study as TOML, with these voices and this dataset instead of its own."""
+    if name not in STUDIES:
+        raise ConfigError(f"study: there is no {name!r}; there are {', '.join(STUDIES)}")
+    text = resources.files("firecircle.lab.studies").joinpath(f"{name}.toml").read_text("utf-8")
+    path = data or BUNDLED
+    if path.partition(":")[0] != BUNDLED:
+        path = str(Path(path).expanduser().absolute())
+    text += f"\n[[datasets]]\npath = {_quoted(path)}\n"
+    if limit is not None:
+        text += f"sample = {limit}\n"
+    if name == "cost" and any(not model.startswith("embedded:") for model in models):
+        # Only voices that cost something are worth asking second.
+        text += '\n[[arms]]\nname = "cascade"\nkind = "cascade"\n'
+    if models:
+        text += f"\n[circle]\nmodels = [{', '.join(_quoted(model) for model in models)}]\n"
+    return text
+
+
+def study_plan(text: str, name: str) -> Plan:
+    """The plan of a study."""
+    return plan_of(text, f"study {name}")
+
+
+def starting_plan() -> str:
+    """A plan to start from, with every key explained."""
+    return resources.files("firecircle.lab.studies").joinpath("start.toml").read_text("utf-8")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
