@@ -128,26 +128,13 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
-    import asyncio
     from pathlib import Path
 
     _require_extra("altair", "vl_convert")
-    from firecircle.cli.printable import printable_line
-    from firecircle.cli.screen import print_json
-    from firecircle.lab.report.page import write_report
+    from firecircle.cli.lab_report import report_on
     from firecircle.lab.runs import find_run
 
-    folder = find_run(name)
-    folder.require_finished()
-    written = asyncio.run(write_report(folder, Path(out) if out else None))
-    if as_json:
-        files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
-        print_json(
-            {"run_id": folder.about.run_id, **files, "pictures": [str(one) for one in written.pictures]}
-        )
-    else:
-        print(printable_line(str(written.page)))
-    return 0
+    return report_on(find_run(name), Path(out) if out else None, as_json=as_json)
 
 
 def compare(
@@ -217,10 +204,10 @@ def study(
     new: New = False,
     as_json: AsJson = False,
 ) -> int:
-    """Carry out a ready-made study. The same command goes on with one that was interrupted."""
+    """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
     from pathlib import Path
 
-    _require_extra()
+    _require_extra("altair", "vl_convert")
     from firecircle.cli.plan import names_in
     from firecircle.cli.screen import print_json
     from firecircle.lab.studies import study_plan, study_text
@@ -231,7 +218,9 @@ def study(
         print_json(told.model_dump(mode="json")) if as_json else print(text, end="")
         return 0
     validated = name == "validation"
-    return _carry_out(told, text, Path.cwd(), out=out, new=new, as_json=as_json, validated=validated)
+    return _carry_out(
+        told, text, Path.cwd(), out=out, new=new, as_json=as_json, validated=validated, reported=True
+    )
 
 
 def _carry_out(
@@ -243,14 +232,19 @@ def _carry_out(
     new: bool,
     as_json: bool,
     validated: bool = False,
+    reported: bool = False,
 ) -> int:
     from pathlib import Path
 
+    from firecircle.cli.lab_report import report_on
     from firecircle.cli.lab_running import carried_out
     from firecircle.lab.runs import open_run
 
     folder = open_run(told, text, base, out=Path(out) if out else None, new=new)
-    return carried_out(folder, as_json=as_json, validated=validated)
+    status = carried_out(folder, as_json=as_json, validated=validated)
+    if reported and folder.state == "finished" and not as_json:
+        report_on(folder, None, as_json=False)
+    return status
 
 
 def _require_extra(*more: str) -> None:

@@ -16,7 +16,7 @@ from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.report.choosing import Choice, instructive
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import retell
-from firecircle.lab.report.words import SIGNIFICANT, shares, summary, verdict_of
+from firecircle.lab.report.words import SIGNIFICANT, Sentence, shares, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import Estimate
 
@@ -41,6 +41,8 @@ class Written:
     figures: Path
     records: Path
     pictures: tuple[Path, ...]
+    sentences: tuple[Sentence, ...]
+    """What the run shows, in words."""
 
 
 async def write_report(run: RunFolder, out: Path | None = None) -> Written:
@@ -60,7 +62,7 @@ async def write_report(run: RunFolder, out: Path | None = None) -> Written:
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
         raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
-    return Written(page, place / FIGURES, place / run.records.name, pictures)
+    return Written(page, place / FIGURES, place / run.records.name, pictures, summary(figures))
 
 
 def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
