@@ -111,8 +111,8 @@ def _talking(one: ArmComparison) -> Sentence:
         return Sentence(text=f"{price}{lost}: talking pays here{_tests(one)}.", tone="gain")
     if outcome == "better at this threshold":
         return Sentence(
-            text=f"{price}{lost}: talking pays at this threshold{_tests(one)}, but it ranks prompts no better,"
-            " so a lower threshold for round 1 alone might do as much.",
+            text=f"{price}{lost}: talking pays at this threshold{_tests(one)}, but it ranks prompts no"
+            " better, so a lower threshold for round 1 alone might do as much.",
             tone="warning",
         )
     if outcome.startswith("worse"):
