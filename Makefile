@@ -31,6 +31,9 @@ $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml
 	@ls /usr/lib/postgresql/*/bin/pg_ctl > /dev/null 2>&1 || command -v pg_ctl > /dev/null \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } > /dev/null 2>&1 \
 	  || echo "PostgreSQL cannot be installed here: its tests will be skipped"
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 \
+	  || echo "No browser can be installed here: the viewer's browser tests will be skipped"
 	@touch $@ $(VENV)/.ready
 
 lint:
@@ -52,7 +55,7 @@ bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 
 lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements/core.txt
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra lab --extra local --extra neural --extra postgres -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra lab --extra local --extra neural --extra postgres --extra view -o requirements/dev.txt
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -21,6 +21,7 @@ from firecircle.cli.quorum import quorum
 from firecircle.cli.replay import replay
 from firecircle.cli.rotation import rotation_commands
 from firecircle.cli.trouble import status_of_trouble
+from firecircle.cli.view import view
 from firecircle.cli.voices import voices
 
 
@@ -42,7 +43,7 @@ def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (evaluate, replay, blindspots, quorum, voices, doctor, examples, calibrate):
+    for command in (evaluate, view, replay, blindspots, quorum, voices, doctor, examples, calibrate):
         app.command()(command)
     app.add_typer(bank_commands(), name="bank")
     app.add_typer(circles_commands(), name="circles")

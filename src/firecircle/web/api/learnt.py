@@ -1,0 +1,61 @@
+"""What circles taught: the bank of patterns, the blind spots of judging alone, and who was heard."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from firecircle.convene import participation_history
+from firecircle.errors import ConfigError
+from firecircle.rotation.fairness import FairnessReport, fairness
+from firecircle.store.bank_entries import BankFilters, FullEntry
+from firecircle.store.blindspots import Blindspots, find_blindspots
+from firecircle.store.finding import Filters
+from firecircle.web.api.reading import query_as
+from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery
+from firecircle.web.problems import RequestError
+from firecircle.web.viewer import viewer_of
+
+
+def list_bank(request: Request) -> Response:
+    """The patterns of the bank, the most often seen first."""
+    return JSONResponse(bank_entries(request, query_as(BankQuery, request)).model_dump())
+
+
+def get_entry(request: Request) -> Response:
+    """A pattern of the bank with every circle it was seen in."""
+    return JSONResponse(entry_asked_for(request).model_dump())
+
+
+def list_blindspots(request: Request) -> Response:
+    """What round 1 overlooked and the dialogue found."""
+    return JSONResponse(blindspots(request, query_as(BlindspotQuery, request)).model_dump())
+
+
+def get_fairness(request: Request) -> Response:
+    """Who was heard how often, and how evenly the empty chair went round."""
+    return JSONResponse(heard(request).model_dump())
+
+
+def bank_entries(request: Request, query: BankQuery) -> BankEntries:
+    """The entries that a query asks for."""
+    filters = BankFilters(**query.model_dump(exclude={"limit"}))
+    return BankEntries(entries=tuple(viewer_of(request).store.bank.find(filters, limit=query.limit)))
+
+
+def entry_asked_for(request: Request) -> FullEntry:
+    """The entry that the path names."""
+    try:
+        return viewer_of(request).store.bank.entry(request.path_params["entry_id"])
+    except ConfigError as unknown:
+        raise RequestError(404, str(unknown)) from None
+
+
+def blindspots(request: Request, query: BlindspotQuery) -> Blindspots:
+    """The blind spots in the circles that a query asks for."""
+    return find_blindspots(viewer_of(request).store.circles, Filters(**query.model_dump()))
+
+
+def heard(request: Request) -> FairnessReport:
+    """Participation over everybody who was ever heard."""
+    return fairness(participation_history(viewer_of(request).store).participations())

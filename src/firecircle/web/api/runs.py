@@ -1,0 +1,84 @@
+"""Runs over HTTP: which there are and how far. They lie in folders of their own, not in the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from firecircle.errors import ConfigError, StoreError
+from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines
+from firecircle.web.problems import RequestError
+
+if TYPE_CHECKING:
+    from firecircle.lab.runs.folder import RunFolder
+
+REPORT = "report/report.html"
+
+
+def list_all_runs(_: Request) -> Response:
+    """The runs that are kept, the newest first, with how far each is."""
+    return JSONResponse(RunLines(runs=run_lines()).model_dump())
+
+
+def get_run(request: Request) -> Response:
+    """One run and how far it is."""
+    return JSONResponse(line_of(run_asked_for(request.path_params["run_id"])).model_dump())
+
+
+def run_lines() -> tuple[RunLine, ...]:
+    """Every readable run; none where the lab is not installed."""
+    try:
+        from firecircle.lab.runs.folder import list_runs
+    except ModuleNotFoundError:
+        return ()
+    lines = []
+    for run in list_runs():
+        try:
+            lines.append(line_of(run))
+        except (ConfigError, StoreError):
+            continue  # half written, or of another version; `firecircle lab` tells more
+    return tuple(lines)
+
+
+def run_asked_for(name: str) -> RunFolder:
+    """The run of this id, among those that are listed: a path is no name of a run here."""
+    try:
+        from firecircle.lab.runs.folder import list_runs
+    except ModuleNotFoundError:
+        raise RequestError(404, "runs: not installed; pip install 'firecircle[lab]'") from None
+    found = next((run for run in list_runs() if run.about.run_id == name), None)
+    if found is None:
+        raise RequestError(404, f"{name}: no such run; `firecircle lab list` tells which there are")
+    return found
+
+
+def line_of(run: RunFolder) -> RunLine:
+    """How far a run is, from its journal."""
+    from firecircle.lab.runs.journal import Journal
+    from firecircle.lab.runs.tally import Tally
+
+    with Journal(run.journal) as journal:
+        tally = Tally.of(journal, run.about.arms, run.total)
+    return RunLine(
+        run_id=run.about.run_id,
+        state=run.state,
+        started_at=run.about.started_at,
+        total=run.total,
+        arms=tuple(
+            ArmProgress(
+                arm=name,
+                records=arm.records,
+                failed=arm.failed,
+                recall=arm.recall,
+                false_alarm_rate=arm.false_alarm_rate,
+                calls=arm.calls,
+                tokens=arm.tokens,
+                cost_usd=arm.cost_usd,
+                voices_lost=arm.voices_lost,
+            )
+            for name, arm in tally.arms.items()
+        ),
+        has_report=(run.path / REPORT).is_file(),
+    )

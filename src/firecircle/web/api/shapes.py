@@ -1,0 +1,229 @@
+"""What goes into the API and what comes out, with the limits of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from firecircle.prompt import MAX_LAYER_CHARS, Focus
+from firecircle.shapes import Shape
+from firecircle.store.bank_entries import BankEntry
+from firecircle.store.finding import CircleSummary, Status
+
+Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Mode = Literal["single", "parallel", "fire_circle"]
+
+
+class TurnIn(Shape):
+    """One earlier message of the conversation."""
+
+    role: Annotated[str, StringConstraints(max_length=100)]
+    content: Layer
+
+
+class Judging(Shape):
+    """A prompt and who shall judge it, under which rules. What is left out follows the settings."""
+
+    system: Layer = ""
+    application: Layer = ""
+    user: Layer = ""
+    turns: tuple[TurnIn, ...] | None = Field(default=None, max_length=1000)
+    """The earlier turns; [] is a known first turn, null is unknown."""
+    mode: Mode = "fire_circle"
+    models: tuple[Name, ...] = Field(default=(), max_length=10)
+    """Empty: the circle of the settings, or the embedded one."""
+    reserves: tuple[Name, ...] = Field(default=(), max_length=10)
+    focus: Focus | None = None
+    rounds: int | None = Field(default=None, ge=1, le=4)
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    empty_chair: bool | None = None
+    strict: bool = False
+    enforce_quorum: bool = True
+    seed: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    budget_usd: float | None = Field(default=None, gt=0, le=1_000_000)
+    budget_tokens: int | None = Field(default=None, ge=1, le=10**12)
+    label: Name | None = None
+
+
+class Begun(Shape):
+    """A judgement that has begun, or is over already."""
+
+    id: str
+    status: Status
+    url: str
+    """The page that shows it."""
+
+
+class Amount(Shape):
+    """Calls added up; a price that misses some calls is null."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float | None
+
+
+class Estimate(Shape):
+    """What judging may take at most, before anybody is asked."""
+
+    total: Amount
+    by_round: dict[str, Amount]
+    by_voice: dict[str, Amount]
+    models: tuple[str, ...]
+
+
+class CircleQuery(Shape):
+    """Which circles, and from where in the list."""
+
+    limit: int = Field(default=50, ge=1, le=200)
+    before: int | None = Field(default=None, ge=0, lt=2**62)
+    """`next_before` of the page before."""
+    since: float | None = Field(default=None, ge=0, le=1e11)
+    until: float | None = Field(default=None, ge=0, le=1e11)
+    alarm: bool | None = None
+    status: Status | None = None
+    mode: Mode | None = None
+    pattern: Name | None = None
+    voice: Name | None = None
+    label: Name | None = None
+    run_id: Name | None = None
+    least_falsehood: float | None = Field(default=None, ge=0, le=1)
+    text: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+
+
+class Circle(Shape):
+    """A circle or panel with everything that is kept of it."""
+
+    summary: CircleSummary
+    kind: Literal["circle", "panel"]
+    document: dict[str, Any]
+    """The result as the library writes it."""
+
+
+class LabelIn(Shape):
+    """What a prompt really was; null takes the label away."""
+
+    label: Name | None
+
+
+class ExportQuery(Shape):
+    """In which form a circle leaves."""
+
+    format: Literal["html", "json"] = "html"
+
+
+class PromptQuery(Shape):
+    """Which voice, in which round."""
+
+    voice: Name
+    round: int = Field(default=1, ge=1, le=99)
+
+
+class MessageOut(Shape):
+    """One chat message, exactly as it was sent."""
+
+    role: str
+    content: str
+
+
+class Asked(Shape):
+    """What a voice was sent in a round."""
+
+    messages: tuple[MessageOut, ...]
+
+
+class PatternKind(Shape):
+    """A kind of manipulation, and in how many circles it was agreed on and grounded."""
+
+    pattern_type: str
+    meaning: str
+    circles: int
+
+
+class PatternKinds(Shape):
+    """All kinds."""
+
+    patterns: tuple[PatternKind, ...]
+
+
+class VoiceKind(Shape):
+    """A voice or a family of voices and what it is declared to bring."""
+
+    names: tuple[str, ...]
+    provider_lineage: str
+    alignment_style: str
+    cognitive_roles: dict[str, float]
+
+
+class Voices(Shape):
+    """Who is known, and who sits when nobody is named."""
+
+    default: tuple[str, ...]
+    embedded: tuple[str, ...]
+    families: tuple[VoiceKind, ...]
+
+
+class BankQuery(Shape):
+    """Which entries of the bank."""
+
+    limit: int = Field(default=100, ge=1, le=500)
+    pattern_type: Name | None = None
+    tag: Name | None = None
+    text: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+
+
+class BankEntries(Shape):
+    """Entries of the bank, the most often seen first."""
+
+    entries: tuple[BankEntry, ...]
+
+
+class BlindspotQuery(Shape):
+    """Which circles are read for blind spots."""
+
+    since: float | None = Field(default=None, ge=0, le=1e11)
+    until: float | None = Field(default=None, ge=0, le=1e11)
+    pattern: Name | None = None
+    label: Name | None = None
+    run_id: Name | None = None
+
+
+class ArmProgress(Shape):
+    """How far an arm of a run is, and what it shows so far."""
+
+    arm: str
+    records: int
+    failed: int
+    recall: float | None
+    false_alarm_rate: float | None
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    voices_lost: int
+
+
+class RunLine(Shape):
+    """A run and how far it is."""
+
+    run_id: str
+    state: Literal["finished", "unfinished"]
+    started_at: float
+    total: int
+    """How many records each arm judges."""
+    arms: tuple[ArmProgress, ...]
+    has_report: bool
+
+
+class RunLines(Shape):
+    """All runs, the newest first."""
+
+    runs: tuple[RunLine, ...]
+
+
+class CompareQuery(Shape):
+    """Two runs to set beside each other."""
+
+    first: Name
+    second: Name

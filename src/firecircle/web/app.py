@@ -1,0 +1,111 @@
+"""The web application: which path is answered by whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import NamedTuple
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from firecircle.errors import FireCircleError
+from firecircle.store.opening import Store
+from firecircle.web import learnt_pages, pages, run_pages
+from firecircle.web.access import Access
+from firecircle.web.api.openapi import BASE, openapi
+from firecircle.web.api.operations import OPERATIONS
+from firecircle.web.gate import LOGIN, Gate
+from firecircle.web.hall import Hall
+from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
+from firecircle.web.rendering import templates
+from firecircle.web.viewer import Viewer
+from firecircle.web.watch import Watch
+
+
+class Site(NamedTuple):
+    """An application, and what to call before it ends so that open streams do not hold it up."""
+
+    app: ASGIApp
+    leave: Callable[[], None]
+
+
+def build_site(store: Store, access: Access | None = None) -> Site:
+    """The application for one store. The store stays open; whoever opened it closes it."""
+    access = access or Access()
+    watch = Watch(store)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        viewer = Viewer(store, Hall(store), watch, access, templates())
+        app.state.viewer = viewer
+        try:
+            yield
+        finally:
+            await watch.close()
+            await run_in_threadpool(viewer.hall.close)
+
+    inside = Starlette(
+        routes=_routes(),
+        exception_handlers=dict.fromkeys(
+            (RequestError, HTTPException, FireCircleError, Exception), _answer_refusal
+        ),
+        lifespan=lifespan,
+    )
+    # Around everything, so that even the answer to a bug has its safety headers.
+    return Site(Gate(inside, access), watch.leave)
+
+
+def _routes() -> list[Route | Mount]:
+    handlers: dict[str, dict[str, Callable[..., object]]] = {}
+    for one in OPERATIONS:
+        handlers.setdefault(BASE + one.path, {})[one.method] = one.handler
+    api = [
+        Route(path, _by_method(methods), methods=list(methods), name=f"api {path}")
+        if len(methods) > 1
+        else Route(path, next(iter(methods.values())), methods=list(methods), name=f"api {path}")
+        for path, methods in handlers.items()
+    ]
+    return [
+        Route("/", pages.home),
+        Route("/circles", pages.circles_page),
+        Route("/circles/{circle_id}", pages.circle_page),
+        Route("/circles/{circle_id}/answer", pages.answer_part),
+        Route("/convene", pages.convene_page),
+        Route("/bank", learnt_pages.bank_page),
+        Route("/bank/{entry_id}", learnt_pages.entry_page),
+        Route("/blindspots", learnt_pages.blindspots_page),
+        Route("/rotation", learnt_pages.rotation_page),
+        Route("/runs", run_pages.runs_page),
+        Route("/runs/compare", run_pages.compare_page),
+        Route("/runs/{run_id}", run_pages.run_page),
+        Route("/runs/{run_id}/report", run_pages.report_page),
+        Route("/runs/{run_id}/circle", run_pages.retold_page),
+        Route(LOGIN, pages.login, methods=["GET", "POST"]),
+        *api,
+        Route(f"{BASE}/openapi.json", lambda _: JSONResponse(openapi())),
+        Mount("/static", StaticFiles(directory=str(resources.files("firecircle.web") / "static"))),
+    ]
+
+
+def _by_method(methods: dict[str, Callable[..., object]]) -> Callable[[Request], object]:
+    """One endpoint for a path that answers several methods, all of them plain functions."""
+
+    def answer(request: Request) -> object:
+        return methods["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
+
+
+def _answer_refusal(request: Request, error: Exception) -> Response:
+    refusal = refusal_of(error)
+    if wants_problem(request):
+        return problem_response(refusal)
+    return pages.refusal_page(request, refusal)

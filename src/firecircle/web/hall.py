@@ -1,0 +1,149 @@
+"""Where circles convened from the page sit: a thread of their own, so that pages stay quick meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.events import CircleConvened, Event
+from firecircle.circle.result import CallRecord, CircleRecord
+from firecircle.config import EvaluationConfig
+from firecircle.convene import fire_circle_evaluate, heard_by, kept_in, rehearse
+from firecircle.errors import EvaluationError, StoreError
+from firecircle.evaluator import judge
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.store.finding import Filters
+from firecircle.store.opening import Store
+from firecircle.web.problems import RequestError
+
+MOST_AT_ONCE = 32
+LOOK_AGAIN = 0.03
+SECONDS_TO_LEAVE = 10.0
+
+T = TypeVar("T")
+Config = FireCircleConfig | EvaluationConfig
+
+
+class Hall:
+    """Holds circles and panels for the server and knows them by the id they are kept under."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="firecircle-hall", daemon=True)
+        self._sitting: set[asyncio.Task[None]] = set()
+        self._by_id: dict[str, asyncio.Task[None]] = {}
+        self._thread.start()
+
+    async def convene(self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None) -> str:
+        """Begin to judge; the id, as soon as there is one. A panel is kept when it is over."""
+        if len(self._sitting) >= MOST_AT_ONCE:
+            raise RequestError(429, f"{MOST_AT_ONCE} circles sit already; wait for one to end, or cancel one")
+        named: Future[str] = Future()
+        self._loop.call_soon_threadsafe(self._begin, prompt, config, label, named)
+        return await asyncio.shield(asyncio.wrap_future(named))
+
+    async def rehearse(self, prompt: MultiNeutrosophicPrompt, config: Config) -> tuple[CallRecord, ...]:
+        """What judging this may take; nobody is asked."""
+        return await self._here(rehearse(prompt, config))
+
+    def cancel(self, circle_id: str) -> bool:
+        """Call a circle off; False when it does not sit here."""
+        task = self._by_id.get(circle_id)
+        if task is None:
+            return False
+        self._loop.call_soon_threadsafe(task.cancel)
+        return True
+
+    def close(self) -> None:
+        """Call every circle off, let each be written down, and end the thread."""
+        if not self._thread.is_alive():
+            return
+        self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._sitting])
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._all_gone(), self._loop).result(SECONDS_TO_LEAVE)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(SECONDS_TO_LEAVE)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _all_gone(self) -> None:
+        if self._sitting:
+            await asyncio.wait(self._sitting)
+
+    async def _here(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    # -- on the hall's own thread ----------------------------------------------------------------------
+
+    def _begin(
+        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+    ) -> None:
+        task = self._loop.create_task(self._hold(prompt, config, label, named))
+        self._sitting.add(task)
+        task.add_done_callback(lambda done: self._leave(done, named))
+
+    def _leave(self, task: asyncio.Task[None], named: Future[str]) -> None:
+        self._sitting.discard(task)
+        self._by_id = {name: one for name, one in self._by_id.items() if one is not task}
+        error = None if task.cancelled() else task.exception()
+        if not named.done():
+            named.set_exception(error or RequestError(503, "called off before anything was written down"))
+
+    async def _hold(
+        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+    ) -> None:
+        looking: asyncio.Task[None] | None = None
+        me = asyncio.current_task()
+        assert me is not None
+
+        def note(event: Event) -> None:
+            nonlocal looking
+            if isinstance(event, CircleConvened):
+                looking = asyncio.create_task(self._look_for(event.record, named, me))
+
+        recording = None
+        try:
+            async with kept_in(self._store, label) as recording:
+                assert recording is not None
+                if isinstance(config, FireCircleConfig):
+                    await fire_circle_evaluate(prompt, config, on_event=heard_by(recording.tell, note))
+                else:
+                    await judge(prompt, config, listener=recording.tell_panel)
+        except EvaluationError:
+            if recording is None or recording.id is None:
+                raise  # nothing was heard; otherwise what was heard is kept, with the reason
+        finally:
+            if looking is not None:
+                looking.cancel()
+            if not named.done() and recording is not None and recording.id:
+                named.set_result(recording.id)
+        if not named.done():
+            raise StoreError("store: the judgement could not be kept; the terminal tells why")
+
+    async def _look_for(self, opening: CircleRecord, named: Future[str], holder: asyncio.Task[None]) -> None:
+        """Under which id the store keeps a circle: one repeated with its seed gets a number behind it."""
+        began = opening.started_at
+        these = Filters(status="sitting", since=began, until=math.nextafter(began, math.inf))
+        while not named.done():
+            page = await asyncio.to_thread(self._store.circles.find, these)
+            for found in page.circles:
+                if found.id.startswith(opening.circle_id) and found.id not in self._by_id:
+                    self._by_id[found.id] = holder
+                    if not named.done():
+                        named.set_result(found.id)
+                    return
+            await asyncio.sleep(LOOK_AGAIN)

@@ -1,0 +1,55 @@
+"""Pages of what circles taught: the bank, blind spots, and who was heard."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from firecircle.circle.classify import PatternType
+from firecircle.errors import ConfigError
+from firecircle.web.api.learnt import bank_entries, blindspots, entry_asked_for, heard
+from firecircle.web.api.reading import query_as
+from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery
+from firecircle.web.pages import page_response, without_empty
+from firecircle.web.problems import RequestError, plain_detail
+
+MOST_SIGHTINGS = 200
+MOST_GROUPS = 200
+
+
+def bank_page(request: Request) -> Response:
+    """The bank, searched and filtered."""
+    asked, given = without_empty(request)
+    trouble, found = "", BankEntries(entries=())
+    try:
+        found = bank_entries(request, query_as(BankQuery, asked))
+    except (RequestError, ConfigError) as wrong:
+        trouble = plain_detail(RequestError(422, str(wrong)))
+    return page_response(
+        request,
+        "bank.html",
+        status=422 if trouble else 200,
+        entries=found.entries,
+        given=given,
+        trouble=trouble,
+        pattern_types=[kind.value for kind in PatternType],
+    )
+
+
+def entry_page(request: Request) -> Response:
+    """One pattern and the circles it was seen in."""
+    return page_response(request, "bank_entry.html", entry=entry_asked_for(request), most=MOST_SIGHTINGS)
+
+
+def blindspots_page(request: Request) -> Response:
+    """What judging alone overlooked."""
+    asked, _ = without_empty(request)
+    found = blindspots(request, query_as(BlindspotQuery, asked))
+    return page_response(request, "blindspots.html", found=found, groups=found.groups[:MOST_GROUPS])
+
+
+def rotation_page(request: Request) -> Response:
+    """Who was heard how often, and how even that is."""
+    report = heard(request)
+    most = max((one.count for one in report.voices), default=0)
+    return page_response(request, "rotation.html", report=report, most=most or 1)

@@ -1,0 +1,164 @@
+"""The pages people look at."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from firecircle.circle.classify import PatternType
+from firecircle.convene import embedded_models
+from firecircle.errors import ConfigError
+from firecircle.examples import load_examples
+from firecircle.web.api.circles import filters_of
+from firecircle.web.api.lookups import default_models
+from firecircle.web.api.reading import query_as
+from firecircle.web.api.shapes import CircleQuery, PromptQuery
+from firecircle.web.gate import LOGIN, with_cookie
+from firecircle.web.problems import RequestError, plain_detail, title_of
+from firecircle.web.rendering import turns_json
+from firecircle.web.shown.answer import answer_of
+from firecircle.web.shown.page import CirclePage, page_of
+from firecircle.web.viewer import circle_asked_for, viewer_of
+
+STATUSES = ("sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted")
+
+
+def home(_: Request) -> Response:
+    """The list is the front page."""
+    return RedirectResponse("/circles", status_code=307)
+
+
+def circles_page(request: Request) -> Response:
+    """The list of circles, filtered; an empty field filters nothing."""
+    viewer = viewer_of(request)
+    asked, given = without_empty(request)
+    trouble = ""
+    query, page = CircleQuery(), None
+    try:
+        query = query_as(CircleQuery, _with_times(asked, given))
+        page = viewer.store.circles.find(filters_of(query), before=query.before, limit=query.limit)
+    except (RequestError, ConfigError) as wrong:
+        trouble = plain_detail(RequestError(422, str(wrong)))
+    shown = {name: value for name, value in given.items() if name != "before"}
+    older = urlencode({**shown, "before": page.next_before}) if page and page.next_before else None
+    return page_response(
+        request,
+        "circles.html",
+        status=422 if trouble else 200,
+        circles=page.circles if page else (),
+        older=older,
+        newest=urlencode(shown) if query.before is not None else None,
+        given=shown,
+        trouble=trouble,
+        store_name=viewer.store.name,
+        pattern_types=[kind.value for kind in PatternType],
+        statuses=STATUSES,
+    )
+
+
+def circle_page(request: Request) -> Response:
+    """A circle or panel; `/parts` gives what changes while it sits, without the frame."""
+    viewer, summary = viewer_of(request), circle_asked_for(request)
+    page = page_of(summary, viewer.store.circles.load(summary.id))
+    template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
+    return page_response(request, template, page=page, standalone=False)
+
+
+def answer_part(request: Request) -> Response:
+    """What stands behind one cell of the grid."""
+    query = query_as(PromptQuery, request)
+    summary = circle_asked_for(request)
+    kept = viewer_of(request).store.circles.load(summary.id)
+    try:
+        answer = answer_of(kept, query.voice, query.round)
+    except LookupError as nobody:
+        raise RequestError(404, str(nobody)) from None
+    return page_response(
+        request,
+        "answer.html",
+        answer=answer,
+        opening=(kept.system_message, kept.evidence),
+        standalone=False,
+    )
+
+
+def convene_page(request: Request) -> Response:
+    """The form to convene a circle, empty or with the prompt of another circle or an example."""
+    prompt = None
+    if given := request.query_params.get("from"):
+        try:
+            prompt = viewer_of(request).store.circles.load(given).prompt
+        except ConfigError as unknown:
+            raise RequestError(404, str(unknown)) from None
+    return page_response(
+        request,
+        "convene.html",
+        prompt=prompt,
+        turns=turns_json(prompt) if prompt else "",
+        examples=load_examples(),
+        default_models=default_models(),
+        embedded=embedded_models(),
+    )
+
+
+async def login(request: Request) -> Response:
+    """Where a reader gives the token."""
+    access = viewer_of(request).access
+    wrong = False
+    if request.method == "POST":
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > 10_000:
+                raise RequestError(413, "token: too long")
+        fields = parse_qs(body.decode("utf-8", "replace"))
+        if access.knows(fields.get("token", [""])[0]):
+            return with_cookie(RedirectResponse("/circles", status_code=303), access)
+        wrong = True
+    return page_response(request, "login.html", status=401 if wrong else 200, wrong=wrong, action=LOGIN)
+
+
+def page_response(request: Request, template: str, *, status: int = 200, **shown: Any) -> Response:
+    """A page made from a template."""
+    viewer = viewer_of(request)
+    allowed = viewer.access.admits(request.headers.get("authorization"), request.cookies.get("firecircle"))
+    text = viewer.templates.get_template(template).render(
+        write_token=viewer.access.write_token if allowed else "", path=request.scope["path"], **shown
+    )
+    return HTMLResponse(text, status_code=status)
+
+
+def refusal_page(request: Request, refusal: RequestError) -> Response:
+    """A refusal for people."""
+    response = page_response(
+        request,
+        "refusal.html",
+        status=refusal.status,
+        title=title_of(refusal.status),
+        detail=plain_detail(refusal),
+    )
+    response.headers.update(refusal.headers)
+    return response
+
+
+def _with_times(request: Request, given: dict[str, str]) -> Request:
+    """The request with the days of the form as the API takes them; the last day counts whole."""
+    rest = {name: value for name, value in given.items() if name not in ("from", "to")}
+    try:
+        if first := given.get("from"):
+            rest["since"] = str(datetime.fromisoformat(first).timestamp())
+        if last := given.get("to"):
+            rest["until"] = str((datetime.fromisoformat(last) + timedelta(days=1)).timestamp())
+    except (ValueError, OverflowError):
+        raise RequestError(422, "from, to: write a day as 2026-01-31") from None
+    return Request({**request.scope, "query_string": urlencode(rest).encode()})
+
+
+def without_empty(request: Request) -> tuple[Request, dict[str, str]]:
+    """The request without the fields of a form that were left empty, and those that were not."""
+    given = {name: value.strip() for name, value in request.query_params.items() if value.strip()}
+    return Request({**request.scope, "query_string": urlencode(given).encode()}), given

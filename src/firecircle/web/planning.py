@@ -1,0 +1,60 @@
+"""From a request to a configuration that holds together."""
+
+from __future__ import annotations
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.config import EvaluationConfig, EvaluationMode
+from firecircle.convene import default_circle, default_panel
+from firecircle.errors import ConfigError
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.settings import current_settings
+from firecircle.web.api.shapes import Judging
+
+ONLY_CIRCLES = ("rounds", "reserves", "empty_chair", "strict")
+
+
+def prompt_of(asked: Judging) -> MultiNeutrosophicPrompt:
+    """The prompt to judge; one with nothing in it is refused."""
+    turns = None
+    if asked.turns is not None:
+        turns = tuple(EarlierTurn(role=turn.role, content=turn.content) for turn in asked.turns)
+    prompt = MultiNeutrosophicPrompt(
+        system=asked.system, application=asked.application, user=asked.user, turns=turns
+    )
+    prompt.require_text(asked.focus or "prompt")
+    return prompt
+
+
+def config_of(asked: Judging) -> FireCircleConfig | EvaluationConfig:
+    """Who judges and how: what was asked for, else what `firecircle.toml` says, else the defaults."""
+    wished: dict[str, object] = {
+        "models": asked.models or None,
+        "focus": asked.focus,
+        "alarm_threshold": asked.threshold,
+        "seed": asked.seed,
+        "budget_usd": asked.budget_usd,
+        "budget_tokens": asked.budget_tokens,
+    }
+    mode = EvaluationMode(asked.mode)
+    if mode is EvaluationMode.FIRE_CIRCLE:
+        wished |= {
+            "max_rounds": asked.rounds,
+            "reserves": asked.reserves or None,
+            "empty_chair": asked.empty_chair,
+            "failure_mode": "strict" if asked.strict else None,
+            "enforce_quorum": None if asked.enforce_quorum else False,
+        }
+        return default_circle(**_with_settings(wished, FireCircleConfig))
+    for name in ONLY_CIRCLES:
+        if getattr(asked, name) not in (None, False, ()):
+            raise ConfigError(f"{name}: only a circle has that; leave it out or use mode fire_circle")
+    if mode is EvaluationMode.SINGLE and len(asked.models) > 1:
+        raise ConfigError("models: the single mode asks one voice; name one or use mode parallel")
+    return default_panel(mode, **_with_settings(wished, EvaluationConfig))
+
+
+def _with_settings(
+    wished: dict[str, object], kind: type[FireCircleConfig | EvaluationConfig]
+) -> dict[str, object]:
+    told = {name: value for name, value in current_settings().circle.items() if name in kind.model_fields}
+    return {**told, **{name: value for name, value in wished.items() if value is not None}}

@@ -1,0 +1,84 @@
+"""What a caller is told when something is wrong: problem+json from the API, a plain page elsewhere."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError
+from firecircle.shapes import Shape, Text
+from firecircle.web.visible import visible_plain
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Shape):
+    """What went wrong with a request (RFC 9457)."""
+
+    type: Text = "about:blank"
+    title: Text
+    status: int
+    detail: Text
+
+
+class RequestError(Exception):
+    """Raised anywhere while a request is answered: a status and one line that names the way out."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers or {}
+
+
+def refusal_of(error: Exception) -> RequestError:
+    """Any error as a refusal; one that nobody foresaw tells nothing of the inside."""
+    match error:
+        case RequestError():
+            return error
+        case HTTPException():
+            return RequestError(error.status_code, str(error.detail), dict(error.headers or {}))
+        case StoreError():
+            return RequestError(503, str(error))
+        case ConfigError():
+            return RequestError(422, str(error))
+        case EvaluationError() | FireCircleError():
+            return RequestError(502, str(error))
+        case _:
+            return RequestError(500, "this is a bug in firecircle; the terminal it runs in tells more")
+
+
+def invalid(error: ValidationError, subject: str) -> RequestError:
+    """A request whose shape is wrong."""
+    complaints = error.errors(include_url=False, include_context=False, include_input=False)
+    first = complaints[0]
+    field = ".".join(str(part) for part in first["loc"]) or subject
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return RequestError(422, f"{field}: {first['msg'].removeprefix('Value error, ')}{more}")
+
+
+def problem_response(refusal: RequestError) -> Response:
+    """The refusal as problem+json."""
+    told = Problem(title=title_of(refusal.status), status=refusal.status, detail=refusal.detail)
+    return JSONResponse(
+        told.model_dump(), status_code=refusal.status, media_type=MEDIA_TYPE, headers=refusal.headers
+    )
+
+
+def title_of(status: int) -> str:
+    """The name of a status."""
+    return HTTPStatus(status).phrase
+
+
+def wants_problem(request: Request) -> bool:
+    """Whether whoever asks is a program."""
+    return str(request.scope["path"]).startswith("/api/")
+
+
+def plain_detail(refusal: RequestError) -> str:
+    """The detail without characters that hide."""
+    return visible_plain(refusal.detail)

@@ -1,0 +1,102 @@
+"""Templates: every value is escaped, and text of prompts and voices goes through `visible`."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.web.shown.passages import gathered_quotes, parts_of
+from firecircle.web.visible import one_line, visible, visible_plain
+
+STYLES = 8
+"""Colours and underlines there are; the ninth pattern looks like the first and still has its own number."""
+
+NAVIGATION = (
+    ("Runs", "/runs"),
+    ("Bank", "/bank"),
+    ("Blind spots", "/blindspots"),
+    ("Rotation", "/rotation"),
+)
+"""Pages beside the circles: name and path."""
+
+
+def templates() -> Environment:
+    """The environment of all pages and of the exported file."""
+    made = Environment(
+        loader=PackageLoader("firecircle.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "visible": visible,
+        "plain": visible_plain,
+        "line": one_line,
+        "when": when,
+        "iso": lambda at: datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds"),
+        "money": money,
+        "seconds": seconds,
+        "unit": lambda value: f"{value:.2f}",
+        "signed": lambda value: f"{value:+.2f}".replace("-", "−"),
+        "percent": lambda value: f"{value:.0%}",
+        "count": lambda value: f"{value:,}",
+        "words": lambda name: visible_plain(str(name).replace("_", " ")),
+        "style": lambda number: (number - 1) % STYLES + 1,
+        "segment": lambda text: quote(text, safe=""),
+        "quotes": gathered_quotes,
+        "turns_json": turns_json,
+        "scaled": lambda value, whole: round(min(max(value, 0.0), 1.0) * whole, 1),
+    }
+    made.globals |= {"parts_of": parts_of, "own": own, "navigation": NAVIGATION}
+    return made
+
+
+def own(text: str) -> Markup:
+    """A script or style sheet of this package, written into a page as it is. Never for anything else."""
+    assert "</script" not in text
+    assert "</style" not in text
+    return Markup(text)
+
+
+@cache
+def static_text(name: str) -> str:
+    """A script or style sheet, to be written into an exported file."""
+    return resources.files("firecircle.web").joinpath("static", name).read_text("utf-8")
+
+
+def turns_json(prompt: MultiNeutrosophicPrompt) -> str:
+    """The earlier turns as the API takes them; nothing when they are unknown."""
+    return "" if prompt.turns is None else json.dumps([turn.model_dump() for turn in prompt.turns])
+
+
+def when(at: float) -> str:
+    """A time as people in a hurry read it."""
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def money(value: float | None) -> str:
+    """A price; None is unknown, never zero."""
+    if value is None:
+        return "unknown"
+    return "free" if value == 0 else f"${value:.4f}" if value < 1 else f"${value:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    """A span of time in its best unit."""
+    if value is None:
+        return "–"
+    return (
+        f"{value * 1000:.0f} ms"
+        if value < 1
+        else f"{value:.1f} s"
+        if value < 120
+        else f"{value / 60:.1f} min"
+    )

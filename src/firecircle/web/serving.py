@@ -1,0 +1,88 @@
+"""Starting the server: an address that is really free, one line that says where, and a browser."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from contextlib import closing
+
+import uvicorn
+
+from firecircle.errors import ConfigError
+from firecircle.web.app import Site
+
+ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
+SECONDS_TO_LEAVE = 3
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket bound to the address; port 0 takes any that is free."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as unknown:
+        raise ConfigError(f"--host: {host} cannot be found: {unknown.strerror or unknown}") from None
+    bound = socket.socket(family, kind)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+        bound.listen(512)
+    except OSError as refused:
+        bound.close()
+        if refused.errno == errno.EADDRINUSE:
+            raise ConfigError(f"--port: {port} is taken; give another, or 0 for any that is free") from None
+        raise ConfigError(f"--port: cannot listen on {host}:{port}: {refused.strerror or refused}") from None
+    return bound
+
+
+def address_of(bound: socket.socket, host: str) -> str:
+    """Where a browser on this machine finds the server."""
+    port = bound.getsockname()[1]
+    name = "127.0.0.1" if host in ANY_ADDRESS else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+def serve(site: Site, bound: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Answer until the process is asked to end; `on_ready` is called when the first request can come."""
+    with closing(bound):
+        server_of(site, on_ready).run(sockets=[bound])
+
+
+def server_of(site: Site, on_ready: Callable[[], None]) -> uvicorn.Server:
+    """The server, not started yet; setting `should_exit` ends it."""
+    config = uvicorn.Config(
+        site.app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=SECONDS_TO_LEAVE,
+        ws="none",
+        lifespan="on",
+    )
+    return _Server(config, site.leave, on_ready)
+
+
+class _Server(uvicorn.Server):
+    def __init__(
+        self, config: uvicorn.Config, leave: Callable[[], None], on_ready: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._leave, self._on_ready = leave, on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._leave()
+        await super().shutdown(sockets)
+
+
+def open_browser(address: str) -> None:
+    """Show the address in the user's browser, without waiting for it."""
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,29 @@
+// Asking the API to change something: with the page's token, and with its refusals shown as they are.
+const token = document.querySelector('meta[name="firecircle-token"]')?.content ?? "";
+
+export function say(words) {
+  const place = document.getElementById("said");
+  if (place) place.textContent = words;
+}
+
+// What came back, `true` when nothing did, or null after a refusal, which is shown.
+export async function ask(method, address, body, { quietly = false, signal } = {}) {
+  let answer;
+  try {
+    answer = await fetch(address, {
+      method,
+      signal,
+      headers: { "x-firecircle-token": token, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (trouble) {
+    if (trouble.name !== "AbortError" && !quietly) say("The server does not answer; is it still running?");
+    return null;
+  }
+  if (answer.status === 204) return true;
+  const told = await answer.json().catch(() => ({}));
+  if (answer.ok) return told;
+  if (quietly) return { refused: told.detail ?? answer.statusText };
+  say(told.detail ?? answer.statusText);
+  return null;
+}

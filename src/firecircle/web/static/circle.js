@@ -1,0 +1,94 @@
+// What only the server's page can do: follow a sitting circle, call it off, label it, take it out.
+import { ask, say } from "/static/asking.js";
+
+const bar = () => document.getElementById("part-actions");
+const address = `/api/v1/circles/${encodeURIComponent(bar().dataset.circle)}`;
+
+// -- live -----------------------------------------------------------------------------------------
+let wanted = false;
+let busy = false;
+
+// The page is asked for again and only what changed is exchanged: unfolded parts, scroll and focus stay.
+async function refresh() {
+  wanted = true;
+  if (busy) return;
+  busy = true;
+  try {
+    while (wanted) {
+      wanted = false;
+      const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
+      if (!answer.ok) return;
+      exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    }
+  } finally {
+    busy = false;
+  }
+}
+
+function exchange(page) {
+  const fresh = [...page.querySelectorAll("#main > *")];
+  const main = document.getElementById("main");
+  const names = new Set(fresh.map((one) => one.id).filter(Boolean));
+  for (const old of [...main.children]) if (!old.id || !names.has(old.id)) old.remove();
+  let place = null;
+  for (const one of fresh) {
+    const old = one.id ? document.getElementById(one.id) : null;
+    const next = place ? place.nextSibling : main.firstChild;
+    if (old && old.isEqualNode(one)) {
+      if (old !== next) main.insertBefore(old, next);
+      place = old;
+      continue;
+    }
+    if (old && old.contains(document.activeElement) && one.id === "part-actions" && old.dataset.status === one.dataset.status) {
+      place = old; // somebody is writing a label
+      continue;
+    }
+    const unfolded = old ? [...old.querySelectorAll("details")].map((part) => part.open) : [];
+    [...one.querySelectorAll("details")].forEach((part, number) => { if (unfolded[number]) part.open = true; });
+    if (old) old.replaceWith(one); else main.insertBefore(one, next);
+    place = one;
+  }
+}
+
+function follow() {
+  const stream = new EventSource(`${address}/events`);
+  for (const kind of ["circle_convened", "round_started", "reserve_asked", "voice_answered", "voice_failed", "voice_recruited", "quorum_checked", "round_closed"]) {
+    stream.addEventListener(kind, () => refresh());
+  }
+  stream.addEventListener("voice_retried", (event) => {
+    const told = JSON.parse(event.data);
+    say(`${told.model} tries again (${told.attempt}): ${told.reason}`);
+  });
+  stream.addEventListener("closed", async (event) => {
+    stream.close();
+    await refresh();
+    say(event.data === "{}" ? "The circle was deleted." : "The circle is over.");
+  });
+  addEventListener("pagehide", () => stream.close());
+}
+
+if (bar().dataset.status === "sitting") follow();
+
+// -- acting ---------------------------------------------------------------------------------------
+document.addEventListener("click", async (event) => {
+  if (!(event.target instanceof Element)) return;
+  if (event.target.id === "cancel") {
+    event.target.disabled = true;
+    if (await ask("POST", `${address}/cancel`)) say("Asked to cancel; it ends within a few seconds.");
+    else event.target.disabled = false;
+  }
+  if (event.target.id === "delete" && confirm("Take this circle out of the store for good?")) {
+    if (await ask("DELETE", address)) location.href = "/circles";
+  }
+});
+
+document.addEventListener("submit", async (event) => {
+  if (event.target.id !== "label-form") return;
+  event.preventDefault();
+  const label = new FormData(event.target).get("label").trim() || null;
+  const told = await ask("PUT", `${address}/label`, { label });
+  if (told) {
+    document.getElementById("label").textContent = told.label ?? "none";
+    say(told.label ? "Label saved." : "Label taken away.");
+  }
+});

@@ -1,0 +1,73 @@
+// The form that convenes a circle: it says what judging may cost before anybody is asked.
+import { ask, say } from "/static/asking.js";
+
+const form = document.getElementById("convene");
+const estimate = document.getElementById("estimate");
+const named = document.getElementById("models-label");
+const number = (text) => (text === "" ? null : Number(text));
+
+function asked() {
+  const told = Object.fromEntries(new FormData(form));
+  const circle = told.mode === "fire_circle";
+  const models = { default: "", embedded: form.models.dataset.embedded, named: told.models }[told.circle];
+  return {
+    system: told.system, application: told.application, user: told.user,
+    turns: form.first_turn.checked ? [] : told.turns && told.turns !== "[]" ? JSON.parse(told.turns) : null,
+    mode: told.mode,
+    models: models.split(",").map((name) => name.trim()).filter(Boolean),
+    focus: told.focus || null,
+    rounds: circle ? number(told.rounds) : null,
+    threshold: number(told.threshold),
+    budget_usd: number(told.budget_usd),
+    seed: number(told.seed),
+    label: told.label.trim() || null,
+    enforce_quorum: !(circle && form.no_quorum.checked),
+  };
+}
+
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+const price = (cost) => (cost === null ? "price unknown" : cost === 0 ? "free" : `$${cost.toFixed(4)}`);
+
+let waiting;
+let under;
+async function price_it() {
+  under?.abort();
+  under = new AbortController();
+  const wish = asked();
+  if (![wish.system, wish.application, wish.user].some((text) => text.trim())) {
+    estimate.textContent = "Write a prompt to see what judging it may take.";
+    return;
+  }
+  const told = await ask("POST", "/api/v1/estimate", wish, { quietly: true, signal: under.signal });
+  if (!told) return;
+  estimate.classList.toggle("wrong", Boolean(told.refused));
+  estimate.textContent = told.refused ?? `${plural(told.total.calls, "call")} to ${plural(told.models.length, "voice")}, `
+    + `${plural(told.total.tokens_in, "token")} in, ${plural(told.total.tokens_out, "token")} out, ${price(told.total.cost_usd)}.`;
+}
+
+function changed() {
+  named.hidden = form.circle.value !== "named";
+  form.rounds.disabled = form.no_quorum.disabled = form.mode.value !== "fire_circle";
+  clearTimeout(waiting);
+  waiting = setTimeout(price_it, 300);
+}
+form.addEventListener("input", changed);
+
+document.getElementById("example").addEventListener("change", (event) => {
+  const chosen = event.target.selectedOptions[0];
+  if (!chosen.value) return;
+  for (const layer of ["system", "application", "user"]) form[layer].value = chosen.dataset[layer];
+  form.turns.value = chosen.dataset.turns ?? "";
+  form.first_turn.checked = form.turns.value === "[]";
+});
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const go = document.getElementById("go");
+  go.disabled = true;
+  say("Convening …");
+  const told = await ask("POST", "/api/v1/evaluate", asked());
+  if (told) location.href = told.url;
+  else go.disabled = false;
+});
+changed();

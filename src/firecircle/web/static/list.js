@@ -1,0 +1,61 @@
+// The list by keyboard, and fresh while the reader looks at its first page.
+const rows = () => [...document.querySelectorAll("#list tbody tr")];
+let at = -1;
+
+function choose(place) {
+  const all = rows();
+  if (!all.length) return;
+  at = Math.min(Math.max(place, 0), all.length - 1);
+  all.forEach((row, number) => row.classList.toggle("chosen", number === at));
+  all[at].querySelector("a").focus({ preventScroll: true });
+  all[at].scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const writing = event.target.closest?.("input, select, textarea");
+  if (event.key === "Escape" && writing) writing.blur();
+  if (writing) return;
+  if (event.key === "j") choose(at + 1);
+  else if (event.key === "k") choose(at - 1);
+  else if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("search").select();
+    document.getElementById("search").focus();
+  } else if (event.key === "Enter" && at >= 0 && !event.target.closest("a, button")) location.href = rows()[at].dataset.href;
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("a, button, input") || getSelection().toString()) return;
+  const row = event.target.closest("#list tbody tr");
+  if (row) location.href = row.dataset.href;
+});
+
+document.querySelector("form.filters").addEventListener("change", (event) => {
+  if (event.target.matches("select")) event.target.form.requestSubmit();
+});
+document.querySelector("form.filters").addEventListener("submit", (event) => {
+  // Empty fields stay out of the address.
+  for (const field of event.target.elements) if (field.name && !field.value.trim()) field.disabled = true;
+});
+addEventListener("pageshow", () => { for (const field of document.querySelector("form.filters").elements) field.disabled = false; });
+
+async function look() {
+  const asked = new URLSearchParams(location.search);
+  if (document.hidden || ["before", "from", "to", "limit"].some((name) => asked.has(name))) return;
+  const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
+  const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
+  if (!answer?.ok) return;
+  const told = (await answer.json()).circles.map((one) => `${one.id} ${one.status}`).join("\n");
+  const shown = rows().map((row) => `${decodeURIComponent(row.dataset.href.slice(9))} ${row.dataset.status}`).join("\n");
+  if (told === shown) return;
+  const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+  const fresh = page.querySelector("#list tbody");
+  const old = document.querySelector("#list tbody");
+  if (!fresh || !old) return location.reload();
+  const chosen = at >= 0 ? rows()[at]?.dataset.href : null;
+  old.replaceWith(fresh);
+  at = chosen ? rows().findIndex((row) => row.dataset.href === chosen) : -1;
+  if (at >= 0) choose(at);
+}
+setInterval(look, 3000);

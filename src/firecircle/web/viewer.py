@@ -1,0 +1,46 @@
+"""What one running server holds, handed to everything that answers a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jinja2 import Environment
+from starlette.requests import Request
+
+from firecircle.errors import ConfigError
+from firecircle.store.finding import CircleSummary
+from firecircle.store.opening import Store
+from firecircle.web.access import Access
+from firecircle.web.hall import Hall
+from firecircle.web.problems import RequestError
+from firecircle.web.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """The store that is shown, the hall where circles sit, the watch over them, and who may ask."""
+
+    store: Store
+    hall: Hall
+    watch: Watch
+    access: Access
+    templates: Environment
+
+
+def viewer_of(request: Request) -> Viewer:
+    """The viewer that a request came to."""
+    found = request.app.state.viewer
+    assert isinstance(found, Viewer)
+    return found
+
+
+def circle_asked_for(request: Request, *, exactly: bool = False) -> CircleSummary:
+    """The circle that the path names, by its id or, where nothing is changed, the beginning of it."""
+    given = request.path_params["circle_id"]
+    try:
+        found = viewer_of(request).store.circles.summary(given)
+    except ConfigError as unknown:
+        raise RequestError(404, str(unknown)) from None
+    if exactly and found.id != given:
+        raise RequestError(404, f"{given}: no such circle; give the whole id to change something")
+    return found

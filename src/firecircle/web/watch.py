@@ -1,0 +1,135 @@
+"""Following circles while they sit, wherever they are held: the store is asked once for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from firecircle.circle.events import Event
+from firecircle.errors import ConfigError, FireCircleError
+from firecircle.store.finding import CircleSummary
+from firecircle.store.opening import Store
+
+LOOK_AGAIN = 0.2
+"""Seconds between two looks into the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One event of a sitting circle; `seq` is its number."""
+
+    seq: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The circle does not sit any more; None when it is gone altogether."""
+
+    summary: CircleSummary | None
+
+
+class _Leaving:
+    """The server ends."""
+
+
+@dataclass(slots=True, eq=False)
+class _Follower:
+    circle: CircleSummary
+    seq: int
+    told: asyncio.Queue[News | Over | _Leaving] = field(default_factory=asyncio.Queue)
+
+
+class Watch:
+    """One look into the store serves everybody who follows a circle."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._followers: list[_Follower] = []
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def followers(self) -> int:
+        """How many streams are open."""
+        return len(self._followers)
+
+    async def follow(
+        self, circle: CircleSummary, after: int = -1, *, pause: float = 15.0
+    ) -> AsyncIterator[News | Over | None]:
+        """The news after an event, as they come, until the circle is over; None now and then in silence."""
+        follower = _Follower(circle, after)
+        self._followers.append(follower)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            while True:
+                try:
+                    news = await asyncio.wait_for(follower.told.get(), pause)
+                except TimeoutError:
+                    yield None
+                    continue
+                if isinstance(news, _Leaving):
+                    return
+                yield news
+                if isinstance(news, Over):
+                    return
+        finally:
+            with suppress(ValueError):
+                self._followers.remove(follower)
+
+    def leave(self) -> None:
+        """End every stream now; whoever follows comes back to the next server."""
+        for follower in self._followers:
+            follower.told.put_nowait(_Leaving())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._looking
+
+    async def _look(self) -> None:
+        while self._followers:
+            following: dict[int, list[_Follower]] = defaultdict(list)
+            for follower in self._followers:
+                following[follower.circle.pk].append(follower)
+            asked = {
+                pk: (group[0].circle.id, min(one.seq for one in group)) for pk, group in following.items()
+            }
+            try:
+                found = await asyncio.to_thread(self._found, asked)
+            except FireCircleError:
+                found = {}  # the store is busy or away; it is asked again
+            for pk, news in found.items():
+                for follower in following[pk]:
+                    self._tell(follower, news)
+            await asyncio.sleep(LOOK_AGAIN)
+
+    def _found(self, asked: dict[int, tuple[str, int]]) -> dict[int, list[News | Over]]:
+        return {pk: self._news(pk, name, seq) for pk, (name, seq) in asked.items()}
+
+    def _news(self, pk: int, name: str, seq: int) -> list[News | Over]:
+        try:
+            summary = self._store.circles.summary(name)
+        except ConfigError:
+            return [Over(None)]
+        # In this order: what is told between the two looks comes with the next.
+        news: list[News | Over] = [
+            News(number, event) for number, event in self._store.circles.events_after(pk, seq)
+        ]
+        if summary.status != "sitting":
+            news.append(Over(summary))
+        return news
+
+    @staticmethod
+    def _tell(follower: _Follower, news: list[News | Over]) -> None:
+        for one in news:
+            if isinstance(one, News):
+                if one.seq <= follower.seq:
+                    continue
+                follower.seq = one.seq
+            follower.told.put_nowait(one)

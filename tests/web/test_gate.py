@@ -1,0 +1,113 @@
+"""Who may ask: hosts, origins and tokens, against a server that really runs."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from firecircle.errors import ConfigError
+from firecircle.store.opening import Store
+from firecircle.web.access import WRITE_HEADER, Access
+from tests.web.serving import Running, judged, running
+
+TOKEN = "a token that is long enough"
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1@evil", ""]
+)
+def test_a_foreign_host_name_is_refused(client: httpx.Client, host: str) -> None:
+    answer = client.get("/circles", headers={"host": host})
+    assert answer.status_code in (400, 421)
+    assert "circles" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:9", "[::1]:1234"])
+def test_loopback_is_served_under_its_names_and_any_forwarded_port(client: httpx.Client, host: str) -> None:
+    assert client.get("/circles", headers={"host": host}).status_code == 200
+
+
+def test_every_answer_is_strict(client: httpx.Client) -> None:
+    for path in ("/circles", "/api/v1/circles", "/static/viewer.css", "/nowhere", "/api/v1/circles/nothing"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {WRITE_HEADER: ""},
+        {WRITE_HEADER: "guessed"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_change_needs_the_token_and_the_same_origin(
+    client: httpx.Client, store: Store, headers: dict[str, str]
+) -> None:
+    kept = judged(store)
+    answer = client.delete(f"/api/v1/circles/{kept.circle_id}", headers=headers)
+    assert answer.status_code == 403
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert store.circles.summary(kept.circle_id).id == kept.circle_id
+
+
+def test_a_change_from_the_page_itself_passes(server: Running, store: Store) -> None:
+    kept = judged(store)
+    with server.client(origin=server.url, **{"sec-fetch-site": "same-origin"}) as client:
+        assert client.delete(f"/api/v1/circles/{kept.circle_id}").status_code == 204
+
+
+def test_with_a_token_nothing_is_read_without_it(store: Store) -> None:
+    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(base_url=server.url) as stranger:
+        refused = stranger.get("/api/v1/circles")
+        assert refused.status_code == 401
+        assert refused.json()["status"] == 401
+        page = stranger.get("/circles")
+        assert (page.status_code, page.headers["location"]) == (303, "/login")
+        login = stranger.get("/login")
+        assert server.access.write_token not in login.text
+        assert stranger.get("/circles?token=wrong").headers["location"] == "/login"
+        assert stranger.post("/login", data={"token": "wrong"}).status_code == 401
+
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        assert stranger.get("/api/v1/circles", headers=bearer).status_code == 200
+        assert stranger.post("/api/v1/estimate", json={"user": "hello"}, headers=bearer).status_code == 200
+
+        welcomed = stranger.get(f"/circles?token={TOKEN}&mode=single")
+        assert welcomed.headers["location"] == "/circles?mode=single"
+        assert TOKEN not in welcomed.headers["set-cookie"]
+        assert "httponly" in welcomed.headers["set-cookie"].lower()
+        assert stranger.get("/circles").status_code == 200
+        cookie_alone = stranger.post("/api/v1/estimate", json={"user": "hello"})
+        assert cookie_alone.status_code == 403
+
+
+def test_the_login_form_sets_the_cookie(store: Store) -> None:
+    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(base_url=server.url) as reader:
+        assert reader.post("/login", data={"token": TOKEN}).headers["location"] == "/circles"
+        assert reader.get("/circles").status_code == 200
+
+
+def test_another_address_needs_a_token_that_cannot_be_guessed() -> None:
+    with pytest.raises(ConfigError, match=r"--token: 0\.0\.0\.0 can be reached from other machines"):
+        Access("0.0.0.0")
+    with pytest.raises(ConfigError, match="at least 16 characters"):
+        Access("0.0.0.0", "short")
+    access = Access("0.0.0.0", TOKEN)
+    assert access.allows_host("192.0.2.7:8477")
+    assert not access.allows_host("rebound.example:8477")
+
+
+def test_a_path_cannot_send_a_reader_elsewhere(store: Store) -> None:
+    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client() as reader:
+        answer = reader.get(f"{server.url}//evil.example/x?token={TOKEN}")
+        assert answer.headers["location"].startswith("/evil.example")

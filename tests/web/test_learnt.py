@@ -1,0 +1,59 @@
+"""Bank, blind spots and rotation: what circles taught, in the browser and over the API."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from firecircle.store.bank_learning import learn
+from firecircle.store.finding import Filters
+from firecircle.store.opening import Store
+from tests.web.hostile import PAYLOADS
+from tests.web.serving import judged
+
+
+@pytest.fixture(autouse=True)
+def _learnt(store: Store) -> None:
+    judged(store, label="attack")
+    for _ in learn(store.bank, store.circles, Filters()):
+        pass
+
+
+def test_the_bank_is_searched_and_leads_to_its_circles(client: httpx.Client) -> None:
+    entries = client.get("/api/v1/bank").json()["entries"]
+    assert {one["pattern_type"] for one in entries} >= {"temporal_inconsistency", "polite_extraction"}
+    assert client.get("/api/v1/bank", params={"text": "zebra"}).json()["entries"] == []
+    page = client.get("/bank", params={"pattern_type": "temporal_inconsistency", "text": ""})
+    found = next(one for one in entries if one["pattern_type"] == "temporal_inconsistency")
+    assert f"/bank/{found['id']}" in page.text
+    entry = client.get(f"/api/v1/bank/{found['id']}").json()
+    shown = client.get(f"/bank/{found['id']}").text
+    assert f"/circles/{entry['seen'][0]['circle_id']}" in shown
+    assert client.get("/bank/nothing-like-it").status_code == 404
+    assert client.get("/bank?limit=9999").status_code == 422
+
+
+def test_blind_spots_are_told_with_their_circles(client: httpx.Client, store: Store) -> None:
+    told = client.get("/api/v1/blindspots").json()
+    assert told["circles"]["circles"] >= 1
+    overlooked = {group["voice"] for group in told["groups"]}
+    assert "voice/one" in overlooked
+    page = client.get("/blindspots").text
+    assert f"/circles/{told['groups'][0]['quotes'][0]['circle_id']}" in page
+
+
+def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:
+    report = client.get("/api/v1/rotation").json()
+    heard = {one["voice_id"]: one["count"] for one in report["voices"]}
+    assert heard["voice/one"] >= 1
+    assert "voice/one" in client.get("/rotation").text
+
+
+def test_hostile_patterns_stay_text(client: httpx.Client, store: Store) -> None:
+    from firecircle.store.bank_entries import Told
+
+    for payload in PAYLOADS[:8]:
+        told = Told(description=payload, agreement=0.5, attack_id=payload[:60], examples=(payload,))
+        entry, _ = store.bank.add(told, pattern_type=payload[:60])
+        for path in ("/bank", f"/bank/{entry}"):
+            assert payload not in client.get(path).text

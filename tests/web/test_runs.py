@@ -1,0 +1,116 @@
+"""Runs in the viewer: listed, gone through record by record, held again, compared, with their report."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import httpx
+import pytest
+
+from firecircle.store.opening import open_store
+from tests.web.serving import running
+
+pytest.importorskip("duckdb", reason="runs need the extra `lab`")
+
+PLAN = """
+name = "small"
+
+[[datasets]]
+path = "examples"
+sample = 4
+
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+
+[[arms]]
+name = "alone"
+kind = "single"
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_DATA_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+
+
+@pytest.fixture(scope="module")
+def runs(home: Path) -> tuple[str, str]:
+    """Two finished runs of the same plan, the newest first; it has a report."""
+    from firecircle.lab.plan import plan_of
+    from firecircle.lab.runs.folder import ABOUT
+    from firecircle.lab.runs.starting import complete, open_run
+
+    place = home / "firecircle" / "runs"
+    folder = open_run(plan_of(PLAN, "plan.toml"), PLAN, home, out=place / "first", new=True)
+    asyncio.run(complete(folder, lambda _: nullcontext(lambda _: None)))
+    again = place / "second"
+    shutil.copytree(folder.path, again)
+    about = folder.about.model_copy(update={"run_id": "second", "started_at": folder.about.started_at + 1})
+    (again / ABOUT).write_text(about.model_dump_json())
+    (again / "report").mkdir()
+    (again / "report" / "report.html").write_text("<h1>What this run shows</h1>")
+    return "second", "first"
+
+
+@pytest.fixture(scope="module")
+def viewer(home: Path, runs: tuple[str, str]) -> Iterator[httpx.Client]:
+    with open_store(home / "circles.sqlite") as store, running(store) as server, server.client() as client:
+        yield client
+
+
+def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple[str, str]) -> None:
+    told = viewer.get("/api/v1/runs").json()["runs"]
+    assert [one["run_id"] for one in told] == list(runs)
+    assert told[0]["state"] == "finished"
+    assert {arm["arm"]: arm["records"] for arm in told[0]["arms"]} == {"circle": 4, "alone": 4}
+    assert (told[0]["has_report"], told[1]["has_report"]) == (True, False)
+    page = viewer.get("/runs").text
+    assert all(f"/runs/{name}" in page for name in runs)
+    assert viewer.get(f"/api/v1/runs/{runs[0]}").json() == told[0]
+
+
+def test_a_judgement_leads_to_its_circle(viewer: httpx.Client, runs: tuple[str, str]) -> None:
+    page = viewer.get(f"/runs/{runs[0]}?arm=circle&only=").text
+    links = [html.unescape(link) for link in re.findall(r'href="(/runs/[^"]+/circle[^"]+)"', page)]
+    assert len(links) == 4
+    circle = viewer.get(links[0])
+    assert circle.status_code == 200, circle.text
+    assert "Held again from what was said" in circle.text
+    assert "Voices by round" in circle.text
+    alone = links[0].replace("arm=circle", "arm=alone")
+    assert viewer.get(alone).status_code == 404
+
+
+def test_a_report_is_shown_without_scripts_and_without_origin(
+    viewer: httpx.Client, runs: tuple[str, str]
+) -> None:
+    report = viewer.get(f"/runs/{runs[0]}/report")
+    assert report.status_code == 200
+    assert report.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert viewer.get(f"/runs/{runs[1]}/report").status_code == 404
+
+
+def test_two_runs_are_set_beside_each_other(viewer: httpx.Client, runs: tuple[str, str]) -> None:
+    page = viewer.get("/runs/compare", params={"first": runs[0], "second": runs[1]}).text
+    assert "The same plan." in page
+    assert viewer.get("/runs/compare?first=x").status_code == 422
+
+
+@pytest.mark.parametrize("name", ["nothing", "..", "%2e%2e%2fetc"])
+def test_only_listed_runs_have_a_name(viewer: httpx.Client, name: str) -> None:
+    assert viewer.get(f"/api/v1/runs/{name}").status_code == 404

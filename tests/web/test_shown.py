@@ -1,0 +1,102 @@
+"""What a circle's page works out: the grid, the lenses, the replay, the chart and the time line."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from firecircle import FireCircleResult, ModelCharacteristics
+from firecircle.store.opening import Store
+from firecircle.web.shown.page import CirclePage, page_of
+from tests.scripted import says
+from tests.web.serving import judged, lost
+
+SEES_TIME = {"temporal_reasoning": 0.9, "cross_layer_analysis": 0.6}
+SEES_LAYERS = {"cross_layer_analysis": 0.9, "pattern_recognition": 0.8, "temporal_reasoning": 0.2}
+
+
+def _page(store: Store, result: FireCircleResult) -> CirclePage:
+    page = page_of(store.circles.summary(result.circle_id), result)
+    assert isinstance(page, CirclePage)
+    return page
+
+
+def _losing_a_lens(store: Store) -> FireCircleResult:
+    lines: dict[str, list[Any]] = {
+        "a": [says(0.3), lost("gone for today"), says(0.3)],
+        "b": [says(0.5), says(0.6), says(0.9)],
+        "c": [says(0.5), "no words", says(0.6)],
+    }
+    characteristics = {
+        "a": ModelCharacteristics("a", SEES_TIME, "north"),
+        "b": ModelCharacteristics("b", SEES_LAYERS, "south"),
+        "c": ModelCharacteristics("c", SEES_LAYERS, "south"),
+    }
+    return judged(store, lines=lines, model_characteristics=characteristics)
+
+
+def test_the_grid_tells_who_was_lost_when_and_whose_words_were_carried(store: Store) -> None:
+    page = _page(store, _losing_a_lens(store))
+    rows = {row.model: row for row in page.rows}
+    assert rows["a"].standing == "zombie"
+    assert rows["a"].cells[1].lost is not None
+    assert rows["a"].cells[1].lost.message == "gone for today"
+    assert (rows["a"].cells[2].said, rows["a"].cells[2].lost) == (None, None)
+    assert [badge.word for badge in rows["c"].cells[1].badges] == ["carried"]
+    assert rows["b"].cells[2].decides
+    assert [cell.is_chair for cell in rows["b"].cells] == [False, True, False]
+
+
+def test_the_picture_of_the_quorum_says_which_lens_went_blind_and_when(store: Store) -> None:
+    page = _page(store, _losing_a_lens(store))
+    assert page.quorum is not None
+    lenses = {lens.role: lens for lens in page.quorum.lenses}
+    assert [cell.state for cell in lenses["temporal_reasoning"].cells] == ["clear", "dim", "dim"]
+    assert lenses["temporal_reasoning"].cells[1].turned
+    assert lenses["educational_escalation"].told == "never covered"
+    assert dict(page.quorum.lineages)["north"] == (1, 0, 0)
+    assert [valid for _, valid, _ in page.quorum.verdicts] == [True, False, False]
+
+
+def test_the_replay_agrees_with_the_result_at_its_end(store: Store) -> None:
+    result = _losing_a_lens(store)
+    page = _page(store, result)
+    assert {rule.name: rule.verdicts[-1] for rule in page.replay.rules} == result.rival_verdicts
+    circle_rule = next(rule for rule in page.replay.rules if rule.name == "max_all")
+    assert [one.value for one in circle_rule.verdicts if one] == [0.5, 0.6, 0.9]
+    assert "lost: a" in page.replay.told[1]
+
+
+def test_the_chart_stays_inside_its_frame_and_its_labels_apart(store: Store) -> None:
+    lines = {f"voice/{place}": [says(0.5)] * 4 for place in range(10)}
+    page = _page(store, judged(store, lines=lines, max_rounds=4))
+    assert page.chart is not None
+    heights = sorted(line.label_y for line in page.chart.lines)
+    assert all(later - earlier >= 12.9 for earlier, later in pairwise(heights))
+    assert heights[0] >= 0
+    assert heights[-1] <= page.chart.height
+    for line in page.chart.lines:
+        for dot in line.dots:
+            assert page.chart.left <= dot.x <= page.chart.right
+            assert 0 <= dot.y <= page.chart.bottom
+
+
+def test_every_call_has_its_place_on_the_time_line(store: Store) -> None:
+    result = _losing_a_lens(store)
+    page = _page(store, result)
+    assert page.calls is not None
+    assert [bar.call for bar in page.calls.bars] == list(result.calls)
+    assert all(bar.x >= 0 and bar.x + bar.width <= 1000.1 for bar in page.calls.bars)
+    starts = [bar.start_seconds for bar in page.calls.bars if bar.call.model == "b"]
+    assert starts == sorted(starts)
+
+
+def test_no_template_trusts_what_it_is_given() -> None:
+    from importlib import resources
+
+    for file in resources.files("firecircle.web").joinpath("templates").iterdir():
+        text = file.read_text("utf-8")
+        assert not re.search(r"\|\s*safe|autoescape|Markup\(", text), file.name
+        assert not re.search(r"""\son\w+\s*=|\sstyle\s*=|javascript:""", text), file.name
+        assert re.findall(r"own\((\w+)\)", text) in ([], ["style", "script"]), file.name
