@@ -109,10 +109,15 @@ def find_characteristics(
     model: str, declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> ModelCharacteristics | None:
     """The declared characteristics of a model, else those in `firecircle.toml`, else the catalog's."""
+    return declared_among(model, declared or {}) or declared_in_settings(model) or in_catalog(model)
+
+
+def declared_among(model: str, declared: Mapping[str, ModelCharacteristics]) -> ModelCharacteristics | None:
+    """What was declared for a model, or for the one it is a clone of."""
     for name in (model, original_of(model)):
-        if declared and name in declared:
+        if name in declared:
             return declared[name].model_copy(update={"model_id": model})
-    return declared_in_settings(model) or _from_catalog(model)
+    return None
 
 
 def declared_in_settings(model: str) -> ModelCharacteristics | None:
@@ -131,7 +136,8 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
 
 
 @lru_cache(maxsize=1024)
-def _from_catalog(model: str) -> ModelCharacteristics | None:
+def in_catalog(model: str) -> ModelCharacteristics | None:
+    """What the package itself says of a model."""
     family = family_of(model)
     if family is None:
         return None

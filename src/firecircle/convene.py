@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from firecircle.store.recorder import Recording
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
-EMBEDDED_GENERALIST = "embedded:ngrams"
+EMBEDDED_GENERALIST = "embedded:layers"
+"""Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
 
 
 async def fire_circle_evaluate(

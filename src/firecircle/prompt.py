@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import model_validator
@@ -55,18 +56,12 @@ class MultiNeutrosophicPrompt(Declaration):
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The layers that have text, from the highest rank to the lowest."""
-        told = (
-            Layer("system", self.system, 100, "yes, written by the operator"),
-            Layer("application", self.application, 50, "no"),
-            Layer("turns", self.earlier_conversation, None, "that these turns took place, not what they say"),
-            Layer("user", self.user, 10, "no"),
-        )
-        return tuple(layer for layer in told if layer.text.strip())
+        return _layers(self.system, self.application, self.turns, self.user)
 
     @property
     def earlier_conversation(self) -> str:
         """The known earlier turns as one text."""
-        return "\n".join(f"{turn.role}: {turn.content}" for turn in self.turns or ())
+        return _conversation(self.turns)
 
     @property
     def turn_number(self) -> int | None:
@@ -81,3 +76,21 @@ class MultiNeutrosophicPrompt(Declaration):
             raise PromptError("prompt: every layer is empty; give system, application or user text")
         if focus != "prompt" and not str(getattr(self, focus)).strip():
             raise PromptError(f"focus: the {focus} layer is empty; judge another layer or the whole prompt")
+
+
+@lru_cache(maxsize=8)
+def _layers(
+    system: str, application: str, turns: tuple[EarlierTurn, ...] | None, user: str
+) -> tuple[Layer, ...]:
+    """Remembered for a while: every voice of every round asks for them."""
+    told = (
+        Layer("system", system, 100, "yes, written by the operator"),
+        Layer("application", application, 50, "no"),
+        Layer("turns", _conversation(turns), None, "that these turns took place, not what they say"),
+        Layer("user", user, 10, "no"),
+    )
+    return tuple(layer for layer in told if layer.text.strip())
+
+
+def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:
+    return "\n".join(f"{turn.role}: {turn.content}" for turn in turns or ())

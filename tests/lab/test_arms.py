@@ -58,7 +58,7 @@ async def test_every_arm_judges_with_embedded_voices() -> None:
     assert outcomes["no_chair"].chair_influence is None
     assert not any(said.is_chair for said in outcomes["no_chair"].voices)
     assert len({said.model for said in outcomes["clones"].voices}) == 6
-    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:ngrams"}
+    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:layers"}
     left_out = {
         name: {said.model for said in one.voices} for name, one in outcomes.items() if "-embedded:" in name
     }

@@ -11,8 +11,10 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator, m
 from firecircle.catalog import (
     ModelCharacteristics,
     characteristics_of,
+    declared_among,
     declared_in_settings,
     find_characteristics,
+    in_catalog,
     original_of,
     require_distinct,
 )
@@ -164,6 +166,10 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     def characteristics(self, model: str) -> ModelCharacteristics:
         """What a model of this circle is declared to bring; without a quorum it need not be declared."""
+        # What the settings file declares was taken over when the circle was declared.
+        known = declared_among(model, self.model_characteristics) or in_catalog(model)
+        if known is not None:
+            return known
         if self.enforce_quorum:
             return characteristics_of(model, self.model_characteristics)
         found = find_characteristics(model, self.model_characteristics)
