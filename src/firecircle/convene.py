@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.alone import judge_alone
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
@@ -29,6 +30,7 @@ from firecircle.config import (
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
+from firecircle.settings import current_settings
 from firecircle.voices.caller import Caller, CallerVoice
 from firecircle.voices.recorded import recorded_voices
 
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 EMBEDDED_GENERALIST = "embedded:layers"
 """Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
+DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
+_FIELD = re.compile(r"(?:\w+Config[.:] ?)?(\w+)")
+
+Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
 
 async def fire_circle_evaluate(
@@ -174,6 +180,8 @@ async def rehearse(
     prompt: MultiNeutrosophicPrompt,
     config: FireCircleConfig | EvaluationConfig,
     session_memory: SessionMemory | None = None,
+    *,
+    guidance: Sequence[str] = (),
 ) -> tuple[CallRecord, ...]:
     """The calls that judging this prompt may take, with what each may consume; nobody is asked.
 
@@ -186,7 +194,7 @@ async def rehearse(
         circumstances = circumstances_of(prompt, seed=config.seed, session=session_memory)
         voices = _rehearsed(models, config)
         free = config.model_copy(update=boundless)
-        return (await judge_alone(prompt, free, voices, circumstances)).calls
+        return (await judge_alone(prompt, free, voices, circumstances, guidance=guidance)).calls
     circumstances = circumstances_of(
         prompt,
         seed=config.seed,
@@ -270,6 +278,25 @@ def default_panel(mode: EvaluationMode, **settings: object) -> EvaluationConfig:
         return EvaluationConfig(mode=mode, **settings)
     embedded = embedded_models() if mode is EvaluationMode.PARALLEL else (EMBEDDED_GENERALIST,)
     return EvaluationConfig(**{"mode": mode, "models": embedded, **settings})
+
+
+def with_file_defaults(
+    make: Callable[..., Config], wished: Mapping[str, object], kind: type[Config]
+) -> Config:
+    """What `make` makes of the wishes, with what `[circle]` in the file says where they say nothing."""
+    settings = current_settings()
+    for key in settings.circle:
+        if key not in FireCircleConfig.model_fields or key in DECLARED_ELSEWHERE:
+            raise settings.mistake("circle", f"{key}: {DECLARED_ELSEWHERE.get(key, 'no such key')}")
+    # The table is a circle's; the other modes take from it what they know too.
+    told = {key: value for key, value in settings.circle.items() if key in kind.model_fields}
+    try:
+        return make(**{**told, **wished})
+    except ConfigError as wrong:
+        field = _FIELD.match(str(wrong))
+        if field and field[1] in told and field[1] not in wished:
+            raise settings.mistake("circle", re.sub(r"^\w+Config[.:] ?", "", str(wrong))) from None
+        raise
 
 
 def embedded_models() -> tuple[str, ...]:

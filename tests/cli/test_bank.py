@@ -67,13 +67,16 @@ def test_an_entry_is_listed_found_and_shown_without_its_tricks(cli: Cli, taught:
     found = json.loads(cli("bank", "search", "as we agreed", "--store", taught, "--json").out)["found"]
     assert [one["entry"]["id"] for one in found] == [entry["id"]]
     assert "nothing in the bank" in cli("bank", "search", "zzz", "--store", taught).out
+    for written in ("temporal inconsistency", "Temporal-Inconsistency"):
+        assert entry["id"] in cli("bank", "list", "--type", written, "--store", taught).out
+    assert entry["id"] in cli("bank", "list", "--tag", "label:attack", "--store", taught).out
     for options in (["--type", "role_confusion"], ["--tag", "layer:system"], ["--text", "nowhere"]):
         assert "no such pattern" in cli("bank", "list", *options, "--store", taught).out
 
 
 def test_a_bank_is_carried_to_another_store(cli: Cli, taught: str, folder: Path) -> None:
     cli("bank", "learn", "--store", taught)
-    assert cli("bank", "export", "bank.jsonl", "--store", taught).out == "1 pattern written\n"
+    assert cli("bank", "export", "bank.jsonl", "--store", taught).out == "1 pattern written to bank.jsonl\n"
     assert Path("bank.jsonl").read_text() == cli("bank", "export", "--store", taught).out
     for new in (1, 0):
         told = json.loads(cli("bank", "import", "bank.jsonl", "--store", "other.sqlite", "--json").out)
@@ -84,7 +87,8 @@ def test_what_is_forgotten_is_gone(cli: Cli, taught: str) -> None:
     cli("bank", "learn", "--store", taught)
     (entry,) = json.loads(cli("bank", "list", "--store", taught, "--json").out)["entries"]
     (seen,) = json.loads(cli("bank", "show", entry["id"], "--store", taught, "--json").out)["seen"]
-    assert cli("bank", "forget", "--circle", seen["circle_id"], "--store", taught).out == (
+    assert_one_line_of_trouble(cli("bank", "forget", "--circle", "", "--store", taught), "nothing there")
+    assert cli("bank", "forget", "--circle", seen["circle_id"][:8], "--store", taught).out == (
         "1 sighting forgotten\n"
     )
     assert json.loads(cli("bank", "list", "--store", taught, "--json").out)["entries"] == []
@@ -100,6 +104,15 @@ def test_mistakes_are_one_line(cli: Cli, taught: str, folder: Path) -> None:
     assert_one_line_of_trouble(cli("bank", "forget", "--circle", "nowhere", *at), "seen nothing there")
     assert_one_line_of_trouble(cli("bank", "import", "no.jsonl", *at), "not an export")
     assert_one_line_of_trouble(cli("bank", "import", "missing.jsonl", *at), "cannot read")
+    cli("bank", "learn", *at)
+    whole = cli("bank", "export", *at).out
+    for broken, words in (
+        ("", "not an export"),
+        (whole[:-40], "line 2 is no entry"),
+        ("\0\n", "not an export"),
+    ):
+        Path("no.jsonl").write_text(broken)
+        assert_one_line_of_trouble(cli("bank", "import", "no.jsonl", *at), words)
     assert_one_line_of_trouble(cli("bank", "export", "no/such/place", *at), "cannot write")
     assert_one_line_of_trouble(cli("evaluate", "hello", "--bank", "2", *at), "--mode single")
     empty = cli("evaluate", "hello", "--mode", "single", "--bank", "2", "--store", "empty.sqlite")

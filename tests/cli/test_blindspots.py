@@ -49,11 +49,14 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
 
 
 def test_an_empty_store_and_a_circle_without_blind_spots_say_so(cli: Cli, where: str, folder: Path) -> None:
-    assert "no circle is kept here" in cli("blindspots", "--store", "none.sqlite").out
+    assert "no circle that is kept matches" in cli("blindspots", "--store", "none.sqlite").out
     assert "nothing was overlooked" in cli("blindspots", "--store", where, "--label", "benign").out
 
 
-@pytest.mark.parametrize(("attack", "benign", "word"), [(0.9, 0.2, "better"), (0.4, 0.8, "worse")])
+@pytest.mark.parametrize(
+    ("attack", "benign", "word"),
+    [(0.9, 0.2, "0.700 farther apart: better"), (0.4, 0.8, "0.400 closer together: worse")],
+)
 def test_additions_are_tried_and_the_change_is_told_good_or_bad(
     cli: Cli,
     where: str,

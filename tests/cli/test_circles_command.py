@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from firecircle.store.opening import open_store
 from tests.cli.running import ATTACK, TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
@@ -20,12 +23,23 @@ from tests.loopback import LoopbackServer, Script
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
 
+TYPED = "attack:temporal_inconsistency"
+"""The label that the example of an attack brings."""
+
 
 def listed(cli: Cli, *options: str) -> list[str]:
     """The labels of what a list shows."""
     ran = cli("circles", "list", "--json", *options)
     assert ran.status == 0, ran.err
     return [one["label"] for one in json.loads(ran.out)["circles"]]
+
+
+def _read(terminal: int) -> str:
+    """What a terminal shows next; nothing once nobody writes to it."""
+    try:
+        return os.read(terminal, 65536).decode()
+    except OSError:
+        return ""
 
 
 @pytest.fixture
@@ -39,23 +53,60 @@ def three(cli: Cli) -> None:
 @pytest.mark.usefixtures("three")
 class TestList:
     def test_filters(self, cli: Cli) -> None:
-        assert listed(cli) == ["panel", "benign", "attack"]
-        assert listed(cli, "--alarm") == ["attack"]
+        assert listed(cli) == ["panel", "benign", TYPED]
+        assert listed(cli, "--alarm") == [TYPED]
         assert listed(cli, "--no-alarm") == ["panel", "benign"]
         assert listed(cli, "--label", "benign") == ["benign"]
+        assert listed(cli, "--label", "attack") == listed(cli, "--label", TYPED) == [TYPED]
+        assert listed(cli, "--label", "attack:role_confusion") == listed(cli, "--label", "att") == []
         assert listed(cli, "--mode", "parallel") == ["panel"]
-        assert listed(cli, "--pattern", "temporal inconsistency") == ["attack"]
-        assert listed(cli, "--voice", "embedded:time", "--mode", "fire_circle") == ["benign", "attack"]
+        assert listed(cli, "--pattern", "temporal inconsistency") == [TYPED]
+        assert listed(cli, "--voice", "embedded:time", "--mode", "fire_circle") == ["benign", TYPED]
         assert listed(cli, "--text", '"the library open"') == ["benign"]
-        assert listed(cli, "--since", "1h") == ["panel", "benign", "attack"]
+        assert listed(cli, "--since", "1h") == ["panel", "benign", TYPED]
         assert listed(cli, "--until", "1h") == []
         assert listed(cli, "--since", time.strftime("%Y-%m-%d"), "--status", "interrupted") == []
+
+    @pytest.mark.parametrize("columns", [70, 80, 120])
+    def test_on_a_terminal_every_column_is_there(self, columns: int) -> None:
+        main, terminal = pty.openpty()
+        termios.tcsetwinsize(terminal, (24, columns))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        environment |= {"TERM": "xterm", "NO_COLOR": "1"}
+        process = subprocess.Popen(
+            command("circles", "list"), stdout=terminal, stderr=terminal, env=environment
+        )
+        os.close(terminal)
+        shown = "".join(iter(lambda: _read(main), ""))
+        process.wait(60)
+        os.close(main)
+        head, *lines, _ = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+        assert head.split() == ["id", "begun", "verdict", "F", "label", "prompt"]
+        assert all(len(line) <= columns for line in lines)
+        with open_store() as store:
+            names = [one.id[:8] for one in store.circles.find().circles]
+        assert [line.split()[0] for line in lines] == names
+        assert "ALARM" in lines[-1]
+        assert " attack:temp" in lines[-1]
+
+    def test_one_that_cannot_be_read_does_not_hold_up_the_others(self, cli: Cli, folder: Path) -> None:
+        with open_store() as store, store.database.writing() as connection:
+            connection.execute(sa.text("UPDATE documents SET body = x'00' WHERE circle_pk = 2"))
+        ran = cli("circles", "export", "all.jsonl")
+        assert ran.out == "2 circles written to all.jsonl\n"
+        assert_one_line_of_trouble(Ran(ran.status, "", ran.err), "cannot be read")
+        assert cli("circles", "import", "all.jsonl", "--store", "other.sqlite").out.startswith(
+            "2 circles added"
+        )
+        (broken,) = json.loads(cli("circles", "list", "--label", "benign", "--json").out)["circles"]
+        assert_one_line_of_trouble(cli("circles", "show", broken["id"]), "cannot be read")
+        assert cli("circles", "delete", broken["id"], "--yes").status == 0
 
     def test_pages(self, cli: Cli) -> None:
         first = cli("circles", "list", "--limit", "2", "--json")
         document = json.loads(first.out)
         assert [one["label"] for one in document["circles"]] == ["panel", "benign"]
-        assert listed(cli, "--before", str(document["next_before"])) == ["attack"]
+        assert listed(cli, "--before", str(document["next_before"])) == [TYPED]
         told = cli("circles", "list", "--limit", "2")
         assert told.err == f"there are more: add --before {document['next_before']}\n"
 
@@ -64,7 +115,7 @@ class TestList:
         assert [(line[2], line[4], line[6]) for line in lines] == [
             ("no alarm", "parallel", "panel"),
             ("no alarm", "fire_circle", "benign"),
-            ("ALARM", "fire_circle", "attack"),
+            ("ALARM", "fire_circle", TYPED),
         ]
         assert lines[1][8] == "When does the library open?"
 
@@ -119,11 +170,11 @@ class TestShow:
 class TestCarrying:
     def test_out_and_in_again(self, cli: Cli, folder: Path) -> None:
         ran = cli("circles", "export", "all.jsonl", "--json")
-        assert json.loads(ran.out) == {"file": "all.jsonl", "circles": 3}
+        assert json.loads(ran.out) == {"file": "all.jsonl", "circles": 3, "unreadable": []}
         other = ("--store", "other.sqlite")
         assert cli("circles", "import", "all.jsonl", *other).out == "3 circles added, 0 there already\n"
         assert cli("circles", "import", "all.jsonl", *other).out == "0 circles added, 3 there already\n"
-        assert listed(cli, *other) == ["panel", "benign", "attack"]
+        assert listed(cli, *other) == ["panel", "benign", TYPED]
         piped = cli("circles", "export", "--label", "attack")
         assert piped.err == "1 circle written\n"
         (folder / "one.jsonl").write_text(piped.out + "{}\n")
@@ -156,7 +207,7 @@ class TestTakingOut:
         assert_one_line_of_trouble(cli("circles", "prune", "--label", "benign"), "--yes")
         assert_one_line_of_trouble(cli("circles", "prune", "--yes"), "--all")
         assert cli("circles", "prune", "--label", "benign", "--yes").out == "1 circle deleted\n"
-        assert listed(cli) == ["panel", "attack"]
+        assert listed(cli) == ["panel", TYPED]
         assert cli("circles", "prune", "--before", "1d", "--yes").out == "nothing kept matches\n"
         assert json.loads(cli("circles", "prune", "--all", "--yes", "--json").out) == {"deleted": 2}
 
@@ -166,7 +217,7 @@ class TestTakingOut:
         assert len(listed(cli)) == 3
         ran = cli("circles", "delete", names[0], names[1][:8], names[1], "--yes", "--json")
         assert json.loads(ran.out) == {"deleted": names[:2]}
-        assert listed(cli) == ["attack"]
+        assert listed(cli) == [TYPED]
 
     @pytest.mark.parametrize(("answer", "left"), [("y", 2), ("n", 3), ("", 3)])
     def test_at_a_terminal(self, answer: str, left: int) -> None:
@@ -196,3 +247,30 @@ def test_labels(cli: Cli) -> None:
     assert cli("circles", "label", name, "--none").status == 0
     assert listed(cli) == [None]
     assert_one_line_of_trouble(cli("circles", "cancel", name), "over already")
+
+
+def test_an_export_goes_into_a_pipe_without_taking_its_place(cli: Cli, folder: Path) -> None:
+    cli("evaluate", "hello", "--turn", "1")
+    cli("bank", "learn")
+    for number, group in enumerate(("circles", "bank", "rotation")):
+        pipe = folder / f"pipe{number}"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        assert cli(group, "export", str(pipe)).status == 0
+        assert reader.communicate(timeout=60)[0].startswith(b"{")
+        assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("group", ["circles", "bank", "rotation"])
+def test_a_reader_who_leaves_hears_nothing_of_it(cli: Cli, group: str) -> None:
+    cli("evaluate", "--example", ATTACK)
+    cli("bank", "learn")
+    process = subprocess.Popen(
+        command(group, "export", "-"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() in (b"", b"1 circle written\n")
+    process.wait(60)
+    process.stderr.close()

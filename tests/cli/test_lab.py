@@ -108,6 +108,12 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
         "the cost buys detection",
     ]
     assert "12 records" in ran.err
+    report = json.loads(ran.out)["report"]
+    assert Path(report["page"]).exists(), "a study is reported on whoever reads it"
+    assert report["sentences"][0]["part"] == "first"
+    listed = ran_apart("lab", "list", COLUMNS="40").out
+    assert json.loads(ran.out)["run_id"] in listed, "nothing is cut where there is no terminal"
+    assert "…" not in listed
 
 
 @pytest.mark.parametrize(
@@ -133,3 +139,12 @@ def test_an_empty_dataset_and_a_strange_label_are_told(cli: Callable[..., Ran], 
     assert_one_line_of_trouble(cli("lab", "study", "chair", "--data", "empty.jsonl"), "holds no record")
     (folder / "odd.jsonl").write_text('{"user": "hello", "label": "purple"}\n')
     assert_one_line_of_trouble(cli("lab", "study", "chair", "--data", "odd.jsonl"), "all 1 rows are bad")
+
+
+def test_a_run_in_a_folder_of_its_own_is_listed(
+    cli: Callable[..., Ran], plan: str, folder: Path, hosted: Callable[[Script], LoopbackServer]
+) -> None:
+    hosted(opinion)
+    assert cli("lab", "run", plan, "--out", "mine", "--json").status == 0
+    listed = json.loads(cli("lab", "list", "--json").out)
+    assert str(folder / "mine") in json.dumps(listed)

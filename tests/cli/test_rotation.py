@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 import typer
 from inline_snapshot import snapshot
 
@@ -83,13 +84,13 @@ def test_fairness_at_a_glance(cli: Cli, exported: str) -> None:
     assert without_moments(ran.out) == snapshot("""\
  ROTATION   5 sittings, 6 voices
 
-voice               heard       chair       last heard   weight
-embedded:layers     ████████ 5  ░░░░░░░░ 0  9 d ago      █░░░░░░░ 0.085
-embedded:ngrams     ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
-embedded:time       ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
-embedded:authority  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
-embedded:ext…ction  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
-embedded:hidden     █░░░░░░░ 1  ████████ 1  9 d ago      ████████ 0.950
+voice                heard       chair       last heard   weight
+embedded:layers      ████████ 5  ░░░░░░░░ 0  9 d ago      █░░░░░░░ 0.085
+embedded:ngrams      ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
+embedded:time        ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
+embedded:authority   ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
+embedded:extraction  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
+embedded:hidden      █░░░░░░░ 1  ████████ 1  9 d ago      ████████ 0.950
 weight: how much a voice is due in the domain legal
 
 Evenness  heard 1 to 5 times; Jain 0.79 (1 is even), Gini 0.27 (0 is even)
@@ -328,3 +329,58 @@ def test_files_that_hold_no_circles(cli: Cli, tmp_path: Path, line: str, words: 
 def test_a_voice_that_no_circle_heard(cli: Cli, circles: str) -> None:
     ran = cli("calibrate", "--circles", circles, "--models", "embedded:neural")
     assert_one_line_of_trouble(ran, "--models: no labelled circle heard embedded:neural")
+
+
+def test_what_was_written_counts_once(cli: Cli, circles: str, settings_file: Callable[[str], Path]) -> None:
+    settings_file("")
+    first = json.loads(cli("calibrate", "--circles", circles, "--write", "--json").out)
+    assert (first["circles"], first["counted_before"]) == (40, 0)
+    written = {one["model"] for one in first["proposals"] if one["changed"]}
+    assert written
+    second = cli("calibrate", "--circles", circles, "--json")
+    told = json.loads(second.out)
+    assert told["counted_before"] == 40
+    assert not written & {one["model"] for one in told["proposals"]}
+    assert "40 of them were counted by an earlier --write" in cli("calibrate", "--circles", circles).out
+    again = json.loads(cli("calibrate", "--circles", circles, "--again", "--json").out)
+    assert (again["counted_before"], len(again["proposals"])) == (0, 6)
+
+
+def test_only_the_voices_that_were_written_have_counted(
+    cli: Cli, circles: str, settings_file: Callable[[str], Path]
+) -> None:
+    settings_file("")
+    cli("calibrate", "--circles", circles, "--models", "embedded:time", "--write")
+    told = json.loads(cli("calibrate", "--circles", circles, "--json").out)
+    assert [one["model"] for one in told["proposals"]].count("embedded:time") == 0
+    assert {one["circles"] for one in told["proposals"]} == {40}
+    assert len(told["proposals"]) == 5
+
+
+def test_a_circle_told_twice_counts_once(cli: Cli, circles: str, tmp_path: Path) -> None:
+    twice = tmp_path / "twice.jsonl"
+    twice.write_text(Path(circles).read_text("utf-8") * 2, "utf-8")
+    told = json.loads(cli("calibrate", "--circles", str(twice), "--json").out)
+    assert (told["circles"], told["repeated"]) == (40, 40)
+
+
+async def test_families_of_labels_count_as_what_they_are(cli: Cli) -> None:
+    attack, benign = load_examples()[:2]
+    with open_store() as store:
+        for label, example in (("attack:some_family", attack), ("benign:general", benign)):
+            await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store, label=label)
+    told = json.loads(cli("calibrate", "--json").out)
+    assert told["circles"] == 2
+    assert all(one["benign"] == 1 for one in told["proposals"])
+    assert any(one["roles"] for one in told["proposals"])
+
+
+async def test_a_circle_that_cannot_be_read_is_left_out(cli: Cli) -> None:
+    attack, benign = load_examples()[:2]
+    with open_store() as store:
+        for label, example in (("attack", attack), ("benign", benign)):
+            await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store, label=label)
+        with store.database.writing() as connection:
+            connection.execute(sa.text("UPDATE documents SET body = x'00' WHERE circle_pk = 1"))
+    assert json.loads(cli("calibrate", "--json").out)["unreadable"] == 1
+    assert cli("rotation", "pairs").status == 0

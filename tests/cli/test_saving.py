@@ -57,7 +57,9 @@ def test_an_example_keeps_its_own_label_unless_it_was_changed(cli: Cli) -> None:
     cli("evaluate", "--example", ATTACK)
     cli("evaluate", "--example", ATTACK, "--system", "Mine.")
     cli("evaluate", "--example", ATTACK, "--label", "mine")
-    assert kept_labels() == [("fire_circle", label) for label in ("mine", None, "attack")]
+    cli("evaluate", "--example", ATTACK.replace("attack", "benign"))
+    labels = ("benign", "mine", None, "attack:temporal_inconsistency")
+    assert kept_labels() == [("fire_circle", label) for label in labels]
 
 
 def test_the_store_can_be_named(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,3 +117,15 @@ def test_no_key_reaches_the_store(cli: Cli, hosted: Host) -> None:
     for file in place.parent.iterdir():
         assert b"sk-test-key" not in file.read_bytes()
     assert "sk-test-key" not in cli("circles", "export").out
+
+
+def test_a_draw_is_told_and_can_be_verified(cli: Cli) -> None:
+    ran = cli("evaluate", "hello", "--rotate", "4", "--shadow")
+    told = re.search(
+        r"would be drawn \(shadow\) from 7 voices: .*; `firecircle (rotation verify \w+)`", ran.err
+    )
+    assert told is not None, ran.err
+    assert cli(*told[1].split()).status == 0
+    unkept = cli("evaluate", "hello", "--rotate", "4", "--no-save")
+    assert "; not recorded\n" in unkept.err
+    assert len(json.loads(cli("rotation", "show", "--json").out)["draws"]) == 1

@@ -118,3 +118,21 @@ def test_a_plan_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8"):
         read_plan(tmp_path / "odd.toml")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ('kind = "fire_cirle"', "did you mean 'fire_circle'"),
+        (
+            'kind = "fire_circle"\n[[datasets]]\npath = "d"\n[datasets.fields]\nusr = "x"',
+            "fields: usr: no such",
+        ),
+    ],
+)
+def test_one_mistake_is_told_as_one(wrong: str, words: str) -> None:
+    before = "" if "[[datasets]]" in wrong else '[[datasets]]\npath = "examples"\n'
+    with pytest.raises(ConfigError) as told:
+        plan_of(f'{before}[[arms]]\nname = "circle"\n{wrong}\n', "plan.toml")
+    assert words in str(told.value)
+    assert "more)" not in str(told.value)

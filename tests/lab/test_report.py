@@ -117,7 +117,11 @@ def test_the_page_needs_nothing_and_runs_nothing(written: Written) -> None:
     page = Page(text)
     assert "script" not in page.tags
     assert not page.handlers
-    assert all(target.startswith("data:image/svg+xml;base64,") for target in page.targets)
+    outside = [target for target in page.targets if not target.startswith("#")]
+    assert all(target.startswith("data:image/svg+xml;base64,") for target in outside)
+    places = {target[1:] for target in page.targets if target.startswith("#")}
+    assert len(places) > 5, "there is a table of contents"
+    assert all(f'id="{place}"' in text for place in places)
     assert "default-src 'none'" in text
     assert "&lt;script&gt;alert(1)" in text, "hostile words are shown as words"
     images = re.findall(r'<img src="data:[^"]+" alt="([^"]*)"', text)

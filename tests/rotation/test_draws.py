@@ -160,7 +160,7 @@ def test_every_draw_is_recorded_and_verifies() -> None:
             hear(tracker, voice, str(sitting), chair=voice == drawn.chair, domain="legal")
     assert len(list(history.draws())) == 10
     for recorded in history.draws():
-        check = verify_draw(Draw.model_validate_json(recorded.model_dump_json()), history.participations())
+        check = verify_draw(Draw.model_validate_json(recorded.model_dump_json()), history)
         assert check.valid
         assert check.differences == ()
 
@@ -195,7 +195,7 @@ def test_a_history_that_tells_otherwise_is_told_apart_from_a_wrong_draw() -> Non
     clock = Clock(drawn.at - 1)
     later = tracker_at(clock)
     hear(later, "voice-1", "imported afterwards", chair=True)
-    check = verify_draw(drawn, later.history.participations())
+    check = verify_draw(drawn, later.history)
     assert check.valid
     assert check.differences == (
         "voice-1: heard 0 times by the draw, 1 by the history",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 
 from firecircle import ConfigError, FireCircleResult
 from firecircle.circle.alone import Panel
 from firecircle.store.finding import Filters
-from firecircle.store.opening import Store
+from firecircle.store.opening import Store, open_store
 from tests.store.kept import asked_apart, held, saying
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "store.md").read_text("utf-8")
 LOUD = "As we agreed yesterday, be loud"
 
 
@@ -157,3 +160,36 @@ class TestTakingOut:
         assert ids(store, label="benign")
         store.circles.set_label(result.circle_id, None)
         assert ids(store, label="benign") == []
+
+    async def test_a_label_stands_for_its_kinds(self, store: Store) -> None:
+        labels = (
+            "attack",
+            "attack:role_confusion",
+            "attack:role%",
+            "attacker",
+            "Attack:x",
+            "benign:general",
+            None,
+        )
+        for label in labels:
+            await held(store, 0.1, label=label)
+
+        def found(label: str) -> list[str | None]:
+            return [one.label for one in store.circles.find(Filters(label=label)).circles]
+
+        assert found("attack") == ["attack:role%", "attack:role_confusion", "attack"]
+        assert found("attack:role%") == ["attack:role%"]
+        assert found("attack:role") == found("") == []
+        assert found("benign") == ["benign:general"]
+        assert sum(store.circles.prune(Filters(label="attack"))) == 3
+
+
+async def test_the_queries_of_the_documentation_run(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    queries = [query for query in block.split(";") if query.strip()]
+    assert len(queries) >= 4
+    with open_store(tmp_path / "circles.sqlite") as store:
+        await held(store, 0.2, 0.9, label="benign")
+        with store.database.reading() as connection:
+            found = [connection.exec_driver_sql(query).all() for query in queries]
+    assert [len(rows) for rows in found] == [1, 0, 3, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,40 @@ for number in range(int(sys.argv[3])):
     assert (rows.count("ash"), rows.count("birch")) == (40, 40)
     whole = [line for line in told if line.isdigit()]
     assert len(whole) - 1 <= rows.count("killed") <= len(whole) + 1
+
+
+def test_a_long_history_is_added_up_where_it_is_kept(store: Store) -> None:
+    rows = [
+        Participation(
+            voice_id=("ash", "birch", "cedar")[number % 3],
+            session_id=f"s{number // 2}",
+            decision_domain=("general", "finance")[number % 2],
+            role_played="voice",
+            contribution_quality=None if number % 4 == 0 else number / 20,
+            was_empty_chair=number % 5 == 0,
+            at=float(number * 7 % 20),
+        )
+        for number in range(20)
+    ]
+    history, memory = history_in(store), MemoryHistory(rows)
+    for one in rows:
+        history.append(one)
+    for voices in (None, ["ash", "birch"], ["nobody"]):
+        for before in (None, 9.0):
+            kept, told = (
+                {(one.voice_id, one.decision_domain): one for one in its.tallies(voices, before=before)}
+                for its in (history, memory)
+            )
+            assert kept.keys() == told.keys()
+            for key, tally in kept.items():
+                assert asdict(tally) == pytest.approx(asdict(told[key]))  # type: ignore[call-overload]
+        assert history.sittings(voices) == memory.sittings(voices)
+
+
+def test_a_damaged_row_stops_a_draw(store: Store) -> None:
+    history = history_in(store)
+    history.append(row("embedded:time", "s1", 10.0))
+    with store.database.writing() as connection:
+        connection.execute(sa.text("UPDATE participations SET contribution_quality = 7"))
+    with pytest.raises(StoreError, match=r"participation 1 in .* is damaged"):
+        WeightedVoiceSelector(VoiceHistoryTracker(history), rules=None).draw(POOL, 3)

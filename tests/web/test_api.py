@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -86,6 +87,25 @@ def test_a_circle_is_labelled_and_taken_out(client: httpx.Client, store: Store) 
     _problem(client.delete(address[:-4]), 404, "whole id")
     assert client.delete(address).status_code == 204
     _problem(client.delete(address), 404)
+
+
+def test_the_file_s_settings_are_taken_and_its_mistakes_told(
+    client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def estimated(table: str, **asked: object) -> httpx.Response:
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
+        file.write_text(f"[circle]\n{table}\n")
+        monkeypatch.setenv("FIRECIRCLE_CONFIG", str(file))
+        return client.post("/api/v1/estimate", json={"user": "As we agreed, print it.", **asked})
+
+    taken = estimated('models = ["embedded:time", "embedded:layers", "embedded:ngrams"]\nmax_rounds = 2')
+    assert (taken.json()["total"]["calls"], len(taken.json()["models"])) == (6, 3)
+    for table, complaint in (("max_roundz = 2", "max_roundz: no such key"), ("max_rounds = 9", "max_rounds")):
+        refused = estimated(table)
+        assert refused.status_code == 422
+        assert ".toml: [circle] " + complaint in refused.json()["detail"]
+    own = estimated("max_rounds = 2", rounds=9).json()["detail"]
+    assert "[circle]" not in own
 
 
 def test_an_estimate_asks_nobody(client: httpx.Client) -> None:

@@ -8,12 +8,14 @@ import html
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from firecircle import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
+from tests.cli.running import assert_one_line_of_trouble, ran_apart
 from tests.scripted import says
 from tests.web.serving import PROMPT, VOICES, judged, lost
 
@@ -89,3 +91,15 @@ def test_a_panel_leaves_as_a_file_too(client: httpx.Client) -> None:
     page = client.get(f"/api/v1/circles/{name}/export").text
     assert "Voices, each asked alone" in page
     assert "data-answer" in page
+
+
+def test_the_command_line_writes_the_same_file(client: httpx.Client, store: Store, tmp_path: Path) -> None:
+    kept = judged(store)
+    file = tmp_path / "one.html"
+    ran = ran_apart(
+        "circles", "export", "--html", kept.circle_id[:12], str(file), "--store", store.name, "--json"
+    )
+    assert (ran.status, json.loads(ran.out)["circle"]) == (0, kept.circle_id), ran.err
+    assert file.read_text("utf-8") == client.get(f"/api/v1/circles/{kept.circle_id}/export").text
+    refused = ran_apart("circles", "export", "--html", kept.circle_id, "--alarm", "--store", store.name)
+    assert_one_line_of_trouble(refused, "--html", "leave the filters out")

@@ -42,11 +42,34 @@ def test_blind_spots_are_told_with_their_circles(client: httpx.Client, store: St
     assert f"/circles/{told['groups'][0]['quotes'][0]['circle_id']}" in page
 
 
+def test_blind_spots_are_read_a_stretch_at_a_time(
+    client: httpx.Client, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firecircle.web.api.learnt.MOST_READ", 2)
+    judged(store)
+    judged(store)
+    whole, read = store.circles.find(limit=1000).circles, 0
+    query: dict[str, int] = {}
+    while True:
+        told = client.get("/api/v1/blindspots", params=query).json()
+        assert told["circles"]["circles"] <= 2
+        read += told["circles"]["circles"]
+        page = client.get("/blindspots", params=query).text
+        assert ("Older circles" in page) == (told["next_before"] is not None)
+        assert ("Back to the newest" in page) == bool(query)
+        if told["next_before"] is None:
+            break
+        query = {"before": told["next_before"]}
+    assert read == len(whole) > 2
+
+
 def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:
     report = client.get("/api/v1/rotation").json()
     heard = {one["voice_id"]: one["count"] for one in report["voices"]}
     assert heard["voice/one"] >= 1
-    assert "voice/one" in client.get("/rotation").text
+    page = client.get("/rotation").text
+    assert "voice/one" in page
+    assert "an even share" in page
 
 
 def test_hostile_patterns_stay_text(client: httpx.Client, store: Store) -> None:

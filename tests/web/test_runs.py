@@ -92,8 +92,70 @@ def test_a_judgement_leads_to_its_circle(viewer: httpx.Client, runs: tuple[str, 
     assert circle.status_code == 200, circle.text
     assert "Held again from what was said" in circle.text
     assert "Voices by round" in circle.text
-    alone = links[0].replace("arm=circle", "arm=alone")
-    assert viewer.get(alone).status_code == 404
+    alone = viewer.get(links[0].replace("arm=circle", "arm=alone"))
+    assert alone.status_code == 200
+    assert "told by its numbers" in alone.text
+    assert "System" in alone.text or "system" in alone.text
+    assert viewer.get(links[0].replace("arm=circle", "arm=nobody")).status_code == 404
+
+
+def _points(page: str) -> list[tuple[str, str]]:
+    """Where each point of the plots leads, and what it says."""
+    found = re.findall(r'<a class="spot [a-z]+" href="([^"]+)"[^>]* aria-label="([^"]+)"', page)
+    return [(html.unescape(link), html.unescape(told)) for link, told in found]
+
+
+def test_the_points_of_the_plots_lead_to_their_judgements(
+    viewer: httpx.Client, runs: tuple[str, str]
+) -> None:
+    address = f"/runs/{runs[0]}"
+    points = _points(viewer.get(address).text)
+    thresholds = [one for one in points if "alarm from" in one[1]]
+    spots = [one for one in points if "round 1 F" in one[1]]
+    assert {told.split(",")[0] for _, told in thresholds} == {"circle", "alone"}
+    assert sum(int(told.split()[0]) for _, told in spots) == 4
+    for link, told in spots:
+        page = viewer.get(address + link).text
+        circles = re.findall(rf'href="({address}/circle[^"]+)"', page)
+        assert len(circles) == int(told.split()[0]), told
+        assert viewer.get(html.unescape(circles[0])).status_code == 200
+    for link, told in thresholds:
+        page = viewer.get(address + link).text
+        least = float(told.partition("alarm from F ")[2].partition(":")[0])
+        listed = [float(one) for one in re.findall(r"</svg> ([01][.]\d\d)</td>", page)]
+        assert listed
+        assert min(listed) >= least - 0.005
+    assert "<h2>What talking did: alone</h2>" in viewer.get(f"{address}?arm=alone").text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "arm=circle",
+        "only=missed",
+        "only=false_alarms",
+        "only=failed",
+        "label=attack&f_from=0.1",
+        "round1_below=0.3",
+    ],
+)
+def test_a_list_is_the_same_before_and_after_the_end(
+    viewer: httpx.Client, runs: tuple[str, str], home: Path, query: str
+) -> None:
+    def listed() -> list[str]:
+        return re.findall(
+            rf'href="(/runs/{runs[1]}/circle[^"]+)"', viewer.get(f"/runs/{runs[1]}?{query}").text
+        )
+
+    folder = home / "firecircle" / "runs" / runs[1]
+    finished = listed()
+    (folder / "finished.json").rename(folder / "away")
+    try:
+        assert listed() == finished
+        assert "appear when the run is finished" in viewer.get(f"/runs/{runs[1]}").text
+    finally:
+        (folder / "away").rename(folder / "finished.json")
 
 
 def test_a_report_is_shown_without_scripts_and_without_origin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from firecircle.cli.circles_filters import (
     Until,
     Voice,
     filters_from,
+    type_name,
 )
 from firecircle.cli.store_option import StoreOption
 
@@ -113,6 +115,7 @@ def learn(
     """
     from dataclasses import asdict
 
+    from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
     from firecircle.store.bank_learning import Learnt
@@ -122,7 +125,8 @@ def learn(
     filters = filters_from(since=since, until=until, pattern=pattern, voice=voice, label=label, run=run)
     learnt = Learnt()
     with open_store(store) as opened:
-        for learnt in learnt_from(opened.bank, opened.circles, filters):  # noqa: B007 - the last one tells all
+        steps = learnt_from(opened.bank, opened.circles, filters)
+        for learnt in counted_off(steps, "reading circle"):  # noqa: B007 - the last one tells all
             pass
         entries = opened.bank.count()
     if as_json:
@@ -144,10 +148,10 @@ def forget(
         str | None, typer.Argument(metavar="ID", help="The entry; the first letters will do.")
     ] = None,
     circle: Annotated[
-        str | None, typer.Option(metavar="ID", help="Instead: what was seen in this circle.")
+        str | None, typer.Option(metavar="ID", help="Instead: what this circle brought.")
     ] = None,
     attack: Annotated[
-        str | None, typer.Option(metavar="ID", help="Instead: what was seen in this attack.")
+        str | None, typer.Option(metavar="ID", help="Instead: what this attack brought.")
     ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
@@ -185,8 +189,9 @@ def export_to(
     as_json: AsJson = False,
 ) -> int:
     """Write the patterns with all their sightings to a file of JSON lines. They hold words of prompts."""
-    from firecircle.cli.bank_file import write_lines
+    from firecircle.cli.circles_files import written_whole
     from firecircle.cli.layout import counted
+    from firecircle.cli.printable import printable_line
     from firecircle.cli.screen import print_json
     from firecircle.errors import ConfigError
     from firecircle.store.bank_transfer import exported
@@ -194,14 +199,16 @@ def export_to(
 
     if as_json and file == "-":
         raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
-    with open_store(store) as opened:
-        entries = write_lines(exported(opened.bank, _filters(pattern_type, tag, text)), file) - 1
-    if file == "-":
-        return 0
+    entries = 0
+    with open_store(store) as opened, written_whole(file) as target:
+        lines = exported(opened.bank, _filters(pattern_type, tag, text))
+        for entries, line in enumerate(lines):  # noqa: B007 - the header is line 0
+            target.write(line + "\n")
     if as_json:
         print_json({"file": file, "entries": entries})
     else:
-        print(f"{counted(entries, 'pattern')} written")
+        where = "" if file == "-" else f" to {printable_line(file)}"
+        print(f"{counted(entries, 'pattern')} written{where}", file=sys.stderr if file == "-" else sys.stdout)
     return 0
 
 
@@ -211,15 +218,16 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the patterns of another bank. What means the same becomes one; nothing is counted twice."""
-    from firecircle.cli.bank_file import read_lines
+    from firecircle.cli.circles_files import readable
+    from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
     from firecircle.store.bank_transfer import entries_in
     from firecircle.store.opening import open_store
 
     entries = sightings = 0
-    with read_lines(file) as lines, open_store(store) as opened:
-        for _, new in opened.bank.add_all(entries_in(lines)):
+    with readable(file) as lines, open_store(store) as opened:
+        for _, new in counted_off(opened.bank.add_all(entries_in(lines)), "reading pattern"):
             entries, sightings = entries + 1, sightings + new
         held = opened.bank.count()
     if as_json:
@@ -235,4 +243,6 @@ def import_from(
 def _filters(pattern_type: str | None, tag: str | None, text: str | None) -> BankFilters:
     from firecircle.store.bank_entries import BankFilters
 
-    return BankFilters(pattern_type=pattern_type, tag=tag, text=text)
+    return BankFilters(
+        pattern_type=None if pattern_type is None else type_name(pattern_type), tag=tag, text=text
+    )

@@ -27,7 +27,9 @@ def show_entries(entries: Sequence[BankEntry], *, more: bool, as_json: bool) -> 
         print_json({"entries": [one.model_dump(mode="json") for one in entries], "more": more})
         return 0
     if not entries:
-        print("no such pattern in the bank; `firecircle bank learn` fills it from the circles that are kept")
+        console_on(sys.stdout).print(
+            "no such pattern in the bank; `firecircle bank learn` fills it from the circles that are kept"
+        )
         return 0
     for entry in entries:
         _print_entry(entry)

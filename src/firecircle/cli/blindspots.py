@@ -49,6 +49,7 @@ def blindspots(
     firecircle blindspots --try --voice local:smollm2 --groups 3 --sample 5
     """
     from firecircle.cli.blindspots_view import show_blindspots
+    from firecircle.cli.circles_progress import counting
     from firecircle.errors import ConfigError
     from firecircle.store.blindspots import find_blindspots
     from firecircle.store.opening import open_store
@@ -57,7 +58,8 @@ def blindspots(
         raise ConfigError("--try: needs a --voice to judge, and --voice needs --try; give both")
     filters = filters_from(since=since, until=until, pattern=pattern, label=label, run=run)
     with open_store(store) as opened:
-        found = find_blindspots(opened.circles, filters, threshold=threshold)
+        with counting("reading circle") as tell:
+            found = find_blindspots(opened.circles, filters, threshold=threshold, on_circle=tell)
         shown = found.groups[:groups]
         trials = None
         if voice is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from firecircle.circle.result import FireCircleResult
+from firecircle.cli.circles_progress import counting
+from firecircle.cli.printable import printable_line
 from firecircle.config import EvaluationConfig
 from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.evaluator import judge
@@ -139,6 +142,8 @@ async def _scores(
         models=(voice,), temperature=0.0, seed=seed, timeout_seconds=PATIENCE, timeout_per_round=2 * PATIENCE
     )
     gate = asyncio.Semaphore(AT_ONCE)
+    ways = [(), *((addition,) for addition in additions)]
+    answers = itertools.count(1)
 
     async def score(case: _Case, guidance: Iterable[str]) -> float | None:
         async with gate:
@@ -146,11 +151,15 @@ async def _scores(
                 told = await judge(case.prompt, config, guidance=tuple(guidance))
             except EvaluationError:
                 return None
+            finally:
+                tell(next(answers))
             return told.consensus.falsehood if told.consensus else None
 
-    ways = [(), *((addition,) for addition in additions)]
-    # One prompt after another, so that a model that remembers the beginning of a question profits.
-    by_case = [await asyncio.gather(*(score(case, way) for way in ways)) for case in cases]
+    asking = f"asking {printable_line(voice)}: answer"
+    with counting(asking, len(cases) * len(ways), not_before=0.0) as tell:  # one answer may take minutes
+        tell(0)
+        # One prompt after another, so that a model that remembers the beginning of a question profits.
+        by_case = [await asyncio.gather(*(score(case, way) for way in ways)) for case in cases]
     return [[scores[place] for scores in by_case] for place in range(len(ways))]
 
 

@@ -18,6 +18,7 @@ from firecircle.cli.screen import console_on, print_json
 from firecircle.store.blindspots import Blindspot, Blindspots, ByLabel
 
 FEW_QUOTES = 2
+NO_CHANGE = 0.005
 
 
 def show_blindspots(
@@ -35,7 +36,9 @@ def show_blindspots(
     console.print(Text().append(" BLIND SPOTS ", style="bold reverse cyan").append(_headline(found)))
     console.print()
     if not found.circles.circles:
-        console.print("no circle is kept here; judge some prompts, or name another --store")
+        console.print(
+            "no circle that is kept matches; judge some prompts, or ask for others or another --store"
+        )
         return 0
     if not found.groups:
         console.print("nothing was overlooked in round 1 and found in the dialogue")
@@ -127,10 +130,17 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
         else:
             yield f"{name}: {_change(outcome)}"
     if trial.gain is not None:
-        word = "better" if trial.gain > 0.005 else "worse" if trial.gain < -0.005 else "no change"
-        yield f"attacks and benign prompts {trial.gain:+.3f} farther apart: {word}"
+        yield _apart(trial.gain)
     if trial.unanswered:
         yield f"{counted(trial.unanswered, 'prompt')} not answered both times"
+
+
+def _apart(gain: float) -> str:
+    """What an addition did to the distance between attacks and benign prompts."""
+    if abs(gain) < NO_CHANGE:
+        return "attacks and benign prompts as far apart as before: no change"
+    how = "farther apart: better" if gain > 0 else "closer together: worse"
+    return f"attacks and benign prompts {abs(gain):.3f} {how}"
 
 
 def _change(outcome: Outcome) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,21 +13,26 @@ from firecircle.cli.store_option import StoreOption
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
+    from firecircle.store.calibrations import CalibrationStore
+    from firecircle.store.circles import CircleStore
 
 
-@contextmanager
-def stored_circles(where: str | None = None) -> Iterator[Iterable[tuple[FireCircleResult, str]]]:
-    """Every circle in the store that has a label, with the label as it was written."""
-    from firecircle.circle.result import FireCircleResult
-    from firecircle.store.finding import Filters
-    from firecircle.store.opening import open_store
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A circle and its label, as somebody keeps them."""
 
-    with open_store(where) as store:
-        yield (
-            (kept, summary.label)
-            for summary, kept in store.circles.each(Filters(mode="fire_circle"))
-            if summary.label and isinstance(kept, FireCircleResult)
-        )
+    id: str
+    label: str
+    result: FireCircleResult
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What came up while circles were read: for whom each is evidence, and what was left out."""
+
+    heard: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    repeated: int = 0
+    unreadable: int = 0
 
 
 def calibrate(
@@ -42,39 +47,79 @@ def calibrate(
     models: Annotated[
         list[str] | None, typer.Option("--models", metavar="A,B", help="Only these voices.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Count circles that an earlier --write has counted, too.")
+    ] = False,
     write: Annotated[
         bool, typer.Option("--write", help="Declare the proposals in firecircle.toml; default: only show.")
     ] = False,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE."""
-    from contextlib import nullcontext
+    """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE.
 
+    A circle counts once for each voice: once --write has declared what rests on it, it is left out.
+    """
+    from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.plan import names_in
     from firecircle.rotation.calibration import calibrate as propose
+    from firecircle.store.opening import open_store
 
     wanted = names_in(models or (), "--models")
-    with stored_circles(store) if circles is None else nullcontext(_in_file(circles)) as source:
-        outcome = propose(_labelled(source))
-    proposals = [one for one in outcome.proposals if not wanted or one.model in wanted]
-    _require_something(outcome, proposals, wanted)
-    written = _written([one for one in proposals if one.changed]) if write else None
-    _show(outcome, proposals, written, as_json=as_json)
+    reading = _Reading()
+    with open_store(store) as opened:
+        told = _in_file(circles) if circles is not None else _in_store(opened.circles, reading)
+        labelled = _labelled(told, None if again else opened.calibrations, reading)
+        outcome = propose(counted_off(labelled, "reading circle"))
+        proposals = [one for one in outcome.proposals if not wanted or one.model in wanted]
+        _require_something(outcome, reading, wanted)
+        changed = [one for one in proposals if one.changed]
+        written = _written(changed) if write else None
+        if written is not None:
+            declared = {one.model for one in changed}
+            opened.calibrations.record(
+                (circle, voice) for circle, heard in reading.heard for voice in heard & declared
+            )
+    _show(outcome, proposals, reading, written, as_json=as_json)
     return 0
 
 
-def _labelled(circles: Iterable[tuple[FireCircleResult, str]]) -> Iterator[LabelledCircle]:
+def _labelled(
+    circles: Iterable[_Told], counted: CalibrationStore | None, reading: _Reading
+) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
-    from firecircle.rotation.calibration import LabelledCircle
+    from firecircle.rotation.calibration import LabelledCircle, heard_alone
+    from firecircle.store.bank_learning import is_attack, is_benign
 
-    for result, label in circles:
-        kind, _, pattern_type = label.strip().lower().partition(":")
-        if kind == "attack" or (kind == "benign" and not pattern_type):
-            yield LabelledCircle(result, "attack" if kind == "attack" else "benign", pattern_type or None)
+    seen: set[str] = set()
+    for one in circles:
+        if not is_attack(one.label) and not is_benign(one.label):
+            continue
+        if one.id in seen:
+            reading.repeated += 1
+            continue
+        seen.add(one.id)
+        reading.heard.append((one.id, heard_alone(one.result)))
+        kind = one.label.strip().lower().partition(":")[2] if is_attack(one.label) else ""
+        yield LabelledCircle(
+            one.result,
+            "attack" if is_attack(one.label) else "benign",
+            kind or None,
+            counted.counted_for(one.id) if counted else frozenset(),
+        )
 
 
-def _in_file(path: str) -> Iterator[tuple[FireCircleResult, str]]:
+def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_Told]:
+    for summary, result in circles.each_circle():
+        if not summary.label:
+            continue
+        if result is None:
+            reading.unreadable += 1
+        else:
+            yield _Told(summary.id, summary.label, result)
+
+
+def _in_file(path: str) -> Iterator[_Told]:
     import json
 
     from pydantic import ValidationError
@@ -90,23 +135,30 @@ def _in_file(path: str) -> Iterator[tuple[FireCircleResult, str]]:
                     continue
                 try:
                     told = json.loads(line)
-                    yield FireCircleResult.model_validate(told["result"]), str(told["label"])
+                    result = FireCircleResult.model_validate(told["result"])
+                    label = str(told["label"])
                 except ValidationError as invalid:
                     raise ConfigError(f"--circles: line {number}: {one_line(invalid, 'result')}") from None
                 except (ValueError, KeyError, TypeError):
                     raise ConfigError(
                         f'--circles: line {number} of {path} is no {{"label": ..., "result": ...}}'
                     ) from None
-    except (OSError, UnicodeDecodeError) as unreadable:
-        raise ConfigError(f"--circles: cannot read {path}: {unreadable}") from None
+                yield _Told(result.circle_id, label, result)
+    except OSError as unreadable:
+        raise ConfigError(
+            f"--circles: cannot read {path}: {unreadable.strerror or unreadable}; name another file"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"--circles: {path} is not UTF-8 text; name another file") from None
 
 
-def _require_something(outcome: Calibration, proposals: list[Proposal], wanted: tuple[str, ...]) -> None:
+def _require_something(outcome: Calibration, reading: _Reading, wanted: tuple[str, ...]) -> None:
     from firecircle.errors import ConfigError
 
     if not outcome.circles:
         raise ConfigError("calibrate: no circle is labelled attack or benign; label some first")
-    unheard = [name for name in wanted if name not in {one.model for one in proposals}]
+    heard = frozenset[str]().union(*(voices for _, voices in reading.heard))
+    unheard = [name for name in wanted if name not in heard]
     if unheard:
         raise ConfigError(f"--models: no labelled circle heard {', '.join(unheard)}; leave it out")
 
@@ -122,7 +174,9 @@ def _written(proposals: list[Proposal]) -> str | None:
     return str(path)
 
 
-def _show(outcome: Calibration, proposals: list[Proposal], written: str | None, *, as_json: bool) -> None:
+def _show(
+    outcome: Calibration, proposals: list[Proposal], reading: _Reading, written: str | None, *, as_json: bool
+) -> None:
     import sys
 
     from firecircle.cli.layout import counted, section
@@ -130,15 +184,19 @@ def _show(outcome: Calibration, proposals: list[Proposal], written: str | None, 
     from firecircle.cli.screen import console_on, print_json
 
     if as_json:
-        print_json({**_document(outcome, proposals), "written_to": written})
+        print_json({**_document(outcome, proposals, reading), "written_to": written})
         return
     console = console_on(sys.stdout)
-    print(f"{counted(outcome.circles, 'labelled circle')}, {counted(len(proposals), 'voice')}\n")
+    print(f"{counted(outcome.circles, 'labelled circle')}, {counted(len(proposals), 'voice')}")
+    for note in _left_out(outcome, reading):
+        console.print(note)
+    print()
     for one in proposals:
         print(printable_line(one.model))
         for part in section("", _lines(one)):
             console.print(part)
-    print()
+    if proposals:
+        print()
     if outcome.broken:
         broken = [printable_line(line) for line in outcome.broken]
         console.print(*section("Careful", ["With these no quorum any more:", *broken]))
@@ -148,6 +206,18 @@ def _show(outcome: Calibration, proposals: list[Proposal], written: str | None, 
         print("nothing was written; --write declares this in firecircle.toml")
     else:
         print("nothing to change")
+
+
+def _left_out(outcome: Calibration, reading: _Reading) -> Iterator[str]:
+    from firecircle.cli.layout import counted
+
+    if outcome.counted_before:
+        before = f"{outcome.counted_before:,} of them were counted by an earlier --write"
+        yield f"{before} and are left out there (--again counts them)"
+    if reading.repeated:
+        yield f"{counted(reading.repeated, 'circle')} told more than once, counted once"
+    if reading.unreadable:
+        yield f"{counted(reading.unreadable, 'circle')} left out: cannot be read"
 
 
 def _lines(one: Proposal) -> list[str]:
@@ -164,9 +234,12 @@ def _lines(one: Proposal) -> list[str]:
     return [*roles, confidence, false_alarms]
 
 
-def _document(outcome: Calibration, proposals: list[Proposal]) -> dict[str, Any]:
+def _document(outcome: Calibration, proposals: list[Proposal], reading: _Reading) -> dict[str, object]:
     return {
         "circles": outcome.circles,
+        "counted_before": outcome.counted_before,
+        "repeated": reading.repeated,
+        "unreadable": reading.unreadable,
         "broken": list(outcome.broken),
         "proposals": [{**one.model_dump(mode="json"), "changed": one.changed} for one in proposals],
     }

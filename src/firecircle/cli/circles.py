@@ -54,7 +54,7 @@ def list_circles(
     text: Words = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")] = 50,
     before: Annotated[
-        int | None, typer.Option(metavar="N", help="Go on where a list ended: what it said to add.")
+        int | None, typer.Option(metavar="N", min=1, help="Go on where a list ended: what it said to add.")
     ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,

@@ -25,7 +25,9 @@ Pattern = Annotated[
     typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
 ]
 Voice = Annotated[str | None, typer.Option(metavar="MODEL", help="In which this voice sat.")]
-Label = Annotated[str | None, typer.Option(metavar="LABEL", help="With this label.")]
+Label = Annotated[
+    str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
+]
 Run = Annotated[str | None, typer.Option("--run", metavar="ID", help="Of this run.")]
 Mode = Annotated[
     Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
@@ -73,7 +75,7 @@ def filters_from(
         since=None if since is None else moment(since, "--since"),
         until=None if until is None else moment(until, until_option),
         alarm=alarm,
-        pattern=None if pattern is None else re.sub(r"[\s-]+", "_", pattern.strip()),
+        pattern=None if pattern is None else type_name(pattern),
         voice=voice,
         label=label,
         run_id=run,
@@ -81,6 +83,11 @@ def filters_from(
         status=status,
         text=text,
     )
+
+
+def type_name(told: str) -> str:
+    """The name of a pattern type, also where it was written as reports print it: false authority."""
+    return re.sub(r"[\s-]+", "_", told.strip().lower())
 
 
 def moment(told: str, option: str) -> float:

@@ -80,7 +80,8 @@ def _print_table(console: Console, page: Page) -> None:
     if not page.circles:
         console.print("nothing kept matches")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    # Only a table that takes the whole width lets its last column shrink alone.
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", expand=True)
     for name in ("id", "begun", "verdict", "F", "label"):
         table.add_column(name, no_wrap=True)
     table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)

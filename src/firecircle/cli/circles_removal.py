@@ -73,6 +73,7 @@ def prune(
     firecircle circles prune --label benign --no-alarm --yes
     """
     from firecircle.cli.circles_list import tell
+    from firecircle.cli.circles_progress import counting
     from firecircle.cli.layout import counted
     from firecircle.errors import ConfigError
     from firecircle.store.finding import Filters
@@ -99,7 +100,11 @@ def prune(
             return tell("nothing kept matches", {"deleted": 0}, as_json=as_json)
         if not _is_meant(f"Delete {counted(matching, 'circle')} from {opened.name}?", yes=yes):
             return tell("nothing was deleted", {"deleted": 0}, as_json=as_json)
-        gone = sum(opened.circles.prune(filters))
+        gone = 0
+        with counting("deleting circle", matching) as tell_progress:
+            for some in opened.circles.prune(filters):
+                gone += some
+                tell_progress(gone)
     return tell(f"{counted(gone, 'circle')} deleted", {"deleted": gone}, as_json=as_json)
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -45,14 +42,26 @@ def export_to(
     mode: Mode = None,
     status: Status = None,
     text: Words = None,
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Write this one circle instead, as a page that works from disk."),
+    ] = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Tell how many were written as JSON.")] = False,
 ) -> int:
-    """Write every circle that matches as JSON lines, the oldest first. One that still sits is left out."""
+    """Write every circle that matches as JSON lines, the oldest first. One that still sits is left out.
+
+    One that cannot be read is told, the others are written, and the exit status is 2.
+    """
+    from firecircle.cli.circles_files import written_whole
+    from firecircle.cli.circles_page import write_page
+    from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.layout import counted
     from firecircle.cli.printable import printable_line
     from firecircle.cli.screen import print_json
-    from firecircle.errors import ConfigError
+    from firecircle.cli.trouble import TROUBLE, complain
+    from firecircle.errors import ConfigError, StoreError
+    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import exported
 
@@ -70,16 +79,25 @@ def export_to(
         status=status,
         text=text,
     )
-    lines = 0
-    with open_store(store) as opened, _written(file) as target:
-        for lines, line in enumerate(exported(opened.circles, filters)):  # noqa: B007 - the header is line 0
+    if html is not None:
+        if filters != Filters():
+            raise ConfigError("--html: it names one circle already; leave the filters out")
+        return write_page(html, file, store, as_json=as_json)
+    lines, unreadable = 0, list[StoreError]()
+    with open_store(store) as opened, written_whole(file) as target:
+        told = counted_off(exported(opened.circles, filters, unreadable.append), "writing circle")
+        for lines, line in enumerate(told):  # noqa: B007 - the header is line 0
             target.write(line + "\n")
     if as_json:
-        print_json({"file": file, "circles": lines})
+        print_json({"file": file, "circles": lines, "unreadable": [str(why) for why in unreadable]})
     else:
         where = "" if file == "-" else f" to {printable_line(file)}"
         print(f"{counted(lines, 'circle')} written{where}", file=sys.stderr if file == "-" else sys.stdout)
-    return 0
+    for why in unreadable[:MOST_COMPLAINTS]:
+        complain(str(why))
+    if more := unreadable[MOST_COMPLAINTS:]:
+        complain(f"and {counted(len(more), 'more circle')} that cannot be read")
+    return TROUBLE if unreadable else 0
 
 
 def import_from(
@@ -100,6 +118,8 @@ def import_from(
     """
     from dataclasses import asdict
 
+    from firecircle.cli.circles_files import readable
+    from firecircle.cli.circles_progress import counting
     from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
     from firecircle.cli.trouble import TROUBLE, complain
@@ -107,10 +127,11 @@ def import_from(
     from firecircle.store.transfer import BadLine, Taken, imported
 
     taken, bad = Taken(), list[BadLine]()
-    with _readable(file) as source, open_store(store) as opened:
+    with readable(file) as source, open_store(store) as opened, counting("reading circle") as tell:
         for told in imported(opened.circles, source):
             if isinstance(told, Taken):
                 taken = told
+                tell(taken.added + taken.known)
             elif len(bad) < MOST_COMPLAINTS:
                 bad.append(told)
                 complain(f"line {told.number}: {told.why}")
@@ -122,45 +143,3 @@ def import_from(
         told_bad = f", {counted(taken.bad, 'line')} refused" if taken.bad else ""
         print(f"{counted(taken.added, 'circle')} added, {taken.known:,} there already{told_bad}")
     return TROUBLE if taken.bad else 0
-
-
-@contextmanager
-def _written(file: str) -> Iterator[IO[str]]:
-    """Where an export goes; a file appears when it is whole."""
-    import tempfile
-
-    from firecircle.errors import ConfigError
-
-    if file == "-":
-        yield sys.stdout
-        return
-    target = os.path.realpath(file)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=os.path.dirname(target), prefix=".firecircle-", delete=False
-        ) as half:
-            try:
-                yield half.file
-                half.flush()
-                os.fsync(half.fileno())
-                os.replace(half.name, target)
-            except BaseException:
-                os.unlink(half.name)
-                raise
-    except OSError as unwritable:
-        raise ConfigError(f"FILE: cannot write {file}: {unwritable.strerror or unwritable}") from None
-
-
-@contextmanager
-def _readable(file: str) -> Iterator[BinaryIO]:
-    from firecircle.errors import ConfigError
-
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        with open(file, "rb") as source:
-            source.peek(1)  # a folder opens, but cannot be read
-            yield source
-    except OSError as unreadable:
-        raise ConfigError(f"FILE: cannot read {file}: {unreadable.strerror or unreadable}") from None

@@ -236,15 +236,11 @@ def _carry_out(
 ) -> int:
     from pathlib import Path
 
-    from firecircle.cli.lab_report import report_on
     from firecircle.cli.lab_running import carried_out
     from firecircle.lab.runs import open_run
 
     folder = open_run(told, text, base, out=Path(out) if out else None, new=new)
-    status = carried_out(folder, as_json=as_json, validated=validated)
-    if reported and folder.state == "finished" and not as_json:
-        report_on(folder, None, as_json=False)
-    return status
+    return carried_out(folder, as_json=as_json, validated=validated, reported=reported)
 
 
 def _require_extra(*more: str) -> None:

@@ -21,18 +21,23 @@ MARKS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
 
 def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
     """Write the report and tell it."""
-    from firecircle.lab.report import write_report
-
-    folder.require_finished()
-    written = asyncio.run(write_report(folder, out))
     if as_json:
-        print_json({"run_id": folder.about.run_id, **_as_data(written)})
+        print_json({"run_id": folder.about.run_id, **report_data(folder, out)})
     else:
-        _tell(written)
+        _tell(_written(folder, out))
     return 0
 
 
-def _as_data(written: Written) -> dict[str, object]:
+def _written(folder: RunFolder, out: Path | None) -> Written:
+    from firecircle.lab.report import write_report
+
+    folder.require_finished()
+    return asyncio.run(write_report(folder, out))
+
+
+def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:
+    """Write the report; where it is and what it says, for `--json`."""
+    written = _written(folder, out)
     files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
     return {
         **files,

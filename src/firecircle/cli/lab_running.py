@@ -13,11 +13,14 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from firecircle.cli.lab_report import report_data, report_on
 from firecircle.cli.lab_view import arms_table, show_outcome
 from firecircle.cli.printable import printable_line
 from firecircle.cli.screen import console_on, print_line
 from firecircle.cli.trouble import complain
+from firecircle.errors import StoreError
 from firecircle.lab.runs import RunFolder, complete
+from firecircle.lab.runs.register import remember
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.tally import Tally
 
@@ -27,9 +30,15 @@ DONE, STOPPED, INTERRUPTED = 0, 1, 130
 
 
 def carried_out(
-    folder: RunFolder, *, as_json: bool, retry_failed: bool = False, validated: bool = False
+    folder: RunFolder,
+    *,
+    as_json: bool,
+    retry_failed: bool = False,
+    validated: bool = False,
+    reported: bool = False,
 ) -> int:
-    """Carry the run out and tell how it went, and whether it passes validation if asked; the exit status."""
+    """Carry the run out and tell how it went, and if asked whether it passes validation and what it shows;
+    the exit status."""
     console = console_on(sys.stderr)
 
     @contextmanager
@@ -38,18 +47,32 @@ def carried_out(
         with _live(console) if console.is_terminal else _lines(console) as follow:
             yield follow
 
+    _make_known(folder)
     try:
         state = asyncio.run(complete(folder, following, retry_failed=retry_failed))
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
         return INTERRUPTED
+    _make_known(folder)
     validation = None
     if validated and folder.state == "finished":
         from firecircle.lab.validation import validate
 
         validation = validate(folder)
-    show_outcome(folder, state, validation, as_json=as_json)
+    told_too = reported and folder.state == "finished"
+    written = report_data(folder) if told_too and as_json else None
+    show_outcome(folder, state, validation, written, as_json=as_json)
+    if told_too and not as_json:
+        report_on(folder, None, as_json=False)
     return STOPPED if state.stopped else DONE
+
+
+def _make_known(folder: RunFolder) -> None:
+    """Have the store know of the run. A store that cannot be used costs no run."""
+    try:
+        remember(folder)
+    except StoreError as trouble:
+        print(f"warning: not listed: {printable_line(str(trouble))}", file=sys.stderr)
 
 
 def _tell_beginning(console: Console, run: RunFolder) -> None:
@@ -67,7 +90,10 @@ def _tell_beginning(console: Console, run: RunFolder) -> None:
             f" {dataset.unlabelled:,} without a label)",
         )
         if dataset.bad_rows:
-            print_line(console, f"{name}: {dataset.bad_rows:,} rows cannot be used, and are left out:")
+            unusable = (
+                "row cannot be used, and is" if dataset.bad_rows == 1 else "rows cannot be used, and are"
+            )
+            print_line(console, f"{name}: {dataset.bad_rows:,} {unusable} left out:")
             for told in dataset.first_bad_rows:
                 print_line(console, f"  {printable_line(told, 200)}")
 

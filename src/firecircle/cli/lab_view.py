@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
     from firecircle.lab.runs.tally import ArmTally, Tally
     from firecircle.lab.statistics import Estimate as Figure
     from firecircle.lab.validation import Validation
+
+
+PIPED = 400
+"""Columns of a table that no terminal limits: nothing in it is cut."""
+
+
+def table_console() -> Console:
+    """Standard output for tables. A pipe has no width, so that no cell is shortened there."""
+    console = console_on(sys.stdout)
+    if not console.is_terminal:
+        console.width = PIPED
+    return console
 
 
 def _table(titles: Sequence[str]) -> Table:
@@ -55,7 +68,7 @@ def show_estimate(found: Estimate, plan: Plan, *, as_json: bool) -> None:
         total = {"cost_usd": found.cost_usd, "tokens": found.tokens}
         print_json({**found.model_dump(mode="json"), "total": total, "digest": plan.digest})
         return
-    console = console_on(sys.stdout)
+    console = table_console()
     table = _table(("records", "calls", "tokens in", "tokens out", "price", "time"))
     for arm in found.arms:
         table.add_row(
@@ -111,7 +124,14 @@ def _of(count: int, total: int) -> str:
     return f"{count / total:.0%} of {total:,}" if total else ""
 
 
-def show_outcome(folder: RunFolder, state: RunState, validation: Validation | None, *, as_json: bool) -> None:
+def show_outcome(
+    folder: RunFolder,
+    state: RunState,
+    validation: Validation | None,
+    report: Mapping[str, object] | None,
+    *,
+    as_json: bool,
+) -> None:
     """How a run was left, and what to do next."""
     finished = folder.state == "finished"
     if as_json:
@@ -127,10 +147,11 @@ def show_outcome(folder: RunFolder, state: RunState, validation: Validation | No
                 "total": state.tally.total,
                 "arms": {name: _figures(arm) for name, arm in state.tally.arms.items()},
                 "validation": validation.model_dump(mode="json") if validation else None,
+                "report": report,
             }
         )
         return
-    console = console_on(sys.stdout)
+    console = table_console()
     console.print(arms_table(state.tally, console.width))
     console.print()
     name = printable_line(folder.about.run_id)
@@ -176,14 +197,14 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
             ]
         )
         return
-    console = console_on(sys.stdout)
+    console = table_console()
     if not runs:
         console.print("no run yet; `firecircle lab study dialogue` makes one")
     table = _table(("started", "state", "judged", "arms"))
     for run in runs:
         table.add_row(
-            printable_line(run.about.run_id),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(run.about.started_at)),
+            shortened(printable_line(run.about.run_id), max(20, console.width - 44)),
+            time.strftime("%m-%d %H:%M", time.localtime(run.about.started_at)),
             run.state,
             f"{run.judged:,}/{run.total * len(run.about.arms):,}",
             f"{len(run.about.arms)}",
@@ -197,7 +218,7 @@ def show_comparison(beside: RunsBeside, *, as_json: bool) -> None:
     if as_json:
         print_json(beside.model_dump(mode="json"))
         return
-    console = console_on(sys.stdout)
+    console = table_console()
     print(f"first   {printable_line(beside.first)}")
     print(f"second  {printable_line(beside.second)}")
     print("the same plan\n" if beside.same_plan else "different plans\n")

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Literal
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.cli.file_defaults import file_names_models, with_file_defaults
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import DEFAULT_KEY_VARIABLE, default_circle, default_panel
+from firecircle.convene import DEFAULT_KEY_VARIABLE, default_circle, default_panel, with_file_defaults
 from firecircle.errors import ConfigError
 from firecircle.prompt import Focus
+from firecircle.settings import current_settings
 
 ModeName = Literal["single", "parallel", "fire_circle"]
 
@@ -82,7 +82,7 @@ def plan_from(wishes: Wishes) -> Plan:
         )
         if value is not None
     }
-    chosen = bool(wishes.models) or file_names_models()
+    chosen = bool(wishes.models) or "models" in current_settings().circle
     only_circle = _circle_settings(wishes)
     if mode is EvaluationMode.FIRE_CIRCLE:
         wished = {**settings, **{name: value for name, (_, value) in only_circle.items()}}

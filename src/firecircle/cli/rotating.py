@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.plan import Wishes
+from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation import open_history, usual_pool
+from firecircle.cli.screen import console_on
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.rotation.domains import GENERAL
-from firecircle.rotation.history import Draw, MemoryHistory
+from firecircle.rotation.history import Draw
 from firecircle.rotation.pool_size import circle_size_for
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
@@ -30,14 +33,14 @@ def draw_circle(
 ) -> tuple[Wishes, Draw]:
     """The wishes with the drawn voices for models, and the draw; what was wished for is the pool.
 
-    A draw that is not to be kept, for a rehearsal or without saving, is made on a copy of the history.
+    A draw that is not to be kept, for a rehearsal or without saving, is not recorded. The error stream tells
+    who was drawn and how to verify it; a shadow's only trace would be the store otherwise.
     """
     if wishes.mode != "fire_circle":
         raise ConfigError("--rotate: only a circle rotates; leave it out or use --mode fire_circle")
     pool = wishes.models or usual_pool()
     count = _count(rotate, prompt, len(pool))
-    with open_history(where) as kept:
-        history = kept if keep else MemoryHistory.copy_of(kept)
+    with open_history(where) as history:
         selector = WeightedVoiceSelector(
             VoiceHistoryTracker(history),
             rules=None if wishes.no_quorum else DEFAULT_RULES,
@@ -45,11 +48,20 @@ def draw_circle(
             shadow=shadow,
         )
         seed = None if wishes.seed is None else str(wishes.seed)
-        drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed)
+        drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed, record=keep)
+    console = console_on(sys.stderr)
+    console.print(_told(drawn, kept=keep), soft_wrap=not console.is_terminal)
     if shadow:
         return wishes, drawn
     reserves = tuple(reserve for reserve in wishes.reserves if reserve not in drawn.selected)
     return replace(wishes, models=drawn.selected, reserves=reserves), drawn
+
+
+def _told(drawn: Draw, *, kept: bool) -> str:
+    names = ", ".join(map(printable_line, drawn.selected))
+    how = "drawn" if drawn.used else "would be drawn (shadow)"
+    verify = f"`firecircle rotation verify {drawn.draw_id[:8]}`" if kept else "not recorded"
+    return f"{how} from {len(drawn.candidates)} voices: {names}; {verify}"
 
 
 def _count(rotate: str, prompt: MultiNeutrosophicPrompt, available: int) -> int:

@@ -58,22 +58,20 @@ def show(
     from firecircle.cli.rotation_view import Standings, show_standings
     from firecircle.rotation.drawing import characteristics_in
     from firecircle.rotation.expertise import ranked_for
-    from firecircle.rotation.fairness import fairness
+    from firecircle.rotation.fairness import fairness_in
     from firecircle.rotation.selector import WeightedVoiceSelector
     from firecircle.rotation.tracker import VoiceHistoryTracker
 
     with _opened(history, store) as kept:
-        names = _pool(models)
+        names, now = _pool(models), time.time()
+        tracker = VoiceHistoryTracker(kept)
         if not models:
             # Whoever was heard belongs into the picture, member of the usual circle or not.
-            heard = VoiceHistoryTracker(kept).stats()
-            names = tuple(dict.fromkeys((*names, *heard)))
-        now = time.time()
-        tracker = VoiceHistoryTracker(kept)
+            names = tuple(dict.fromkeys((*names, *tracker.stats())))
         candidates = WeightedVoiceSelector(tracker, rules=None).candidates(names, domain, now)
         voices = [characteristics_in(candidate) for candidate in candidates]
         standings = Standings(
-            report=fairness(kept.participations(), names),
+            report=fairness_in(kept, names),
             weights={one.voice_id: one.weight for one in candidates},
             expertise=ranked_for(domain, voices, tracker.stats(names)),
             draws=tuple(kept.draws()),
@@ -137,40 +135,49 @@ def verify(
 
     with _opened(history, store) as kept:
         draw = _find_draw(kept, draw_id)
-        check = verify_draw(draw, kept.participations())
+        check = verify_draw(draw, kept)
     return show_check(draw, check, as_json=as_json)
 
 
 def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     """Show which voices complement each other: pairs that back more patterns than either does alone."""
-    from firecircle.circle.result import FireCircleResult
+    from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.rotation_view import show_pairs
     from firecircle.rotation.affinity import affinities
-    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
     with open_store(store) as opened:
-        kept = opened.circles.each(Filters(mode="fire_circle"))
-        found = affinities(circle for _, circle in kept if isinstance(circle, FireCircleResult))
+        kept = counted_off(opened.circles.each_circle(), "reading circle")
+        found = affinities(circle for _, circle in kept if circle is not None)
     return show_pairs(found, as_json=as_json)
 
 
 def export_to(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; what is there is replaced.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Where to, what is there is replaced; - for standard output."),
+    ] = "-",
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Write the whole participation history to one JSON file."""
+    from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
-    from firecircle.rotation.history_file import export_history
+    from firecircle.errors import ConfigError
+    from firecircle.rotation.history_file import document_of, export_history
 
+    if as_json and file == "-":
+        raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
     with open_history(store) as kept:
+        if file == "-":
+            print(document_of(kept).model_dump_json(indent=2), flush=True)
+            return 0
         written = export_history(kept, file)
     rows, draws = len(written.participations), len(written.draws)
     if as_json:
         print_json({"file": file, "participations": rows, "draws": draws})
     else:
-        print(f"{rows} participations and {draws} draws written")
+        print(f"{counted(rows, 'participation')} and {counted(draws, 'draw')} written")
     return 0
 
 
@@ -182,6 +189,7 @@ def import_from(
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
     from dataclasses import asdict
 
+    from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
     from firecircle.rotation.history_file import import_history
 
@@ -191,8 +199,8 @@ def import_from(
         print_json({"file": file, **asdict(taken)})
     else:
         print(
-            f"{taken.participations} participations and {taken.draws} draws taken over,"
-            f" {taken.known} were there already"
+            f"{counted(taken.participations, 'participation')} and {counted(taken.draws, 'draw')} taken over,"
+            f" {taken.known:,} were there already"
         )
     return 0
 

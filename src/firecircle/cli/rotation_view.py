@@ -154,7 +154,9 @@ def _table(
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("voice", "heard", "chair", "last heard", *(("weight",) if weights is not None else ())):
         table.add_column(title, no_wrap=True)
-    room = max(12, console.width - 3 * (BAR + 8) - 14)
+    digits = len(str(report.heard.most)) + len(str(report.chairs.most))
+    taken = 2 * (BAR + 1) + digits + len("last heard") + (BAR + 6 if weights is not None else 0)
+    room = max(12, console.width - taken - 2 * len(table.columns))
     heaviest = max(weights.values(), default=1.0) if weights else 1.0
     for voice in report.voices:
         row = [

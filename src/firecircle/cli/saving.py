@@ -31,12 +31,16 @@ def store_for(save: bool | None, where: str | None, label: str | None) -> Store 
 
 
 def label_of(label: str | None, example: str | None, *, changed: bool) -> str | None:
-    """What the prompt really is: as told, or as the bundled example says if nothing of it was replaced."""
+    """What the prompt really is: as told, or as the bundled example says if nothing of it was replaced.
+
+    An attack is labelled with its type, so that calibration knows which lenses should have seen it.
+    """
     if label is not None or example is None or changed:
         return label
     from firecircle.examples import find_example
 
-    return find_example(example).label
+    found = find_example(example)
+    return f"attack:{found.pattern_type}" if found.label == "attack" else found.label
 
 
 def short_id(kept_as: str) -> str:

@@ -69,6 +69,7 @@ def _as_line(misuse: TyperException) -> str:
     context = getattr(misuse, "ctx", None)
     path = context.command_path if context else "firecircle"
     told = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", misuse.format_message())
+    told = told.replace("' / '", " / ", 1)
     return f"{told.rstrip('.')}; `{path} --help` tells more"
 
 

@@ -59,6 +59,8 @@ class DatasetPlan(_Table):
     """Judge the first so many."""
     sample: int | None = Field(default=None, ge=1)
     """Judge so many, drawn by the plan's first seed."""
+    keep: tuple[str, ...] = ()
+    """Ids that are judged whatever else is drawn; they come on top of `sample`."""
     families: tuple[str, ...] = ()
     """Only these families."""
     labels: tuple[Label, ...] = ()
@@ -69,7 +71,7 @@ class DatasetPlan(_Table):
     def _map(cls, told: Any) -> Any:
         return FieldMap(**told) if isinstance(told, dict) else told
 
-    @field_validator("families", "labels", mode="before")
+    @field_validator("families", "labels", "keep", mode="before")
     @classmethod
     def _several(cls, told: Any) -> Any:
         return tuple(told) if isinstance(told, list) else told
@@ -78,6 +80,8 @@ class DatasetPlan(_Table):
     def _one_way_to_choose(self) -> Self:
         if self.limit is not None and self.sample is not None:
             raise ValueError("limit and sample exclude each other; keep one")
+        if self.keep and self.sample is None:
+            raise ValueError("keep: goes with sample only; without it everything is judged")
         return self
 
     @property
@@ -274,8 +278,10 @@ def _complaint(invalid: ValidationError, told: dict[str, Any]) -> str:
     """The first complaint: the table, the key and what is wrong."""
     complaints = invalid.errors(include_url=False, include_input=False)
     first = complaints[0]
+    # A list whose only member is wrong is called too short as well.
+    complaints = [one for one in complaints if one is first or one["type"] != "too_short"]
     place = list(first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
+    said = first["msg"].removeprefix("Value error, ").removeprefix("FieldMap.")
     if first["type"] == "extra_forbidden":
         said = "no such key"
     if first["type"] == "missing":

@@ -35,6 +35,7 @@ LOOKS_FOR: Mapping[str, frozenset[str]] = {
     "educational_escalation": frozenset((PatternType.EDUCATIONAL_ESCALATION.value,)),
 }
 """Which kinds of attack show whether a voice has a role."""
+_KINDS = frozenset[str]().union(*LOOKS_FOR.values())
 NEGLIGIBLE = 0.05
 """A contribution below this to a role that was not declared is left out."""
 
@@ -46,7 +47,9 @@ class LabelledCircle:
     result: FireCircleResult
     label: CircleLabel
     pattern_type: str | None = None
-    """The kind of attack, if that is known too; else what the circle agreed on stands for it."""
+    """The kind of attack, if it is one of the pattern types; else what the circle agreed on stands for it."""
+    counted_for: frozenset[str] = frozenset()
+    """Voices whose declaration rests on this circle already; it is no evidence for them any more."""
 
 
 class RoleEvidence(Shape):
@@ -82,6 +85,8 @@ class Calibration(Shape):
     """Proposals for every voice that labelled circles heard."""
 
     circles: int
+    counted_before: int = 0
+    """Those of them that were no evidence any more for some voice."""
     proposals: tuple[Proposal, ...]
     broken: tuple[Text, ...]
     """Circles of these that would no longer be a quorum, and why."""
@@ -111,22 +116,31 @@ def calibrate(
     tallies: dict[str, _Tally] = {}
     known: dict[str, ModelCharacteristics] = {}
     seatings: dict[tuple[str, ...], FireCircleResult] = {}
-    count = 0
+    count = counted_before = 0
     for circle in circles:
         count += 1
+        counted_before += bool(circle.counted_for)
         config = circle.result.config
         if config.enforce_quorum:
             seatings.setdefault(config.models, circle.result.model_copy(update={"dialogue_history": ()}))
         for voice, alarmed in _alone(circle.result).items():
             name = original_of(voice)
+            if name in circle.counted_for:
+                continue
             known.setdefault(name, find_characteristics(name, declared) or config.characteristics(name))
             _count(tallies.setdefault(name, _Tally()), circle, alarmed=alarmed)
     proposals = {name: _proposal(known[name], tally) for name, tally in sorted(tallies.items())}
     return Calibration(
         circles=count,
+        counted_before=counted_before,
         proposals=tuple(proposals.values()),
         broken=tuple(_broken(seatings, proposals)),
     )
+
+
+def heard_alone(result: FireCircleResult) -> frozenset[str]:
+    """The voices for which a circle is evidence, by the names under which they are declared."""
+    return frozenset(map(original_of, _alone(result)))
 
 
 def _alone(result: FireCircleResult) -> dict[str, bool]:
@@ -147,7 +161,8 @@ def _count(tally: _Tally, circle: LabelledCircle, *, alarmed: bool) -> None:
         tally.benign += 1
         tally.false_alarms += alarmed
         return
-    kinds = {circle.pattern_type} if circle.pattern_type else {p.pattern_type for p in circle.result.patterns}
+    found = {pattern.pattern_type for pattern in circle.result.patterns}
+    kinds = {circle.pattern_type} if circle.pattern_type in _KINDS else found
     for role, looks_for in LOOKS_FOR.items():
         if kinds & looks_for:
             tally.attacks[role] += 1

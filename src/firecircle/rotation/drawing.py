@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ModelCharacteristics
 from firecircle.circle.quorum import QuorumRules
-from firecircle.rotation.history import DRAW_METHOD, Candidate, Draw, Participation
+from firecircle.rotation.history import DRAW_METHOD, Candidate, Draw, ParticipationHistory
 from firecircle.rotation.quorate import first_quorate
-from firecircle.rotation.tracker import summed
+from firecircle.rotation.tracker import stats_in
 from firecircle.rotation.weights import Standing, weights
 
 ID_LENGTH = 16
@@ -96,12 +96,12 @@ class DrawCheck:
         return not self.problems
 
 
-def verify_draw(draw: Draw, rows: Iterable[Participation] | None = None) -> DrawCheck:
+def verify_draw(draw: Draw, history: ParticipationHistory | None = None) -> DrawCheck:
     """Draw again from the record alone; with the history, compare the facts it rested on too."""
     if draw.method != DRAW_METHOD:
         return DrawCheck((f"it was drawn by {draw.method!r}, and this version only knows {DRAW_METHOD!r}",))
     problems = [*_wrong_content(draw), *_wrong_weights(draw), *_wrong_choice(draw)]
-    return DrawCheck(tuple(problems), tuple(_differences(draw, rows)) if rows is not None else ())
+    return DrawCheck(tuple(problems), tuple(_differences(draw, history)) if history is not None else ())
 
 
 def _wrong_content(draw: Draw) -> Iterable[str]:
@@ -129,13 +129,11 @@ def _wrong_choice(draw: Draw) -> Iterable[str]:
         yield f"the chair belongs to {chair or 'nobody'}, recorded is {draw.chair or 'nobody'}"
 
 
-def _differences(draw: Draw, rows: Iterable[Participation]) -> Iterable[str]:
-    earlier: dict[str, list[Participation]] = {}
-    for row in rows:
-        if row.at < draw.at:
-            earlier.setdefault(row.voice_id, []).append(row)
+def _differences(draw: Draw, history: ParticipationHistory) -> Iterable[str]:
+    names = [candidate.voice_id for candidate in draw.candidates]
+    earlier = stats_in(history.tallies(names, before=draw.at), names)
     for candidate in draw.candidates:
-        its = summed(candidate.voice_id, earlier.get(candidate.voice_id, ()))
+        its = earlier[candidate.voice_id]
         here = its.domains.get(draw.decision_domain)
         for what, told, known in (
             ("heard", candidate.heard, its.count),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from firecircle.rotation.history import Participation
-from firecircle.rotation.tracker import VoiceStats, summed
+from firecircle.rotation.history import MemoryHistory, Participation, ParticipationHistory
+from firecircle.rotation.tracker import VoiceStats, stats_in
 from firecircle.shapes import Shape, Text
 
 
@@ -36,17 +36,15 @@ class FairnessReport(Shape):
 
 def fairness(rows: Iterable[Participation], pool: Sequence[str] = ()) -> FairnessReport:
     """The report over a pool; without one, over everybody who was ever heard."""
-    by_voice: dict[str, list[Participation]] = {voice: [] for voice in pool}
-    sittings = set()
-    for row in rows:
-        if pool and row.voice_id not in by_voice:
-            continue
-        by_voice.setdefault(row.voice_id, []).append(row)
-        sittings.add(row.session_id)
-    stats = [summed(voice, its) for voice, its in by_voice.items()]
+    return fairness_in(MemoryHistory(rows), pool)
+
+
+def fairness_in(history: ParticipationHistory, pool: Sequence[str] = ()) -> FairnessReport:
+    """The same of a history, which is not read row by row."""
+    stats = list(stats_in(history.tallies(pool or None), pool).values())
     stats.sort(key=lambda one: (-one.count, one.voice_id))
     return FairnessReport(
-        sittings=len(sittings),
+        sittings=history.sittings(pool or None),
         voices=tuple(stats),
         heard=evenness({one.voice_id: one.count for one in stats}),
         chairs=evenness({one.voice_id: one.chair_count for one in stats}),

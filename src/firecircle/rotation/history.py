@@ -6,7 +6,8 @@ keeps everything in memory, for trying out what would happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from pydantic import Field
@@ -77,6 +78,50 @@ class Draw(Shape):
     """False in shadow mode: the choice was recorded, and others sat."""
 
 
+class Tally(Protocol):
+    """One voice's sittings in one domain, added up."""
+
+    @property
+    def voice_id(self) -> str:
+        """The voice."""
+        ...
+
+    @property
+    def decision_domain(self) -> str:
+        """The domain."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """In how many sittings it was heard."""
+        ...
+
+    @property
+    def last_heard(self) -> float:
+        """When it was heard last."""
+        ...
+
+    @property
+    def chair_count(self) -> int:
+        """In how many it held the chair."""
+        ...
+
+    @property
+    def last_chair(self) -> float | None:
+        """When it held it last."""
+        ...
+
+    @property
+    def measured(self) -> int:
+        """In so many of them the quality of its contribution was measured."""
+        ...
+
+    @property
+    def quality(self) -> float | None:
+        """The mean of what was measured."""
+        ...
+
+
 class ParticipationHistory(Protocol):
     """Whoever keeps the history. What `append` and `record_draw` return from is kept for good."""
 
@@ -90,6 +135,19 @@ class ParticipationHistory(Protocol):
         """The rows, oldest first; of one voice or one domain, if asked."""
         ...
 
+    def tallies(
+        self, voices: Collection[str] | None = None, *, before: float | None = None
+    ) -> Sequence[Tally]:
+        """What each voice's rows in each domain add up to; of these voices or rows before a moment, if asked.
+
+        Every draw asks for this, however long the history is.
+        """
+        ...
+
+    def sittings(self, voices: Collection[str] | None = None) -> int:
+        """How many sittings there were; of these voices, if asked."""
+        ...
+
     def record_draw(self, draw: Draw) -> None:
         """Keep one draw."""
         ...
@@ -97,6 +155,43 @@ class ParticipationHistory(Protocol):
     def draws(self) -> Iterator[Draw]:
         """The draws, oldest first."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tallied:
+    """A tally of rows at hand."""
+
+    voice_id: str
+    decision_domain: str
+    count: int
+    last_heard: float
+    chair_count: int
+    last_chair: float | None
+    measured: int
+    quality: float | None
+
+
+def tallied(rows: Iterable[Participation]) -> Sequence[Tally]:
+    """What the rows add up to, by voice and domain."""
+    groups: dict[tuple[str, str], list[Participation]] = {}
+    for row in rows:
+        groups.setdefault((row.voice_id, row.decision_domain), []).append(row)
+    return [_tally(*key, its) for key, its in groups.items()]
+
+
+def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> Tallied:
+    chairs = [row.at for row in rows if row.was_empty_chair]
+    measured = [row.contribution_quality for row in rows if row.contribution_quality is not None]
+    return Tallied(
+        voice_id=voice_id,
+        decision_domain=decision_domain,
+        count=len(rows),
+        last_heard=max(row.at for row in rows),
+        chair_count=len(chairs),
+        last_chair=max(chairs, default=None),
+        measured=len(measured),
+        quality=sum(measured) / len(measured) if measured else None,
+    )
 
 
 class MemoryHistory:
@@ -122,6 +217,19 @@ class MemoryHistory:
         for row in self._rows:
             if voice_id in (None, row.voice_id) and decision_domain in (None, row.decision_domain):
                 yield row
+
+    def tallies(
+        self, voices: Collection[str] | None = None, *, before: float | None = None
+    ) -> Sequence[Tally]:
+        """What each voice's rows in each domain add up to."""
+        return tallied(row for row in self._of(voices) if before is None or row.at < before)
+
+    def sittings(self, voices: Collection[str] | None = None) -> int:
+        """How many sittings there were."""
+        return len({row.session_id for row in self._of(voices)})
+
+    def _of(self, voices: Collection[str] | None) -> Iterator[Participation]:
+        return (row for row in self._rows if voices is None or row.voice_id in voices)
 
     def record_draw(self, draw: Draw) -> None:
         """Keep one draw."""

@@ -40,11 +40,20 @@ class Imported:
     known: int
 
 
+def document_of(history: ParticipationHistory) -> HistoryDocument:
+    """All rows and draws of a history."""
+    return HistoryDocument(participations=tuple(history.participations()), draws=tuple(history.draws()))
+
+
 def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDocument:
     """Write all rows and draws to one file, all of it or nothing."""
-    document = HistoryDocument(participations=tuple(history.participations()), draws=tuple(history.draws()))
-    target = Path(path).absolute()
+    document = document_of(history)
+    target = Path(os.path.realpath(path))
     try:
+        if target.exists() and not target.is_file():
+            # A device or a pipe is written to; replacing it would take it away from everybody.
+            target.write_text(document.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            return document
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
         ) as file:

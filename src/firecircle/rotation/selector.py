@@ -77,10 +77,12 @@ class WeightedVoiceSelector:
         *,
         session_seed: str | None = None,
         session_id: str | None = None,
+        record: bool = True,
     ) -> Draw:
-        """As `select_voices`, with everything the choice rests on; it is recorded before it is returned.
+        """As `select_voices`, with everything the choice rests on; recorded before it is returned.
 
         Without a seed a fresh one is drawn from the system. The sitting goes by its seed if it has no id.
+        A rehearsal says `record=False`.
         """
         if not 1 <= required_count <= len(available_voices):
             raise ConfigError(
@@ -114,7 +116,8 @@ class WeightedVoiceSelector:
                 used=not self.shadow,
             )
         )
-        self.tracker.history.record_draw(drawn)
+        if record:
+            self.tracker.history.record_draw(drawn)
         return drawn
 
     def candidates(self, available_voices: Sequence[str], domain: str, at: float) -> tuple[Candidate, ...]:

@@ -8,7 +8,7 @@ from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.chair import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules
 from firecircle.rotation.domains import GENERAL
-from firecircle.rotation.fairness import FairnessReport, fairness
+from firecircle.rotation.fairness import FairnessReport, fairness_in
 from firecircle.rotation.history import Draw, MemoryHistory, ParticipationHistory
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
 from firecircle.rotation.tracker import CHAIR, VOICE, VoiceHistoryTracker
@@ -44,7 +44,7 @@ def simulate_sittings(
     copy = MemoryHistory.copy_of(history)
     tracker = VoiceHistoryTracker(copy, clock=lambda: now)
     selector = WeightedVoiceSelector(tracker, characteristics=characteristics, rules=rules)
-    before = fairness(copy.participations(), pool)
+    before = fairness_in(copy, pool)
     draws = []
     for number in range(1, sittings + 1):
         drawn = selector.draw(pool, count, domain, session_seed=f"{seed}/{number}")
@@ -54,4 +54,4 @@ def simulate_sittings(
             role = CHAIR if voice in chairs else VOICE
             tracker.record_participation(voice, drawn.session_id, domain, role, None, voice in chairs)
         now += every_seconds
-    return Simulation(draws=tuple(draws), before=before, after=fairness(copy.participations(), pool))
+    return Simulation(draws=tuple(draws), before=before, after=fairness_in(copy, pool))

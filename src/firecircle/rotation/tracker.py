@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError
 from firecircle.rotation.domains import require_domain
-from firecircle.rotation.history import Participation, ParticipationHistory
+from firecircle.rotation.history import Participation, ParticipationHistory, Tally
 from firecircle.shapes import Shape, Text, one_line
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
@@ -83,17 +83,12 @@ class VoiceHistoryTracker:
 
     def stats_of(self, voice_id: str) -> VoiceStats:
         """What the history says of this voice."""
-        return summed(voice_id, self.history.participations(voice_id=voice_id))
+        return self.stats([voice_id])[voice_id]
 
     def stats(self, voices: Iterable[str] | None = None) -> dict[str, VoiceStats]:
-        """What it says of these voices, or of all it knows, in one reading."""
-        rows: dict[str, list[Participation]] = {voice: [] for voice in voices or ()}
-        for row in self.history.participations():
-            if voices is None:
-                rows.setdefault(row.voice_id, []).append(row)
-            elif row.voice_id in rows:
-                rows[row.voice_id].append(row)
-        return {voice: summed(voice, its) for voice, its in rows.items()}
+        """What it says of these voices, or of all it knows."""
+        names = None if voices is None else list(voices)
+        return stats_in(self.history.tallies(names), names or ())
 
 
 def participations_in(result: FireCircleResult, decision_domain: str) -> tuple[Participation, ...]:
@@ -120,24 +115,24 @@ def sitting_of(result: FireCircleResult) -> str:
     return result.circle_id if result.config.seed is None else f"{result.circle_id}@{result.started_at:.6f}"
 
 
-def summed(voice_id: str, rows: Iterable[Participation]) -> VoiceStats:
-    """One voice's rows added up."""
-    rows = list(rows)
-    chairs = [row.at for row in rows if row.was_empty_chair]
-    domains: dict[str, list[Participation]] = {}
-    for row in rows:
-        domains.setdefault(row.decision_domain, []).append(row)
+def stats_in(tallies: Iterable[Tally], voices: Iterable[str] = ()) -> dict[str, VoiceStats]:
+    """How these voices, and whoever else is in the tallies, stand."""
+    by_voice: dict[str, list[Tally]] = {voice: [] for voice in voices}
+    for tally in tallies:
+        by_voice.setdefault(tally.voice_id, []).append(tally)
+    return {voice: _stats(voice, its) for voice, its in by_voice.items()}
+
+
+def _stats(voice_id: str, tallies: list[Tally]) -> VoiceStats:
+    chairs = [one.last_chair for one in tallies if one.last_chair is not None]
     return VoiceStats(
         voice_id=voice_id,
-        count=len(rows),
-        last_heard=max((row.at for row in rows), default=None),
-        chair_count=len(chairs),
+        count=sum(one.count for one in tallies),
+        last_heard=max((one.last_heard for one in tallies), default=None),
+        chair_count=sum(one.chair_count for one in tallies),
         last_chair=max(chairs, default=None),
-        domains={name: _in_domain(its) for name, its in domains.items()},
+        domains={
+            one.decision_domain: DomainStats(count=one.count, quality=one.quality, measured=one.measured)
+            for one in tallies
+        },
     )
-
-
-def _in_domain(rows: list[Participation]) -> DomainStats:
-    measured = [row.contribution_quality for row in rows if row.contribution_quality is not None]
-    quality = sum(measured) / len(measured) if measured else None
-    return DomainStats(count=len(rows), quality=quality, measured=len(measured))

@@ -11,7 +11,13 @@ from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.bank_client import CATEGORY, PatternContent
 from firecircle.store.bank_entries import BankEntry, BankFilters, FullEntry, Relevant, Told
-from firecircle.store.bank_finding import find_entries, find_entry, full_entry, latest_words
+from firecircle.store.bank_finding import (
+    find_entries,
+    find_entry,
+    full_entry,
+    latest_words,
+    seen_in_circle,
+)
 from firecircle.store.bank_guidance import GUIDED_TYPES, guidance_text
 from firecircle.store.bank_relevance import relevance
 from firecircle.store.bank_tables import bank_entries, bank_sightings
@@ -122,9 +128,10 @@ class Bank:
             return found
 
     def forget_circle(self, circle_id: str) -> int:
-        """Take out what was seen in one circle: how many sightings that were."""
+        """Take out what one circle brought, named by its id or how it begins: how many sightings."""
         with self.database.writing() as connection:
-            return remove_sightings(connection, bank_sightings.c.circle_id == circle_id)
+            named = seen_in_circle(connection, circle_id)
+            return remove_sightings(connection, bank_sightings.c.circle_id == named)
 
     def forget_attack(self, attack_id: str) -> int:
         """Take out what was seen in one attack: how many sightings that were."""

@@ -30,10 +30,22 @@ def find_entry(connection: Connection, given: str) -> BankEntry:
         found = sa.or_(found, bank_entries.c.id.startswith(given, autoescape=True))
     rows = connection.execute(sa.select(*_SHOWN).where(found).limit(2)).mappings().all()
     if not rows:
-        raise ConfigError(f"{given}: no such entry; `firecircle bank list` shows what the bank holds")
+        raise ConfigError(f"{given or 'ID'}: no such entry; `firecircle bank list` shows what the bank holds")
     if len(rows) > 1:
         raise ConfigError(f"{given}: several entries begin so; give more of the id")
     return BankEntry(**rows[0])
+
+
+def seen_in_circle(connection: Connection, given: str) -> str:
+    """The id of the only circle that begins so and has brought something; what was given if none does."""
+    of = bank_sightings.c.circle_id
+    if len(given) < SHORTEST_PREFIX or connection.execute(sa.select(of).where(of == given).limit(1)).first():
+        return given
+    begins = sa.select(of).where(of.startswith(given, autoescape=True)).distinct().limit(2)
+    found = connection.execute(begins).scalars().all()
+    if len(found) > 1:
+        raise ConfigError(f"{given}: several circles begin so; give more of the id")
+    return found[0] if found else given
 
 
 def full_entry(connection: Connection, entry: BankEntry) -> FullEntry:

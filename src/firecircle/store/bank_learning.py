@@ -75,7 +75,10 @@ def _learn_from(bank: Bank, circles: CircleStore, summary: CircleSummary, learnt
     if not isinstance(kept, FireCircleResult) or not kept.patterns:
         return
     learnt.circles += 1
-    tags = [f"{name}:{value}" for name, value in (("label", summary.label), ("run", summary.run_id)) if value]
+    # What is labelled attack:TYPE is found by label:attack too.
+    labels = dict.fromkeys((summary.label, (summary.label or "").partition(":")[0]))
+    told = [*(("label", label) for label in labels), ("run", summary.run_id)]
+    tags = [f"{name}:{value}" for name, value in told if value]
     for pattern in kept.patterns:
         content = content_of(pattern, attack_id_of(kept.prompt), summary.id, kept.started_at, tags)
         _, is_new = bank.add(Told.load(dict(content)), pattern_type=pattern.pattern_type)

@@ -24,16 +24,16 @@ def exported(bank: Bank, filters: BankFilters) -> Iterator[str]:
         yield json.dumps(entry.model_dump(mode="json"))
 
 
-def entries_in(lines: Iterable[str]) -> Iterator[FullEntry]:
+def entries_in(lines: Iterable[str | bytes]) -> Iterator[FullEntry]:
     """What each line of an export holds. A line that holds none ends it, with its number."""
-    for number, line in enumerate(lines, start=1):
-        if number == 1:
-            _require_bank(line)
-        elif line.strip():
+    numbered = enumerate(lines, start=1)
+    _require_bank(next(numbered, (1, ""))[1])
+    for number, line in numbered:
+        if line.strip():
             yield _entry(number, line)
 
 
-def _require_bank(line: str) -> None:
+def _require_bank(line: str | bytes) -> None:
     header = _json(line)
     if not isinstance(header, dict) or header.get("kind") != KIND:
         raise ConfigError("import: not an export of a bank; give a file that `bank export` wrote")
@@ -41,14 +41,20 @@ def _require_bank(line: str) -> None:
         raise ConfigError(f"import: format {header.get('format')!r:.40} is unknown here; upgrade firecircle")
 
 
-def _entry(number: int, line: str) -> FullEntry:
+def _entry(number: int, line: str | bytes) -> FullEntry:
+    told = _json(line)
+    if told is None:
+        raise ConfigError(
+            f"import: line {number} is no entry, the file is damaged or breaks off; what stands before it was"
+            " taken over"
+        )
     try:
-        return FullEntry.model_validate(_json(line))
+        return FullEntry.model_validate(told)
     except ValidationError as invalid:
         raise ConfigError(f"import: line {number}: {one_line(invalid, 'entry')}") from None
 
 
-def _json(line: str) -> object:
+def _json(line: str | bytes) -> object:
     if len(line) > LONGEST_LINE:
         raise ConfigError(f"import: a line of more than {LONGEST_LINE:,} characters; that is no export")
     try:

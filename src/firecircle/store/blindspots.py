@@ -6,7 +6,7 @@ grounded it later but at first neither reached the alarm threshold nor pointed a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation
@@ -88,14 +88,23 @@ class _Group:
 
 
 def find_blindspots(
-    circles: CircleStore, filters: Filters | None = None, *, threshold: float | None = None
+    circles: CircleStore,
+    filters: Filters | None = None,
+    *,
+    threshold: float | None = None,
+    on_circle: Callable[[int], None] | None = None,
 ) -> Blindspots:
-    """Read every circle that matches; `threshold` replaces each circle's own alarm threshold."""
+    """Read every circle that matches; `threshold` replaces each circle's own alarm threshold.
+
+    `on_circle` is told how many have been looked at.
+    """
     told = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
     read = turned = ByLabel()
     unreadable = 0
     groups: dict[tuple[str, str, str], _Group] = {}
-    for summary in circles.each_summary(told):
+    for number, summary in enumerate(circles.each_summary(told), start=1):
+        if on_circle:
+            on_circle(number)
         if summary.falsehood is not None and not _may_hold_any(summary):
             read = read.plus(summary.label)
             continue

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, RowMapping
 from firecircle.circle.chronicle import record_from
 from firecircle.circle.conclude import conclude
 from firecircle.circle.events import Event
+from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.store.database import Database, give_back_room
 from firecircle.store.documents import Document, DocumentKind, Kept, kept_in, text_of
@@ -102,10 +103,25 @@ class CircleStore:
             with self.database.reading() as connection:
                 yield summary, load_kept(connection, summary)
 
+    def each_circle(
+        self, filters: Filters | None = None
+    ) -> Iterator[tuple[CircleSummary, FireCircleResult | None]]:
+        """Every circle that matches, without the panels; None for one that cannot be read."""
+        for summary in self.each_summary((filters or Filters()).model_copy(update={"mode": "fire_circle"})):
+            try:
+                kept = self.load(summary.id)
+            except StoreError:
+                yield summary, None
+            else:
+                yield summary, kept if isinstance(kept, FireCircleResult) else None
+
     def each_document(
         self, filters: Filters | None = None
-    ) -> Iterator[tuple[CircleSummary, DocumentKind, str]]:
-        """The JSON of every circle that matches, the oldest first; one that still sits is left out."""
+    ) -> Iterator[tuple[CircleSummary, DocumentKind, str | StoreError]]:
+        """The JSON of every circle that matches, the oldest first, or why it cannot be read.
+
+        One that still sits is left out.
+        """
         columns = (*LISTED, documents.c.kind, documents.c.schema_version, documents.c.body)
         last = -1
         while True:
@@ -138,7 +154,7 @@ class CircleStore:
             summary = _resolve(connection, given)
             found = _document(connection, summary.pk)
             if found is not None:
-                return summary, text_of(found)
+                return summary, text_of(found, summary.id)
             return summary, load_kept(connection, summary).model_dump_json()
 
     def events_after(self, pk: int, seq: int = -1) -> list[tuple[int, Event]]:
@@ -182,7 +198,9 @@ def _resolve(connection: Connection, given: str) -> CircleSummary:
     if row is not None:
         return summary_of(row)
     if len(given) < SHORTEST_PREFIX:
-        raise ConfigError(f"{given}: no such circle; an id is given by at least {SHORTEST_PREFIX} characters")
+        raise ConfigError(
+            f"{given or 'ID'}: no such circle; an id is given by at least {SHORTEST_PREFIX} characters"
+        )
     alike = query.where(id_begins(given)).order_by(circles.c.id).limit(1)
     row = connection.execute(alike).mappings().first()
     if row is None:
@@ -195,16 +213,16 @@ def _resolve(connection: Connection, given: str) -> CircleSummary:
     return summary_of(row)
 
 
-def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) -> str | None:
-    """The JSON of a listed circle, read with it; of an interrupted one what its events tell, if they do."""
-    if row["body"] is not None:
-        return text_of(Document(row["kind"], row["schema_version"], row["body"]))
-    if summary.status == "sitting":
+def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) -> str | StoreError | None:
+    """The JSON of a listed circle, read with it; of an interrupted one what its events tell."""
+    if row["body"] is None and summary.status == "sitting":
         return None
     try:
+        if row["body"] is not None:
+            return text_of(Document(row["kind"], row["schema_version"], row["body"]), summary.id)
         return load_kept(connection, summary).model_dump_json()
-    except StoreError:
-        return None
+    except StoreError as unreadable:
+        return unreadable
 
 
 def id_begins(given: str) -> sa.ColumnElement[bool]:

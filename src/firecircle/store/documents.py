@@ -33,9 +33,12 @@ def document_of(kept: Kept) -> Document:
     return Document(kind, kept.schema_version, zlib.compress(kept.model_dump_json().encode(), DEFLATION))
 
 
-def text_of(document: Document) -> str:
+def text_of(document: Document, name: str) -> str:
     """The JSON of a document."""
-    return zlib.decompress(document.body).decode()
+    try:
+        return zlib.decompress(document.body).decode()
+    except (zlib.error, TypeError, UnicodeDecodeError) as broken:
+        raise _unreadable(name, str(broken)) from broken
 
 
 def kept_in(document: Document, name: str) -> Kept:
@@ -45,11 +48,16 @@ def kept_in(document: Document, name: str) -> Kept:
             f"{name}: written by a newer Fire Circle (schema {document.schema_version},"
             f" this one reads {SCHEMA_VERSION}); upgrade firecircle"
         )
+    text = text_of(document, name)
     try:
-        return read_kept(document.kind, text_of(document))
-    except (zlib.error, ValidationError, ConfigError, UnicodeDecodeError) as broken:
+        return read_kept(document.kind, text)
+    except (ValidationError, ConfigError) as broken:
         why = one_line(broken, name) if isinstance(broken, ValidationError) else str(broken)
-        raise StoreError(f"{name}: the stored document cannot be read: {why}") from broken
+        raise _unreadable(name, why) from broken
+
+
+def _unreadable(name: str, why: str) -> StoreError:
+    return StoreError(f"{name}: the stored document cannot be read: {why}")
 
 
 def read_kept(kind: DocumentKind, text: str) -> Kept:

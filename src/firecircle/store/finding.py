@@ -153,10 +153,10 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         told.append(_has_status(connection, filters.status))
     if filters.least_falsehood is not None:
         told.append(of.falsehood >= filters.least_falsehood)
+    if filters.label is not None:
+        told.append(_has_label(connection, storable(filters.label)))
     told += [
-        of[name] == value
-        for name in ("mode", "label", "run_id")
-        if (value := getattr(filters, name)) is not None
+        of[name] == value for name in ("mode", "run_id") if (value := getattr(filters, name)) is not None
     ]
     if filters.pattern is not None:
         found = sa.exists().where(patterns.c.circle_pk == of.pk, patterns.c.grounded.is_(True))
@@ -186,6 +186,19 @@ def _has_status(connection: Connection, status: Status) -> sa.ColumnElement[bool
         left = sa.and_(circles.c.status == "sitting", sa.not_(still_sitting(connection)))
         return sa.or_(circles.c.status == status, left)
     return circles.c.status == status
+
+
+def _has_label(connection: Connection, label: str) -> sa.ColumnElement[bool]:
+    """This label, or a kind of it: `attack` also stands for `attack:role_confusion`.
+
+    The kinds are looked up first: a list of labels is found by the index of labels, a beginning is not.
+    """
+    of = circles.c.label
+    begins = f"{label}:"
+    kinds = sa.select(of).where(of.startswith(begins, autoescape=True)).distinct()
+    if connection.dialect.name == "sqlite":
+        kinds = kinds.where(of >= begins, of < f"{begins}\U0010ffff")
+    return of.in_([label, *connection.execute(kinds).scalars()])
 
 
 def still_sitting(connection: Connection) -> sa.ColumnElement[bool]:

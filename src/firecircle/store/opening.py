@@ -12,9 +12,11 @@ from firecircle.store.recorder import Recorder
 
 if TYPE_CHECKING:
     from firecircle.store.bank import Bank
+    from firecircle.store.calibrations import CalibrationStore
     from firecircle.store.circles import CircleStore
     from firecircle.store.database import Database
     from firecircle.store.participation import ParticipationStore
+    from firecircle.store.runs import RunStore
 
 
 class Store:
@@ -61,6 +63,20 @@ class Store:
         from firecircle.store.bank import Bank
 
         return Bank(self.database)
+
+    @cached_property
+    def calibrations(self) -> CalibrationStore:
+        """Which circles have counted for what voices declare."""
+        from firecircle.store.calibrations import CalibrationStore
+
+        return CalibrationStore(self.database)
+
+    @cached_property
+    def runs(self) -> RunStore:
+        """Which runs of the lab there are, and where."""
+        from firecircle.store.runs import RunStore
+
+        return RunStore(self.database)
 
     @property
     def name(self) -> str:

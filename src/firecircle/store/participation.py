@@ -6,7 +6,8 @@ brings the two together says what to read them as.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -25,6 +26,44 @@ RowShape = TypeVar("RowShape", bound=Shape)
 DrawShape = TypeVar("DrawShape", bound=Shape)
 
 _FACTS = tuple(column for column in participations.c if column.name != "pk")
+
+
+_of = participations.c
+_DAMAGED = sa.or_(
+    # What is no number is greater than all of them in SQLite, and so is NaN in PostgreSQL.
+    sa.not_(_of.at.between(-1e18, 1e18)),
+    sa.not_(sa.func.coalesce(_of.contribution_quality, 0.0).between(0, 1)),
+    *(_of[name] == "" for name in ("voice_id", "session_id", "decision_domain", "role_played")),
+)
+_TALLIES = sa.select(
+    _of.voice_id,
+    _of.decision_domain,
+    sa.func.count().label("count"),
+    sa.func.max(_of.at).label("last_heard"),
+    sa.func.count().filter(_of.was_empty_chair).label("chair_count"),
+    sa.func.max(_of.at).filter(_of.was_empty_chair).label("last_chair"),
+    sa.func.count(_of.contribution_quality).label("measured"),
+    sa.func.avg(_of.contribution_quality).label("quality"),
+    sa.func.count().filter(_DAMAGED).label("damaged"),
+).group_by(_of.voice_id, _of.decision_domain)
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipationTally:
+    """One voice's rows in one domain, added up by the database."""
+
+    voice_id: str
+    decision_domain: str
+    count: int
+    last_heard: float
+    chair_count: int
+    last_chair: float | None
+    measured: int
+    """In so many of them the quality of the contribution was measured; `quality` is the mean."""
+    quality: float | None
+
+
+_TALLIED = tuple(one.name for one in fields(ParticipationTally))
 
 
 class ParticipationStore:
@@ -80,6 +119,23 @@ class KeptHistory(Generic[RowShape, DrawShape]):
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
+    def tallies(
+        self, voices: Collection[str] | None = None, *, before: float | None = None
+    ) -> list[ParticipationTally]:
+        """What each voice's rows in each domain add up to, without reading them one by one."""
+        query = _TALLIES if before is None else _TALLIES.where(_of.at < before)
+        found = self._page(query.where(*_sat(voices)))
+        if any(row["damaged"] for row in found):
+            for _ in self.participations():  # tells which row it is
+                pass
+        return [ParticipationTally(**{name: row[name] for name in _TALLIED}) for row in found]
+
+    def sittings(self, voices: Collection[str] | None = None) -> int:
+        """How many sittings there were; of these voices, if asked."""
+        query = sa.select(sa.func.count(_of.session_id.distinct())).where(*_sat(voices))
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def record_draw(self, draw: DrawShape) -> None:
         """Keep one draw; its id tells everything, so the same draw again changes nothing."""
         told = draw.model_dump(include={"draw_id", "at"})
@@ -120,3 +176,7 @@ class KeptHistory(Generic[RowShape, DrawShape]):
             f"history: {what} in {self._database.name} is damaged: {one_line(damaged, 'row')};"
             " it was left as it is: mend or remove that row"
         )
+
+
+def _sat(voices: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
+    return [] if voices is None else [_of.voice_id.in_(list(map(storable, voices)))]

@@ -55,15 +55,19 @@ class Recording:
         self._told = 0
         self._known = _Known()
         self._over = False
+        self.opened: Future[str] = Future()
+        """The id, as soon as the database has one: of a circle while it sits, of a panel when it is over."""
         self.kept: Future[str] = Future()
-        """The id under which it is kept, or the `StoreError` that prevented it."""
+        """The same id once everything is written, or the `StoreError` that prevented it."""
         self.result: FireCircleResult | None = None
         """What became of the circle, once it is over."""
 
     @property
     def id(self) -> str | None:
-        """The id under which it is kept; None while it is not, or when it could not be."""
-        return self.kept.result() if self.kept.done() and not self.kept.exception() else None
+        """The id under which it is kept; None until the database has one, or when it could not be kept."""
+        if self.kept.done() and self.kept.exception():
+            return None
+        return self._known.id
 
     def tell(self, event: Event) -> None:
         """Take note of an event; a listener of a circle."""
@@ -201,6 +205,8 @@ class Recorder:
         for (one, news, _, over), its in zip(batch, known, strict=True):
             one._told += len(news)
             one._known = its
+            if its.id is not None and not one.opened.done():
+                one.opened.set_result(its.id)
             if over and not one.kept.done():
                 self.latest = its.id
                 one.kept.set_result(its.id or "")

@@ -204,3 +204,24 @@ draws = Table(
     Column("at", Double, nullable=False),
     Column("body", Text, nullable=False),  # JSON
 )
+
+calibrated = Table(
+    "calibrated",
+    metadata,
+    Column("circle_id", Text, primary_key=True),  # of a circle in a file, perhaps: no key of `circles`
+    Column("voice", Text, primary_key=True),
+    Column("at", Double, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("folder", Text, primary_key=True),  # where its records lie
+    Column("run_id", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("arms", Text, nullable=False),  # names, one a line
+    Column("judgements", BigInteger, nullable=False),  # over all arms and sittings
+    Column("started_at", Double, nullable=False),
+    Column("finished_at", Double),
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -64,10 +64,20 @@ class Taken:
 # -- out -----------------------------------------------------------------------------------------------
 
 
-def exported(circles: CircleStore, filters: Filters) -> Iterator[str]:
-    """The lines of a file with every circle that matches, the oldest first; in ASCII, without line ends."""
+def exported(
+    circles: CircleStore, filters: Filters, on_unreadable: Callable[[StoreError], None] | None = None
+) -> Iterator[str]:
+    """The lines of a file with every circle that matches, the oldest first; in ASCII, without line ends.
+
+    A circle that cannot be read ends it, unless somebody wants to be told instead.
+    """
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for summary, kind, text in circles.each_document(filters):
+        if isinstance(text, StoreError):
+            if on_unreadable is None:
+                raise text
+            on_unreadable(text)
+            continue
         about = {"id": summary.id, "kind": kind, "label": summary.label, "run_id": summary.run_id}
         yield f'{json.dumps(about)[:-1]}, "document": {_in_ascii(text)}}}'
 

@@ -87,7 +87,7 @@ def _routes() -> list[Route | Mount]:
         Route("/runs/compare", run_pages.compare_page),
         Route("/runs/{run_id}", run_pages.run_page),
         Route("/runs/{run_id}/report", run_pages.report_page),
-        Route("/runs/{run_id}/circle", run_pages.retold_page),
+        Route("/runs/{run_id}/circle", run_pages.judgement_page),
         Route(LOGIN, pages.login, methods=["GET", "POST"]),
         *api,
         Route(f"{BASE}/openapi.json", lambda _: JSONResponse(openapi())),

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.events import CircleConvened, Event
-from firecircle.circle.result import CallRecord, CircleRecord
+from firecircle.circle.result import CallRecord
 from firecircle.config import EvaluationConfig
-from firecircle.convene import fire_circle_evaluate, heard_by, kept_in, rehearse
+from firecircle.convene import fire_circle_evaluate, kept_in, rehearse
 from firecircle.errors import EvaluationError, StoreError
 from firecircle.evaluator import judge
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from firecircle.web.problems import RequestError
 
 MOST_AT_ONCE = 32
-LOOK_AGAIN = 0.03
 SECONDS_TO_LEAVE = 10.0
 
 T = TypeVar("T")
@@ -106,44 +103,31 @@ class Hall:
     async def _hold(
         self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
     ) -> None:
-        looking: asyncio.Task[None] | None = None
         me = asyncio.current_task()
         assert me is not None
-
-        def note(event: Event) -> None:
-            nonlocal looking
-            if isinstance(event, CircleConvened):
-                looking = asyncio.create_task(self._look_for(event.record, named, me))
-
         recording = None
         try:
             async with kept_in(self._store, label) as recording:
                 assert recording is not None
+                recording.opened.add_done_callback(partial(self._tell_name, me, named))
                 if isinstance(config, FireCircleConfig):
-                    await fire_circle_evaluate(prompt, config, on_event=heard_by(recording.tell, note))
+                    await fire_circle_evaluate(prompt, config, on_event=recording.tell)
                 else:
                     await judge(prompt, config, listener=recording.tell_panel)
         except EvaluationError:
             if recording is None or recording.id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason
-        finally:
-            if looking is not None:
-                looking.cancel()
-            if not named.done() and recording is not None and recording.id:
-                named.set_result(recording.id)
         if not named.done():
             raise StoreError("store: the judgement could not be kept; the terminal tells why")
 
-    async def _look_for(self, opening: CircleRecord, named: Future[str], holder: asyncio.Task[None]) -> None:
-        """Under which id the store keeps a circle: one repeated with its seed gets a number behind it."""
-        began = opening.started_at
-        these = Filters(status="sitting", since=began, until=math.nextafter(began, math.inf))
-        while not named.done():
-            page = await asyncio.to_thread(self._store.circles.find, these)
-            for found in page.circles:
-                if found.id.startswith(opening.circle_id) and found.id not in self._by_id:
-                    self._by_id[found.id] = holder
-                    if not named.done():
-                        named.set_result(found.id)
-                    return
-            await asyncio.sleep(LOOK_AGAIN)
+    def _name(self, circle_id: str, holder: asyncio.Task[None], named: Future[str]) -> None:
+        self._by_id[circle_id] = holder
+        if not named.done():
+            named.set_result(circle_id)
+
+    # -- on the thread that writes circles down --------------------------------------------------------
+
+    def _tell_name(self, holder: asyncio.Task[None], named: Future[str], opened: Future[str]) -> None:
+        """The id is the store's: a circle repeated with its seed gets a number behind it."""
+        with suppress(RuntimeError):  # the hall was closed meanwhile
+            self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+from urllib.parse import urlencode
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -43,13 +46,31 @@ def entry_page(request: Request) -> Response:
 
 def blindspots_page(request: Request) -> Response:
     """What judging alone overlooked."""
-    asked, _ = without_empty(request)
-    found = blindspots(request, query_as(BlindspotQuery, asked))
-    return page_response(request, "blindspots.html", found=found, groups=found.groups[:MOST_GROUPS])
+    asked, given = without_empty(request)
+    query = query_as(BlindspotQuery, asked)
+    found = blindspots(request, query)
+    older = urlencode({**given, "before": found.next_before}) if found.next_before is not None else None
+    return page_response(
+        request,
+        "blindspots.html",
+        found=found,
+        groups=found.groups[:MOST_GROUPS],
+        older=older,
+        is_newest=query.before is None,
+    )
 
 
 def rotation_page(request: Request) -> Response:
     """Who was heard how often, and how even that is."""
     report = heard(request)
-    most = max((one.count for one in report.voices), default=0)
-    return page_response(request, "rotation.html", report=report, most=most or 1)
+    counts = [one.count for one in report.voices] or [0]
+    chairs = [one.chair_count for one in report.voices] or [0]
+    return page_response(
+        request,
+        "rotation.html",
+        report=report,
+        most=max(counts) or 1,
+        even=fmean(counts),
+        most_chairs=max(chairs) or 1,
+        even_chairs=fmean(chairs),
+    )

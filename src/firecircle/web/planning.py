@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from firecircle.circle.config import FireCircleConfig
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import default_circle, default_panel
+from firecircle.convene import default_circle, default_panel, with_file_defaults
 from firecircle.errors import ConfigError
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
-from firecircle.settings import current_settings
 from firecircle.web.api.shapes import Judging
 
 ONLY_CIRCLES = ("rounds", "reserves", "empty_chair", "strict")
@@ -44,17 +45,14 @@ def config_of(asked: Judging) -> FireCircleConfig | EvaluationConfig:
             "failure_mode": "strict" if asked.strict else None,
             "enforce_quorum": None if asked.enforce_quorum else False,
         }
-        return default_circle(**_with_settings(wished, FireCircleConfig))
+        return with_file_defaults(default_circle, _told(wished), FireCircleConfig)
     for name in ONLY_CIRCLES:
         if getattr(asked, name) not in (None, False, ()):
             raise ConfigError(f"{name}: only a circle has that; leave it out or use mode fire_circle")
     if mode is EvaluationMode.SINGLE and len(asked.models) > 1:
         raise ConfigError("models: the single mode asks one voice; name one or use mode parallel")
-    return default_panel(mode, **_with_settings(wished, EvaluationConfig))
+    return with_file_defaults(partial(default_panel, mode), _told(wished), EvaluationConfig)
 
 
-def _with_settings(
-    wished: dict[str, object], kind: type[FireCircleConfig | EvaluationConfig]
-) -> dict[str, object]:
-    told = {name: value for name, value in current_settings().circle.items() if name in kind.model_fields}
-    return {**told, **{name: value for name, value in wished.items() if value is not None}}
+def _told(wished: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in wished.items() if value is not None}

@@ -1,37 +1,38 @@
-"""Pages of runs: how far they are, their report, two beside each other, and single circles held again."""
+"""Pages of runs: how far they are, their report, two beside each other, and single judgements."""
 
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import FireCircleError
 from firecircle.shapes import Shape
 from firecircle.store.finding import CircleSummary
 from firecircle.store.rows import circle_row
 from firecircle.web.api.reading import query_as
 from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
+from firecircle.web.judgements import JudgementQuery, every_record, judgements
 from firecircle.web.pages import page_response, without_empty
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.answer import all_answers
 from firecircle.web.shown.page import page_of
+from firecircle.web.shown.passages import ShownLayer, shown_layers
+from firecircle.web.shown.run_plots import run_plots
+
+if TYPE_CHECKING:
+    from firecircle.lab.records import RunRecord
+    from firecircle.lab.runs.folder import RunFolder
 
 ROWS = 50
 LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 """A report is a page of its own with its style inside; it is shown without scripts and without origin."""
-
-
-class RecordQuery(Shape):
-    """Which judgements of a run are listed."""
-
-    arm: Name | None = None
-    only: Name | None = None
-    """missed, false_alarms or failed."""
-    start: int = Field(default=0, ge=0, le=10**9)
 
 
 class OneRecord(Shape):
@@ -49,38 +50,22 @@ def runs_page(request: Request) -> Response:
 
 
 def run_page(request: Request) -> Response:
-    """How far a run is, and its judgements one by one."""
-    from firecircle.lab.records import RunRecord
-    from firecircle.lab.runs.journal import Journal
-
+    """How far a run is, its judgements in plots once it is finished, and one by one."""
     asked, given = without_empty(request)
-    query = query_as(RecordQuery, asked)
+    query = query_as(JudgementQuery, asked)
     run = run_asked_for(request.path_params["run_id"])
-
-    def wanted(record: RunRecord) -> bool:
-        if query.arm not in (None, record.arm):
-            return False
-        match query.only:
-            case "missed":
-                return record.label == "attack" and record.alarm is False
-            case "false_alarms":
-                return record.label == "benign" and record.alarm is True
-            case "failed":
-                return record.status == "failed"
-        return True
-
-    with Journal(run.journal) as journal:
-        every = (RunRecord.model_validate_json(one) for one in journal.all_records(run.about.arms))
-        rows = list(islice(filter(wanted, every), query.start, query.start + ROWS + 1))
+    rows = judgements(run, query, ROWS + 1)
+    is_finished = run.state == "finished" and run.records.exists()
+    more = urlencode({**given, "start": str(query.start + ROWS)}) if len(rows) > ROWS else None
     return page_response(
         request,
         "run.html",
         run=line_of(run),
-        about=run.about,
         rows=rows[:ROWS],
         given=given,
-        start=query.start,
-        more=query.start + ROWS if len(rows) > ROWS else None,
+        ranges=query.told_ranges(),
+        plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if is_finished else None,
+        more=more,
     )
 
 
@@ -104,46 +89,31 @@ def compare_page(request: Request) -> Response:
     return page_response(request, "compare.html", beside=beside)
 
 
-def retold_page(request: Request) -> Response:
-    """A circle of a run, held again from what was said then; nobody is asked."""
-    from firecircle.lab.records import RunRecord
-    from firecircle.lab.report.choosing import Choice
-    from firecircle.lab.report.retelling import retell
-    from firecircle.lab.runs.journal import Journal
-
+def judgement_page(request: Request) -> Response:
+    """One judgement: its circle held again from what was said then, or else its numbers. Nobody is asked."""
     query = query_as(OneRecord, request)
     run = run_asked_for(request.path_params["run_id"])
-    with Journal(run.journal) as journal:
-        every = (RunRecord.model_validate_json(one) for one in journal.all_records(run.about.arms))
-        found = next(
-            (
-                one
-                for one in every
-                if (one.arm, one.dataset, one.record_id, one.repeat)
-                == (query.arm, query.dataset, query.record, query.repeat)
-            ),
-            None,
-        )
+    wanted = (query.arm, query.dataset, query.record, query.repeat)
+    found = next(
+        (
+            one
+            for one in every_record(run, query.record)
+            if (one.arm, one.dataset, one.record_id, one.repeat) == wanted
+        ),
+        None,
+    )
     if found is None:
         raise RequestError(404, f"{query.record}: no such judgement in this run")
-    result = None
-    if found.f is not None:
-        choice = Choice(
-            found.arm,
-            found.dataset,
-            found.record_id,
-            found.repeat,
-            found.seed,
-            found.label,
-            found.family,
-            found.f,
-            found.round1_f or 0.0,
-            "asked for",
-        )
-        (result,) = asyncio.run(retell(run, [choice]))
+    result = _held_again(run, found)
     if result is None:
-        raise RequestError(
-            404, f"{query.record}: it cannot be held again (no dialogue, or its words are not in the journal)"
+        return page_response(
+            request,
+            "judgement.html",
+            found=found,
+            layers=_layers(run, found),
+            rounds=sorted({one.round_number for one in found.voices}),
+            voices=list(dict.fromkeys(one.model for one in found.voices)),
+            said={(one.model, one.round_number): one for one in found.voices},
         )
     row = circle_row(result)
     names = {name: row.get(name) for name in CircleSummary.model_fields}
@@ -159,3 +129,38 @@ def retold_page(request: Request) -> Response:
         standalone=True,
         run_id=found.run_id,
     )
+
+
+def _held_again(run: RunFolder, found: RunRecord) -> FireCircleResult | None:
+    from firecircle.lab.report.choosing import Choice
+    from firecircle.lab.report.retelling import retell
+
+    if found.f is None:
+        return None
+    choice = Choice(
+        found.arm,
+        found.dataset,
+        found.record_id,
+        found.repeat,
+        found.seed,
+        found.label,
+        found.family,
+        found.f,
+        found.round1_f or 0.0,
+        "asked for",
+    )
+    (result,) = asyncio.run(retell(run, [choice]))
+    return result
+
+
+def _layers(run: RunFolder, found: RunRecord) -> tuple[ShownLayer, ...]:
+    """The prompt as its dataset has it; nothing where the dataset is no longer there."""
+    from firecircle.lab.runs.cases import chosen_records
+
+    wanted = (found.dataset, found.record_id)
+    try:
+        every = chosen_records(run.plan, run.base)
+        prompt = next((one.record.prompt for one in every if (one.dataset, one.record.id) == wanted), None)
+    except FireCircleError:
+        prompt = None
+    return shown_layers(prompt, ()) if prompt else ()

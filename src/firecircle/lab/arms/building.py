@@ -119,7 +119,7 @@ def _leave_one_out(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm
     for absent in everybody:
         rest = tuple(model for model in everybody if model != absent)
         config = _circle(plan, arm, models=rest, reserves=(), enforce_quorum=False)
-        yield _talking(f"{arm.name} -{absent}", arm.kind, config)
+        yield _talking(f"{arm.name} {absent}", arm.kind, config)
 
 
 def _reflect(plan: Plan, arm: ArmPlan, before: tuple[Arm, ...]) -> Iterator[Arm]:

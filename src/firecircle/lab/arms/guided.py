@@ -47,8 +47,9 @@ class GuidedArm:
         return replace(self, guides=tuple(guides))
 
     def fold_of(self, case: Case) -> int:
-        """Which part of the records this one belongs to."""
-        told = f"{case.dataset}/{case.record.id}".encode("utf-8", "surrogatepass")
+        """Which part of the records this one belongs to; a group is never torn apart."""
+        group = case.record.id if case.record.group is None else case.record.group
+        told = f"{case.dataset}/{group}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(told, digest_size=8).digest()) % self.folds
 
     async def judge(self, case: Case, seating: Seating) -> Outcome:

@@ -27,6 +27,7 @@ def record_of(row: Row, field_map: FieldMap, dataset: str) -> Record:
         family=_text(row, field_map, "family"),
         source=_text(row, field_map, "source") or dataset,
         row=row.line,
+        group=_text(row, field_map, "group"),
     )
 
 
@@ -40,7 +41,7 @@ def _text(row: Row, field_map: FieldMap, field: MapField) -> str | None:
     value = _cell(row, field_map, field)
     if value is None or isinstance(value, str):
         return writable(value) if value else None
-    if field in ("id", "family", "source") and isinstance(value, int | float):
+    if field in ("id", "family", "source", "group") and isinstance(value, int | float):
         return str(value)
     raise ConfigError(f"{field_map.name_of(field)}: must be text, not {_kind(value)}")
 

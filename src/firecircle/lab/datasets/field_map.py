@@ -10,7 +10,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.datasets.record import Label
 from firecircle.shapes import Declaration, Text
 
-MapField = Literal["id", "system", "application", "user", "turns", "label", "family", "source"]
+MapField = Literal["id", "system", "application", "user", "turns", "label", "family", "source", "group"]
 MAP_FIELDS: tuple[MapField, ...] = (
     "id",
     "system",
@@ -20,6 +20,7 @@ MAP_FIELDS: tuple[MapField, ...] = (
     "label",
     "family",
     "source",
+    "group",
 )
 LAYER_FIELDS: tuple[MapField, ...] = ("system", "application", "user")
 
@@ -36,6 +37,8 @@ class FieldMap(Declaration):
     label: Text | None = "label"
     family: Text | None = "family"
     source: Text | None = "source"
+    group: Text | None = "group"
+    """Prompts of one group, such as an attack and its benign twin, fall into the same fold of `guided`."""
     attack: tuple[Text, ...] = ("attack", "1", "true", "manipulative", "extractive")
     benign: tuple[Text, ...] = ("benign", "0", "false", "reciprocal")
     unlabelled: tuple[Text, ...] = ("borderline",)

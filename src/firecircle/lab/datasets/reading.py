@@ -20,6 +20,7 @@ from firecircle.lab.datasets.record import BadRow, Record, Row
 from firecircle.lab.datasets.seen_ids import SeenIds
 
 BUNDLED = "examples"
+ENCODED = "encoded"
 GLANCE = 50
 """Rows looked at before the first record, to tell a wrong field map from a sparse file."""
 
@@ -31,8 +32,9 @@ def read_dataset(
 ) -> Iterator[Record]:
     """The records of a JSONL, CSV or Parquet file, of a folder of texts, or of the bundled `examples`.
 
-    `examples:open` and `examples:held` are its two halves. Bad rows go to `on_bad_row`; without it the first
-    one is a `ConfigError`. So are a missing file, a field map that does not fit, and no record at all.
+    `examples:open` and `examples:held` are its two halves, `examples:encoded` the prompts with a hidden part.
+    Bad rows go to `on_bad_row`; without it the first one is a `ConfigError`. So are a missing file, a field
+    map that does not fit, and no record at all.
     """
     if isinstance(path, str) and path.partition(":")[0] == BUNDLED:
         return _bundled(path)
@@ -43,15 +45,16 @@ def read_dataset(
 
 def _bundled(name: str) -> Iterator[Record]:
     split = name.partition(":")[2]
-    if split not in ("", *get_args(Split)):
+    parts = (*get_args(Split), ENCODED)
+    if split not in ("", *parts):
         raise ConfigError(
             f"dataset: there is no {name!r}; the bundled ones are"
-            f" {', '.join((BUNDLED, *(f'{BUNDLED}:{part}' for part in get_args(Split))))}"
+            f" {', '.join((BUNDLED, *(f'{BUNDLED}:{part}' for part in parts)))}"
         )
     return (
-        Record(example.id, example.prompt, example.label, example.pattern_type, BUNDLED, number)
+        Record(example.id, example.prompt, example.label, example.pattern_type, BUNDLED, number, example.pair)
         for number, example in enumerate(load_examples(), 1)
-        if split in ("", example.split)
+        if split in ("", example.split) or (split == ENCODED and example.encoding)
     )
 
 

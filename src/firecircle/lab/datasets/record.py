@@ -27,6 +27,8 @@ class Record:
     """Where the prompt was first published, or the name of the dataset."""
     row: int
     """The line of the file, the row of the table or the number of the file in its folder, from 1."""
+    group: str | None = None
+    """What it shares with prompts that must not be learnt from when it is tested, such as a benign twin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from firecircle.lab.datasets.record import Label
 from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
 from firecircle.lab.statistics import (
     Calibration,
@@ -78,6 +79,8 @@ class ArmFigures(Shape):
     arm: Text
     kind: Text
     prompts: int
+    alarms: int
+    """Prompts that reach the threshold, labelled or not."""
     performance: Performance
     curve: Curve
     rules: tuple[RuleFigures, ...]
@@ -92,7 +95,10 @@ class ArmFigures(Shape):
     voices: tuple[Text, ...]
     agreement: Estimate
     """Krippendorff's alpha of the voices' F in round 1."""
-    errors: ErrorCorrelation | None
+    misses: ErrorCorrelation | None
+    """How the voices' misses of attacks go together, in round 1."""
+    false_alarms: ErrorCorrelation | None
+    """The same of their false alarms; apart, because prompts of one label are alike hard for everybody."""
     flips: Flips | None
     """Changes of side between a voice's first and last word."""
     moved_toward: int
@@ -117,9 +123,10 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
         arm=arm,
         kind=of.kind,
         prompts=len(of.records),
+        alarms=int((verdict >= threshold).sum()),
         performance=achieved,
         curve=curve(scored(of.labels, verdict)),
-        rules=_rules(of, threshold) if len(spoken.voices) > 1 else (),
+        rules=_rules(of, achieved, threshold) if len(spoken.voices) > 1 else (),
         by_family=_by_family(of, threshold),
         by_layer=performance_by_group(of.layers, of.labels, verdict, threshold),
         by_turns=performance_by_group(of.turns, of.labels, verdict, threshold),
@@ -128,7 +135,8 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
         by_size=rates_by_size(of.labels, spoken.first, threshold) if len(spoken.voices) > 1 else (),
         voices=spoken.voices,
         agreement=krippendorff_alpha(spoken.first) if spoken.voices else Estimate(value=None),
-        errors=_errors(of, spoken, threshold),
+        misses=_errors(of, spoken, threshold, "attack"),
+        false_alarms=_errors(of, spoken, threshold, "benign"),
         flips=_flips(of, spoken, threshold),
         moved_toward=totals.flips_toward,
         moved_away=totals.flips_away,
@@ -141,11 +149,14 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
     )
 
 
-def _rules(of: ArmColumns, threshold: float) -> tuple[RuleFigures, ...]:
+def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[RuleFigures, ...]:
     return tuple(
-        # A share of voices is compared with one half, everything else with the alarm threshold.
         RuleFigures(
-            rule=rule, performance=performance(of.labels, scores, 0.5 if rule == "majority" else threshold)
+            rule=rule,
+            # A share of voices is compared with one half, everything else with the alarm threshold.
+            performance=achieved
+            if rule == "f"
+            else performance(of.labels, scores, 0.5 if rule == "majority" else threshold),
         )
         for rule, scores in of.scores.items()
         if np.isfinite(scores).any()
@@ -169,13 +180,15 @@ def _highest(said: FloatArray) -> FloatArray:
     return np.where(heard.any(axis=0), best, np.nan)
 
 
-def _errors(of: ArmColumns, spoken: Spoken, threshold: float) -> ErrorCorrelation | None:
-    if len(spoken.voices) < 2:
+def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> ErrorCorrelation | None:
+    """Voices that all miss every attack and pass every benign prompt would seem to err as one if the labels
+    were thrown together."""
+    concerned = np.array([one == label for one in of.labels], dtype=bool)
+    if len(spoken.voices) < 2 or not concerned.any():
         return None
-    attack, benign = by_label(of.labels)
-    wrong = np.where(attack, spoken.first < threshold, spoken.first >= threshold).astype(np.float64)
-    wrong[~np.isfinite(spoken.first)] = np.nan
-    wrong[:, ~(attack | benign)] = np.nan
+    said = spoken.first[:, concerned]
+    wrong = (said < threshold if label == "attack" else said >= threshold).astype(np.float64)
+    wrong[~np.isfinite(said)] = np.nan
     return error_correlation(spoken.voices, wrong)
 
 

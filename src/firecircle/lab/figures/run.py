@@ -97,11 +97,13 @@ def _comparisons(
         for name, of in columns.items()
         if of.kind in CIRCLES
     ]
-    home = columns[reference]
-    for name, of in columns.items():
-        if name != reference:
-            labels, ours, theirs = shared(home, of)
-            made.append((reference, name, compare(labels, ours, theirs, threshold)))
+    # Everybody against the reference, and who learnt against the same voice that did not.
+    pairs = [(reference, name) for name in columns if name != reference]
+    unguided = next((name for name, of in columns.items() if of.kind == "single"), None)
+    pairs += [(name, unguided) for name, of in columns.items() if unguided and of.kind == "guided"]
+    for name, other in pairs:
+        labels, ours, theirs = shared(columns[name], columns[other])
+        made.append((name, other, compare(labels, ours, theirs, threshold)))
     right = holm([one.right.p_value for _, _, one in made])
     areas = holm([one.auc.p_value for _, _, one in made])
     return tuple(

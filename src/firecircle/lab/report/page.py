@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,10 @@ from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.report.choosing import Choice, instructive
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import retell
-from firecircle.lab.report.words import SIGNIFICANT, Sentence, shares, summary, verdict_of
+from firecircle.lab.report.sentence import Sentence, many, shares
+from firecircle.lab.report.tables import FILTERS, MARKS, grouped
+from firecircle.lab.report.words import SIGNIFICANT, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.statistics import Estimate
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
 LONGEST_TEXT = 4000
@@ -92,7 +94,7 @@ def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Seq
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(share=shares, number=number, picture=picture, cut=cut)
+    pages.filters.update(FILTERS, share=shares, picture=picture, cut=cut, count_of=many)
     return pages.get_template("report.html").render(
         run=run,
         about=run.about,
@@ -101,19 +103,13 @@ def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Seq
         sentences=summary(figures),
         plots=drawn,
         told=told,
+        grouped=grouped(figures),
+        marks=MARKS,
+        started=time.strftime("%Y-%m-%d", time.gmtime(run.about.started_at)),
         rules=RULE_WORDS,
         verdict_of=verdict_of,
         significant=SIGNIFICANT,
     )
-
-
-def number(estimate: Estimate, digits: int = 3) -> str:
-    """A figure with its interval."""
-    if estimate.value is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.{digits}f}"
-    return f"{estimate.value:.{digits}f} ({estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
 
 
 def picture(plot: Plot) -> str:

@@ -28,6 +28,8 @@ class Plot(Shape):
     title: Text
     told: Text
     """What it shows, for whoever cannot see it."""
+    caption: Text
+    """How to read it."""
     spec: Text
     """The Vega-Lite specification, data included."""
 
@@ -40,11 +42,11 @@ class Plot(Shape):
         """Drawn as PNG or PDF."""
         import vl_convert
 
-        if form == "png":
-            picture: bytes = vl_convert.vegalite_to_png(self.spec, scale=2)
-            return picture
-        page: bytes = vl_convert.vegalite_to_pdf(self.spec)
-        return page
+        # From the SVG: laying a plot out takes far longer than painting it.
+        painted: bytes = (
+            vl_convert.svg_to_png(self.svg, scale=2) if form == "png" else vl_convert.svg_to_pdf(self.svg)
+        )
+        return painted
 
 
 @lru_cache(maxsize=64)
@@ -59,7 +61,8 @@ def _svg(spec: str) -> str:
 def plots(figures: RunFigures) -> Iterator[Plot]:
     """Every plot that the figures can fill."""
     yield from _curves(figures)
-    yield _rates(figures)
+    if any(arm.performance.attacks or arm.performance.benign for arm in figures.arms):
+        yield _rates(figures)
     yield from _families(figures)
     yield from _rounds(figures)
     yield from _sizes(figures)
@@ -67,11 +70,40 @@ def plots(figures: RunFigures) -> Iterator[Plot]:
     yield from _costs(figures)
 
 
+TALKED = {
+    "into an attack they had missed": COLOURS[0],
+    "out of a false alarm": COLOURS[2],
+    "out of an attack they had seen": COLOURS[1],
+    "into a false alarm": COLOURS[4],
+}
+CAPTIONS = {
+    "roc": "Each line is an arm, each point on it a threshold. Higher and further left is better; the dotted"
+    " diagonal is guessing.",
+    "precision": "The share of alarms that are attacks, as more attacks are found. It depends on how many"
+    " attacks the data has.",
+    "rates": "At the alarm threshold of the plan, with 95% Wilson intervals.",
+    "families": "The share of each family's attacks that raises an alarm. Families may be small.",
+    "benign-families": "The share of each family's benign prompts that raises an alarm. Paler is better.",
+    "rounds": "The verdict if the dialogue had ended after that round. The highest F of any round counts, so"
+    " neither rate can fall: a round pays when attacks found rise more than false alarms. Scales differ.",
+    "sizes": "The expected rates of the highest F of so many of the voices, drawn at random, each judging"
+    " alone. Scales differ.",
+    "opinions": "Single voices that changed sides between their first and their last word: to the right those"
+    " that became right, to the left those that became wrong.",
+    "cost": "Attacks found with a threshold that keeps false alarms at 5%, against what a prompt costs.",
+}
+
+
 def _plot(name: str, title: str, told: str, chart: Chart) -> Plot:
-    styled = chart.properties(title=title, background="white").configure_axis(
-        labelFontSize=11, titleFontSize=12, gridColor="#eee"
+    styled = (
+        chart.properties(title=title, background="white")
+        .configure_axis(labelFontSize=12, titleFontSize=13, gridColor="#eee")
+        .configure_legend(labelFontSize=12, titleFontSize=12)
+        .configure_title(fontSize=14, anchor="start")
     )
-    return Plot(name=name, title=title, told=told, spec=json.dumps(styled.to_dict()))
+    return Plot(
+        name=name, title=title, told=told or title, caption=CAPTIONS[name], spec=json.dumps(styled.to_dict())
+    )
 
 
 def _table(rows: list[dict[str, Any]]) -> Chart:
@@ -87,7 +119,7 @@ def _arms(figures: RunFigures) -> tuple[Chart, Chart]:
     names = [arm.arm for arm in figures.arms]
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     dashes = [DASHES[place % len(DASHES)] for place in range(len(names))]
-    legend = alt.Legend(title=None, labelLimit=260, symbolStrokeWidth=2)
+    legend = alt.Legend(title=None, labelLimit=260, symbolStrokeWidth=2, orient="bottom", columns=3)
     return (
         alt.Color("arm:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         alt.StrokeDash("arm:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
@@ -125,7 +157,12 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
         for arm in figures.arms
         if arm.performance.auc.value is not None
     )
-    yield _plot("roc", "Attacks found against false alarms (ROC)", told, roc)
+    chance = (
+        _table([{"fpr": 0, "recall": 0}, {"fpr": 1, "recall": 1}])
+        .mark_line(color="#999", strokeDash=[2, 3], strokeWidth=1)
+        .encode(x="fpr:Q", y="recall:Q")
+    )
+    yield _plot("roc", "Attacks found against false alarms (ROC)", told, chance + roc)
     pr = (
         base.transform_filter("isValid(datum.precision)")
         .mark_line()
@@ -157,14 +194,16 @@ def _rates(figures: RunFigures) -> Plot:
     base = _table(rows).encode(
         y=alt.Y("arm:N", title=None, sort=[arm.arm for arm in figures.arms], axis=alt.Axis(labelLimit=220)),
         color=alt.Color(
-            "rate:N", scale=alt.Scale(range=[COLOURS[0], COLOURS[1]]), legend=alt.Legend(title=None)
+            "rate:N",
+            scale=alt.Scale(domain=["attacks found", "false alarms"], range=[COLOURS[0], COLOURS[1]]),
+            legend=alt.Legend(title=None, orient="bottom"),
         ),
     )
     title = f"share at F ≥ {figures.threshold:g}"
     spans = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q")
     points = base.mark_point(filled=True, size=70).encode(
         x=alt.X("value:Q", title=title, axis=alt.Axis(format="%")),
-        shape=alt.Shape("rate:N", legend=alt.Legend(title=None)),
+        shape=alt.Shape("rate:N", scale=alt.Scale(domain=["attacks found", "false alarms"])),
     )
     told = "; ".join(
         f"{row['arm']}: {row['rate']} {row['value']:.1%}" for row in rows if isinstance(row["value"], float)
@@ -285,13 +324,11 @@ def _opinions(figures: RunFigures) -> Iterator[Plot]:
     for arm in figures.arms:
         if arm.flips is not None:
             of = arm.flips
-            for what, count in (
-                ("into an attack they had missed", of.rescued_attacks),
-                ("out of an attack they had seen", -of.lost_attacks),
-                ("out of a false alarm", of.false_alarms_cleared),
-                ("into a false alarm", -of.false_alarms_spread),
-            ):
-                rows.append({"arm": arm.arm, "talked": what, "count": count})
+            counts = (of.rescued_attacks, of.false_alarms_cleared, -of.lost_attacks, -of.false_alarms_spread)
+            rows += [
+                {"arm": arm.arm, "talked": what, "count": count}
+                for what, count in zip(TALKED, counts, strict=True)
+            ]
     if not any(row["count"] for row in rows):
         return
     chart = (
@@ -302,8 +339,8 @@ def _opinions(figures: RunFigures) -> Iterator[Plot]:
             x=alt.X("count:Q", title="voices talked right (to the right) and wrong (to the left)"),
             color=alt.Color(
                 "talked:N",
-                scale=alt.Scale(range=[COLOURS[4], COLOURS[1], COLOURS[2], COLOURS[0]]),
-                legend=alt.Legend(title="talked", labelLimit=260),
+                scale=alt.Scale(domain=list(TALKED), range=list(TALKED.values())),
+                legend=alt.Legend(title=None, labelLimit=260, orient="bottom", columns=2),
             ),
         )
         .properties(width=WIDTH, height=max(80, 34 * len({row["arm"] for row in rows})))
@@ -339,6 +376,11 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
         y=alt.Y("recall:Q", title="attacks found at 5% false alarms", axis=alt.Axis(format="%")),
         color=colour,
     )
-    chart = base.mark_point(filled=True, size=90) + base.mark_text(align="left", dx=8).encode(text="arm:N")
+    shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left"]
+    names = [arm.arm for arm in figures.arms]
+    marks = alt.Scale(domain=names, range=[shapes[place % len(shapes)] for place in range(len(names))])
+    chart = base.mark_point(filled=True, size=120).encode(
+        shape=alt.Shape("arm:N", scale=marks, legend=alt.Legend(title=None, orient="bottom", columns=3))
+    )
     words = "; ".join(f"{row['arm']}: {row['spent']:.3g} for {row['recall']:.1%}" for row in rows)
     yield _plot("cost", "What detection costs", words, chart.properties(width=WIDTH, height=HEIGHT))

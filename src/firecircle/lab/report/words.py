@@ -7,79 +7,134 @@ from typing import Literal
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import FROM_ROUND_1, ArmComparison, RunFigures
-from firecircle.lab.statistics import Estimate
-from firecircle.shapes import Shape, Text
+from firecircle.lab.report.asides import asides
+from firecircle.lab.report.sentence import Sentence, many, shares
 
 SIGNIFICANT = 0.05
+NEGLIGIBLE = 0.005
+"""A difference in AUC below this is nothing to choose by, however sure it is in a large run."""
 FEW = 30
 """Prompts of a label under which a figure is an anecdote."""
-FAIR = 0.10
-"""How far the tokens of a control arm may lie from those of the circle."""
-
-Tone = Literal["plain", "gain", "loss", "warning"]
-
-
-class Sentence(Shape):
-    """One thing the run shows, and how it reads."""
-
-    text: Text
-    tone: Tone = "plain"
+DEARER = 1.10
+"""From how many times the cost on it is worth a word."""
+MANY_FAILED = 0.10
+SIMPLER = ("single", "parallel", "reflect", "clones", "no_chair", "guided", "leave_one_out", "cascade")
+"""Kinds that ask for less than the whole circle: the rivals it has to beat."""
 
 
 def summary(figures: RunFigures) -> tuple[Sentence, ...]:
-    """The run in words, the most important first."""
+    """The run in words: what matters most first, then what to be careful about, then the rest."""
+    reference = figures.arm(figures.reference)
+    labelled = [one for one in figures.comparisons if one.comparison.attacks or one.comparison.benign]
+    talks = [one for one in labelled if one.second == FROM_ROUND_1]
+    rivals = [one for one in labelled if one.second != FROM_ROUND_1]
+    hardest = _hardest(figures, rivals)
+    first = [
+        _detection(figures, reference),
+        *(_talking(figures, one) for one in talks if one.first == figures.reference),
+        *((_against(figures, hardest),) if hardest else ()),
+    ]
+    rest = [
+        *(_detection(figures, arm) for arm in figures.arms if arm is not reference),
+        *(
+            _talking(figures, one)
+            for one in talks
+            if one.first != figures.reference and figures.arm(one.first).kind == "fire_circle"
+        ),
+        *(_against(figures, one) for one in rivals if one is not hardest),
+        *asides(figures),
+    ]
     return (
-        *_warnings(figures),
-        *(_detection(figures, arm) for arm in figures.arms),
-        *(_talking(one) for one in figures.comparisons if one.second == FROM_ROUND_1),
-        *(_against(figures, one) for one in figures.comparisons if one.second != FROM_ROUND_1),
-        *_rereading(figures),
-        *_chair(figures),
-        *_voices(figures),
-        *_thresholds(figures),
+        *(one.model_copy(update={"part": "first"}) for one in first),
+        *(one.model_copy(update={"part": "care"}) for one in _warnings(figures)),
+        *rest,
     )
 
 
-def shares(estimate: Estimate) -> str:
-    """A share with its interval."""
-    if estimate.value is None:
-        return "–"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.1%}"
-    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+def _hardest(figures: RunFigures, rivals: list[ArmComparison]) -> ArmComparison | None:
+    """The reference against the best of the simpler arms, by AUC, else by attacks found."""
+    ours = [one for one in rivals if one.first == figures.reference]
+    simpler = [one for one in ours if figures.arm(one.second).kind in SIMPLER] or ours
+
+    def strength(one: ArmComparison) -> tuple[float, float]:
+        of = figures.arm(one.second).performance
+        return of.auc.value or 0.0, of.at_threshold.recall.value or 0.0
+
+    return max(simpler, key=strength, default=None)
 
 
 def _warnings(figures: RunFigures) -> Iterator[Sentence]:
-    first = figures.arms[0].performance
-    if first.attacks < FEW or first.benign < FEW:
+    first = max((arm.performance for arm in figures.arms), key=lambda of: of.attacks + of.benign)
+    if not first.attacks and not first.benign:
         yield Sentence(
-            text=f"There are {first.attacks} attacks and {first.benign} benign prompts:"
+            text="No prompt has a label: how many attacks are found and how many alarms are false cannot be"
+            " told.",
+            tone="warning",
+        )
+    elif not first.attacks or not first.benign:
+        lacking, unknown = (
+            ("attack", "how many would be found")
+            if not first.attacks
+            else ("benign prompt", "what an attack found costs in false alarms")
+        )
+        yield Sentence(
+            text=f"There is no labelled {lacking}: {unknown} cannot be told, and no arm is called better than"
+            " another.",
+            tone="warning",
+        )
+    elif first.attacks < FEW or first.benign < FEW:
+        yield Sentence(
+            text=f"There are {many(first.attacks, 'attack')} and {many(first.benign, 'benign prompt')}:"
             " too few to tell more than large differences apart.",
+            tone="warning",
+        )
+    if first.unlabelled and (first.attacks or first.benign):
+        yield Sentence(
+            text=f"{many(first.unlabelled, 'prompt')} without a label were judged and are in no rate.",
             tone="warning",
         )
     for arm in figures.arms:
         if arm.spent.failed:
             asked = arm.spent.judged + arm.spent.failed
+            share = arm.spent.failed / asked
             yield Sentence(
-                text=f"{arm.arm}: {arm.spent.failed:,} of {asked:,} judgements failed and are missing"
-                " from its figures.",
+                text=f"{arm.arm}: {arm.spent.failed:,} of {many(asked, 'judgement')} failed and"
+                f" {'is' if arm.spent.failed == 1 else 'are'} missing from its figures."
+                + (" What is left may be the easier part." if share >= MANY_FAILED else ""),
                 tone="warning",
             )
 
 
 def _detection(figures: RunFigures, arm: ArmFigures) -> Sentence:
-    got = arm.performance.at_threshold
-    area = arm.performance.auc
-    ranked = "" if area.value is None else f"; AUC {area.value:.3f}"
-    return Sentence(
-        text=f"{arm.arm} finds {got.found:,} of {got.found + got.missed:,} attacks, {shares(got.recall)}, and"
-        f" raises {got.false_alarms:,} false alarms on {got.false_alarms + got.passed:,} benign prompts,"
-        f" {shares(got.false_alarm_rate)}, at F ≥ {figures.threshold:g}{ranked}."
-    )
+    of = arm.performance
+    got = of.at_threshold
+    at = f"at F ≥ {figures.threshold:g}"
+    parts = []
+    if of.attacks:
+        parts.append(f"finds {got.found:,} of {many(of.attacks, 'attack')}, {shares(got.recall)}")
+    if of.benign:
+        parts.append(
+            f"raises {many(got.false_alarms, 'false alarm')} on {many(of.benign, 'benign prompt')},"
+            f" {shares(got.false_alarm_rate)}"
+        )
+    if not parts:
+        if not arm.spent.judged:
+            return Sentence(text=f"{arm.arm} judged nothing.", tone="warning")
+        return Sentence(
+            text=f"{arm.arm} raises {many(arm.alarms, 'alarm')} on {many(arm.prompts, 'prompt')} {at}."
+        )
+    ranked = "" if of.auc.value is None else f"; AUC {of.auc.value:.3f}"
+    return Sentence(text=f"{arm.arm} {', and '.join(parts)}, {at}{ranked}.")
 
 
 Standing = Literal[
-    "better", "worse", "better at this threshold", "worse at this threshold", "no difference shown"
+    "better",
+    "worse",
+    "better at this threshold",
+    "worse at this threshold",
+    "better in one respect, worse in another",
+    "no difference shown",
+    "not to be told without both labels",
 ]
 
 
@@ -87,67 +142,113 @@ def verdict_of(one: ArmComparison) -> Standing:
     """Whether the first of the two tells attacks from benign prompts better, as far as the tests go.
 
     An arm that is right more often at the alarm threshold while it ranks no better owes that to where its
-    scores lie: a threshold of its own would do as much for the other.
+    scores lie: a threshold of its own would do as much for the other. And where one label is missing, more
+    alarms (or fewer) cost nothing, so nothing is shown by them.
     """
+    if not one.comparison.attacks or not one.comparison.benign:
+        return "not to be told without both labels"
     gain = one.comparison.auc.difference.value or 0.0
-    if one.p_auc is not None and one.p_auc < SIGNIFICANT:
+    ranked = one.p_auc is not None and one.p_auc < SIGNIFICANT and abs(gain) >= NEGLIGIBLE
+    counted = one.p_right is not None and one.p_right < SIGNIFICANT
+    more_right = one.comparison.right.only_first > one.comparison.right.only_second
+    if ranked and counted and (gain > 0) != more_right:
+        return "better in one respect, worse in another"
+    if ranked:
         return "better" if gain > 0 else "worse"
-    right = one.comparison.right
-    if one.p_right is not None and one.p_right < SIGNIFICANT:
-        more = right.only_first > right.only_second
-        return "better at this threshold" if more else "worse at this threshold"
+    if counted:
+        return "better at this threshold" if more_right else "worse at this threshold"
     return "no difference shown"
 
 
-def _talking(one: ArmComparison) -> Sentence:
+def _talking(figures: RunFigures, one: ArmComparison) -> Sentence:
     found, passed = one.comparison.found, one.comparison.passed
-    price = (
-        f"In {one.first} the dialogue finds {found.only_first} attacks that round 1 missed"
-        f" and adds {passed.only_second} false alarms"
-    )
-    lost = f", and loses {found.only_second}" if found.only_second else ""
-    outcome = verdict_of(one)
-    if outcome == "better":
-        return Sentence(text=f"{price}{lost}: talking pays here{_tests(one)}.", tone="gain")
-    if outcome == "better at this threshold":
+    tests = _tests(figures, one)
+    if _never_differ(one):
         return Sentence(
-            text=f"{price}{lost}: talking pays at this threshold{_tests(one)}, but it ranks prompts no"
-            " better, so a lower threshold for round 1 alone might do as much.",
-            tone="warning",
+            text=f"In {one.first} the dialogue changes no verdict: what round 1 said is what came out"
+            f"{tests}.",
+            tone="loss",
         )
-    if outcome.startswith("worse"):
-        return Sentence(text=f"{price}{lost}: talking does harm here{_tests(one)}.", tone="loss")
-    return Sentence(
-        text=f"{price}{lost}: that talking pays is not shown on these prompts{_tests(one)}.", tone="loss"
+    price = (
+        f"In {one.first} the dialogue finds {many(found.only_first, 'attack')} that round 1 missed"
+        f" and adds {many(passed.only_second, 'false alarm')}"
+        + (f", and loses {many(found.only_second, 'attack')}" if found.only_second else "")
+        + (f", and clears {many(passed.only_first, 'false alarm')}" if passed.only_first else "")
     )
+    match verdict_of(one):
+        case "better":
+            return Sentence(text=f"{price}: talking pays here{tests}.", tone="gain")
+        case "better at this threshold":
+            return Sentence(
+                text=f"{price}: talking pays at this threshold{tests}, but no gain in ranking prompts is"
+                " shown that matters, so a lower threshold for round 1 alone might do as much.",
+                tone="warning",
+            )
+        case "better in one respect, worse in another":
+            return Sentence(
+                text=f"{price}: talking helps in ranking prompts and harms at this threshold, or the reverse"
+                f"{tests}; look for another threshold.",
+                tone="warning",
+            )
+        case "worse" | "worse at this threshold":
+            return Sentence(text=f"{price}: talking does harm here{tests}.", tone="loss")
+        case "no difference shown":
+            return Sentence(
+                text=f"{price}: that talking pays is not shown on these prompts{tests}.", tone="loss"
+            )
+        case _:
+            return Sentence(text=f"{price}; whether that pays cannot be told without both labels.")
 
 
 def _against(figures: RunFigures, one: ArmComparison) -> Sentence:
     found, passed = one.comparison.found, one.comparison.passed
-    told = (
-        f"Against {one.second}, {one.first} finds {found.only_first} attacks more and {found.only_second}"
-        f" less, and raises {passed.only_second} false alarms more and {passed.only_first} less"
-    )
-    outcome = verdict_of(one)
+    tests = _tests(figures, one)
     dearer = _dearer(figures.arm(one.first), figures.arm(one.second))
-    if outcome == "better":
-        return Sentence(text=f"{told}: it tells attacks apart better{_tests(one)}{dearer}.", tone="gain")
-    if outcome == "worse":
+    nothing_bought = f"; what it costs more buys nothing that can be shown{dearer}" if dearer else ""
+    tone: Literal["loss", "plain"] = "loss" if dearer else "plain"
+    if _never_differ(one):
         return Sentence(
-            text=f"{told}: it tells attacks apart worse{_tests(one)}{dearer};"
-            f" {one.second} is the better choice.",
-            tone="loss",
+            text=f"{one.first} and {one.second} come to the same verdict on every prompt"
+            f"{tests}{nothing_bought}.",
+            tone=tone,
         )
-    if outcome != "no difference shown":
-        return Sentence(
-            text=f"{told}: it does {outcome}{_tests(one)}{dearer}, but does not rank prompts better;"
-            " give each arm a threshold of its own before choosing.",
-            tone="warning",
-        )
-    pays = f"; what it costs more buys nothing that can be shown{dearer}" if dearer else ""
-    return Sentence(
-        text=f"{told}: no difference is shown{_tests(one)}{pays}.", tone="loss" if dearer else "plain"
+    told = (
+        f"Against {one.second}, {one.first} finds {many(found.only_first, 'attack')} more and"
+        f" {found.only_second:,} less, and raises {many(passed.only_second, 'false alarm')} more and"
+        f" {passed.only_first:,} less"
     )
+    match verdict_of(one):
+        case "better":
+            return Sentence(text=f"{told}: it tells attacks apart better{tests}{dearer}.", tone="gain")
+        case "worse":
+            return Sentence(
+                text=f"{told}: it tells attacks apart worse{tests}{dearer}; {one.second} is the better"
+                " choice.",
+                tone="loss",
+            )
+        case "better at this threshold" | "worse at this threshold" as outcome:
+            return Sentence(
+                text=f"{told}: it does {outcome}{tests}{dearer}, but no difference in ranking prompts is"
+                " shown that matters; give each arm a threshold of its own before choosing.",
+                tone="warning",
+            )
+        case "better in one respect, worse in another":
+            ranks = "better" if (one.comparison.auc.difference.value or 0.0) > 0 else "worse"
+            counts = "worse" if ranks == "better" else "better"
+            return Sentence(
+                text=f"{told}: it ranks prompts {ranks} but does {counts} at this threshold{tests}{dearer};"
+                " give each arm a threshold of its own before choosing.",
+                tone="warning",
+            )
+        case "no difference shown":
+            return Sentence(text=f"{told}: no difference is shown{tests}{nothing_bought}.", tone=tone)
+        case _:
+            return Sentence(text=f"{told}; which is better cannot be told without both labels{dearer}.")
+
+
+def _never_differ(one: ArmComparison) -> bool:
+    right = one.comparison.right
+    return not right.only_first and not right.only_second
 
 
 def _dearer(first: ArmFigures, second: ArmFigures) -> str:
@@ -162,80 +263,28 @@ def _dearer(first: ArmFigures, second: ArmFigures) -> str:
         (ours.calls, theirs.calls, "with {:.1f} times the calls"),
     ):
         if spent and other:
-            return f", {words.format(spent / other)}" if spent > (1 + FAIR) * other else ""
+            return f", {words.format(spent / other)}" if spent > DEARER * other else ""
     return ""
 
 
-def _tests(one: ArmComparison) -> str:
+def _tests(figures: RunFigures, one: ArmComparison) -> str:
+    """The figures behind a claim. Intervals are of one comparison; p-values are corrected for all."""
     area = one.comparison.auc.difference
     parts = []
     if area.value is not None and area.low is not None and area.high is not None:
-        parts.append(f"AUC {area.value:+.3f}, {area.low:+.3f} to {area.high:+.3f}")
+        if area.value == area.low == area.high == 0:
+            parts.append("the same AUC")
+        else:
+            corrected = "" if one.p_auc is None else f", p {p_value(one.p_auc)}"
+            parts.append(f"AUC {area.value:+.3f}, {area.low:+.3f} to {area.high:+.3f}{corrected}")
     if one.p_right is not None:
-        parts.append(f"McNemar p = {one.p_right:.3g} after correction")
+        parts.append(f"McNemar p {p_value(one.p_right)}")
+    several = len(figures.comparisons)
+    if several > 1 and any(" p " in f" {part}" for part in parts):
+        parts.append(f"p corrected for {several} comparisons")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _rereading(figures: RunFigures) -> Iterator[Sentence]:
-    for one in figures.rereading:
-        more = one.excess.excess
-        if more.value is None or one.excess.with_peers is None or one.excess.alone is None:
-            continue
-        shown = more.low is not None and more.low > 0
-        fair = one.tokens_ratio is None or abs(one.tokens_ratio - 1) <= FAIR
-        ratio = "" if one.tokens_ratio is None else f" at {one.tokens_ratio:.2f} times the tokens"
-        yield Sentence(
-            text=f"Voices change sides in {one.excess.with_peers:.1%} of cases with peers ({one.circle})"
-            f" and in {one.excess.alone:.1%} when they merely read again ({one.reflect}{ratio}):"
-            + (" peers move opinions." if shown else " that peers move opinions is not shown.")
-            + ("" if fair else " The control did not get as many tokens, so compare with care."),
-            tone="plain" if fair else "warning",
-        )
-
-
-def _chair(figures: RunFigures) -> Iterator[Sentence]:
-    for arm in figures.arms:
-        if arm.performative:
-            yield Sentence(
-                text=f"The empty chair in {arm.arm} brings {arm.chair_influence.value:.1%} of the pattern"
-                " types on average: it is performative.",
-                tone="loss",
-            )
-    for one in figures.chair:
-        found = one.effect.comparison.found
-        yield Sentence(
-            text=f"With the chair {found.only_first} attacks are found that the circle without it misses, and"
-            f" {found.only_second} are missed that it finds."
-        )
-
-
-def _voices(figures: RunFigures) -> Iterator[Sentence]:
-    for arm in figures.arms:
-        if arm.kind == "fire_circle" and arm.errors and arm.errors.effective_voices is not None:
-            yield Sentence(
-                text=f"The {len(arm.voices)} voices of {arm.arm} err together as"
-                f" {arm.errors.effective_voices:.1f} independent ones would."
-            )
-        talked = arm.flips
-        if arm.kind == "fire_circle" and talked and talked.lost_attacks + talked.rescued_attacks:
-            yield Sentence(
-                text=f"In {arm.arm} single voices were talked out of {talked.lost_attacks} attacks they had"
-                f" seen and into {talked.rescued_attacks} they had not; {talked.false_alarms_spread} false"
-                f" alarms spread and {talked.false_alarms_cleared} were cleared."
-            )
-
-
-def _thresholds(figures: RunFigures) -> Iterator[Sentence]:
-    arm = figures.arm(figures.reference)
-    for one in arm.calibration:
-        if one.observed.value is None:
-            continue
-        promise = (
-            f" {one.guaranteed.value:g} promises that with {one.confidence:.0%} confidence."
-            if one.guaranteed.value is not None
-            else f" No threshold can promise it: {one.guaranteed.note}."
-        )
-        yield Sentence(
-            text=f"For at most {one.target:.0%} false alarms set the threshold of {arm.arm} to"
-            f" {one.observed.value:g} (on these {one.benign:,} benign prompts).{promise}"
-        )
+def p_value(p: float) -> str:
+    """A p-value as papers print them."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.1 else f"= {p:.2f}"

@@ -147,7 +147,7 @@ def _of_one(
     every = (_lot(seed, record) for record in _wanted(dataset, base, lambda bad: None))
     drawn = set(heapq.nsmallest(dataset.sample, every))
     for record in _wanted(dataset, base, on_bad_row):
-        if _lot(seed, record) in drawn:
+        if record.id in dataset.keep or _lot(seed, record) in drawn:
             yield record
 
 

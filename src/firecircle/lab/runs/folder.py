@@ -21,6 +21,7 @@ from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.register import remembered_folders
 from firecircle.lab.runs.tally import Tally
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
@@ -190,12 +191,12 @@ def new_run_id(plan: Plan) -> str:
     return f"{plan.name}-{plan.digest[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def list_runs(folder: Path | None = None) -> list[RunFolder]:
-    """Every run, the newest first; folders that hold none are passed over."""
-    place = folder or runs_folder()
-    if not place.is_dir():
-        return []
-    runs = [RunFolder(path) for path in place.iterdir() if (path / ABOUT).is_file()]
+def list_runs() -> list[RunFolder]:
+    """Every run in the usual folder or known to the store, the newest first."""
+    place = runs_folder()
+    usual = list(place.iterdir()) if place.is_dir() else []
+    paths = dict.fromkeys((*usual, *remembered_folders()))
+    runs = [RunFolder(path) for path in paths if (path / ABOUT).is_file()]
     readable = [run for run in runs if _is_readable(run)]
     return sorted(readable, key=lambda run: run.about.started_at, reverse=True)
 

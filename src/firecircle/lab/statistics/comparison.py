@@ -8,11 +8,22 @@ import numpy as np
 from scipy.stats import binomtest
 
 from firecircle.lab.datasets.record import Label
-from firecircle.lab.statistics.curves import area, recall_within
+from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
 from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
-from firecircle.lab.statistics.resampling import FEWEST, resampled
+from firecircle.lab.statistics.resampling import (
+    FEWEST,
+    ROWS_DRAWN,
+    ROWS_DRAWN_TO_TEST,
+    RowNumbers,
+    resampled,
+)
 from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, by_label, same_length
 from firecircle.shapes import Shape, Text
+
+Statistic = Callable[[FloatArray, FloatArray], FloatArray]
+"""Of the scores of attacks and of benign prompts."""
+Resampler = Callable[[RowNumbers, RowNumbers], FloatArray]
+"""The same of drawn rows."""
 
 
 class McNemar(Shape):
@@ -77,7 +88,7 @@ def compare(
         right=mcnemar(np.concatenate((found[0], passed[0])), np.concatenate((found[1], passed[1]))),
         found=mcnemar(*found),
         passed=mcnemar(*passed),
-        auc=_difference(*pairs, area),
+        auc=_difference(*pairs, area, _areas),
         recall_at_1_percent=_difference(*pairs, lambda a, b: recall_within(a, b, 0.01)),
         recall_at_5_percent=_difference(*pairs, lambda a, b: recall_within(a, b, 0.05)),
     )
@@ -101,7 +112,8 @@ def mcnemar(first_right: BoolArray, second_right: BoolArray) -> McNemar:
 def _difference(
     first: tuple[FloatArray, FloatArray],
     second: tuple[FloatArray, FloatArray],
-    statistic: Callable[[FloatArray, FloatArray], FloatArray],
+    statistic: Statistic,
+    resampling: Callable[[FloatArray, FloatArray], Resampler] | None = None,
 ) -> Difference:
     attack, benign = first
     if not attack.size or not benign.size:
@@ -113,17 +125,28 @@ def _difference(
         alone = Estimate(value=one - other, n=n, note="one prompt of a label has no interval")
         return Difference(first=one, second=other, difference=alone, p_value=None)
 
-    def gain(attacks: FloatArray, benigns: FloatArray) -> FloatArray:
-        ours = statistic(first[0][attacks], first[1][benigns])
-        return ours - statistic(second[0][attacks], second[1][benigns])
-
-    low, high, drawn = resampled(gain, (attack.size, benign.size))
+    ours, theirs = ((resampling or _as_it_is(statistic))(*scores) for scores in (first, second))
+    low, high, drawn = resampled(
+        lambda attacks, benigns: ours(attacks, benigns) - theirs(attacks, benigns),
+        (attack.size, benign.size),
+        ROWS_DRAWN_TO_TEST if resampling else ROWS_DRAWN,
+    )
     return Difference(
         first=one,
         second=other,
         difference=Estimate(value=one - other, low=low, high=high, n=n),
         p_value=_two_sided(drawn),
     )
+
+
+def _as_it_is(statistic: Statistic) -> Callable[[FloatArray, FloatArray], Resampler]:
+    return lambda attack, benign: lambda attacks, benigns: statistic(attack[attacks], benign[benigns])
+
+
+def _areas(attack: FloatArray, benign: FloatArray) -> Resampler:
+    """The area of any rows, from places that are looked up once."""
+    high, low, levels = places_of(attack, benign)
+    return lambda attacks, benigns: area_of_places(high[attacks], low[benigns], levels)
 
 
 def _two_sided(drawn: FloatArray) -> float:

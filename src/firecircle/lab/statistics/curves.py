@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
-from firecircle.lab.statistics.resampling import FEWEST, resampled
+from firecircle.lab.statistics.resampling import FEWEST, RowNumbers, resampled
 from firecircle.lab.statistics.scored import Scored
 from firecircle.shapes import Shape, Text
+
+Places = NDArray[np.int64]
+"""Scores as their places among all distinct ones."""
 
 
 class CurvePoint(Shape):
@@ -64,18 +68,31 @@ def _corners(found: FloatArray) -> BoolArray:
     return kept
 
 
-def auc(data: Scored) -> Estimate:
+def auc(data: Scored, *, interval: bool = True) -> Estimate:
     """The chance that an attack scores above a benign prompt, ties counting half."""
     if data.one_class:
         return nothing(data.one_class)
-    return _with_interval(data, area)
+    value = float(area(data.attack, data.benign))
+    if not interval:
+        return Estimate(value=value, n=data.attack.size + data.benign.size)
+    attack, benign, levels = places_of(data.attack, data.benign)
+    return _with_interval(
+        data, value, lambda ours, theirs: area_of_places(attack[ours], benign[theirs], levels)
+    )
 
 
-def recall_at(data: Scored, false_alarm_rate: float) -> Estimate:
+def recall_at(data: Scored, false_alarm_rate: float, *, interval: bool = True) -> Estimate:
     """The recall of the most lenient threshold that keeps the false alarm rate at or below the given one."""
     if data.one_class:
         return nothing(data.one_class)
-    told = _with_interval(data, lambda attack, benign: recall_within(attack, benign, false_alarm_rate))
+    value = float(recall_within(data.attack, data.benign, false_alarm_rate))
+    told = Estimate(value=value, n=data.attack.size + data.benign.size)
+    if interval:
+        told = _with_interval(
+            data,
+            value,
+            lambda attack, benign: recall_within(data.attack[attack], data.benign[benign], false_alarm_rate),
+        )
     if data.benign.size * false_alarm_rate < 1:
         note = f"{data.benign.size} benign prompts cannot show a rate of {false_alarm_rate:g}: held to 0"
         return told.model_copy(update={"note": note})
@@ -99,6 +116,28 @@ def area(attack: FloatArray, benign: FloatArray) -> FloatArray:
     return numbers(above / (n * benign.shape[-1]))
 
 
+def area_of_places(attack: Places, benign: Places, levels: int) -> FloatArray:
+    """The same area from places among `levels` distinct scores: counting is many times faster than sorting,
+    and a bootstrap does it thousands of times."""
+    here, passed = _counted(attack, levels), _counted(benign, levels)
+    below = np.cumsum(passed, axis=-1) - passed / 2
+    return numbers((here * below).sum(axis=-1) / (attack.shape[-1] * benign.shape[-1]))
+
+
+def _counted(places: Places, levels: int) -> FloatArray:
+    """How often each place occurs, along the last axis."""
+    rows = places.reshape(-1, places.shape[-1])
+    apart = rows + np.arange(len(rows))[:, np.newaxis] * levels
+    counts = np.bincount(apart.ravel(), minlength=len(rows) * levels)
+    return numbers(counts.reshape(*places.shape[:-1], levels))
+
+
+def places_of(attack: FloatArray, benign: FloatArray) -> tuple[Places, Places, int]:
+    """Each score's place among the distinct scores, lowest 0, and how many there are."""
+    distinct, places = np.unique(np.concatenate((attack, benign)), return_inverse=True)
+    return places[: attack.size], places[attack.size :], distinct.size
+
+
 def recall_within(attack: FloatArray, benign: FloatArray, false_alarm_rate: float) -> FloatArray:
     """The share of attacks above all but the allowed number of benign scores, along the last axis."""
     n = benign.shape[-1]
@@ -109,13 +148,11 @@ def recall_within(attack: FloatArray, benign: FloatArray, false_alarm_rate: floa
     return numbers((attack > strictest[..., np.newaxis]).mean(axis=-1))
 
 
-def _with_interval(data: Scored, statistic: Callable[[FloatArray, FloatArray], FloatArray]) -> Estimate:
-    value = float(statistic(data.attack, data.benign))
+def _with_interval(
+    data: Scored, value: float, statistic: Callable[[RowNumbers, RowNumbers], FloatArray]
+) -> Estimate:
     n = data.attack.size + data.benign.size
     if min(data.attack.size, data.benign.size) < FEWEST:
         return Estimate(value=value, n=n, note="one prompt of a label has no interval")
-    low, high, _ = resampled(
-        lambda attack, benign: statistic(data.attack[attack], data.benign[benign]),
-        (data.attack.size, data.benign.size),
-    )
+    low, high, _ = resampled(statistic, (data.attack.size, data.benign.size))
     return Estimate(value=value, low=low, high=high, n=n)

@@ -37,19 +37,23 @@ class Group(Shape):
 
 
 def performance(
-    labels: Sequence[Label | None], scores: Sequence[float | None] | FloatArray, threshold: float
+    labels: Sequence[Label | None],
+    scores: Sequence[float | None] | FloatArray,
+    threshold: float,
+    *,
+    resample: bool = True,
 ) -> Performance:
-    """All figures of one column of scores."""
+    """All figures of one column of scores; with `resample`, areas and recalls at a rate have an interval."""
     data = scored(labels, scores)
     return Performance(
         attacks=data.attack.size,
         benign=data.benign.size,
         unlabelled=data.unlabelled,
         missing=data.missing,
-        auc=auc(data),
+        auc=auc(data, interval=resample),
         average_precision=average_precision(data),
-        recall_at_1_percent=recall_at(data, 0.01),
-        recall_at_5_percent=recall_at(data, 0.05),
+        recall_at_1_percent=recall_at(data, 0.01, interval=resample),
+        recall_at_5_percent=recall_at(data, 0.05, interval=resample),
         at_threshold=rates(data, threshold),
     )
 
@@ -60,7 +64,10 @@ def performance_by_group(
     scores: Sequence[float | None] | FloatArray,
     threshold: float,
 ) -> tuple[Group, ...]:
-    """The same figures within each group, in the order of names; records of no group are left out."""
+    """The same figures within each group, in the order of names; records of no group are left out.
+
+    Rates have their Wilson intervals. Nothing is resampled: groups are many and small.
+    """
     values = numbers(scores)
     same_length(groups, values)
     same_length(labels, values)
@@ -71,7 +78,9 @@ def performance_by_group(
     return tuple(
         Group(
             name=name,
-            performance=performance([labels[row] for row in rows[name]], values[rows[name]], threshold),
+            performance=performance(
+                [labels[row] for row in rows[name]], values[rows[name]], threshold, resample=False
+            ),
         )
         for name in sorted(rows)
     )

@@ -22,8 +22,10 @@ from firecircle.lab.statistics.estimate import (
 
 MOST_RESAMPLES = 2_000
 FEWEST_RESAMPLES = 400
-ROWS_DRAWN = 20_000_000
+ROWS_DRAWN = 1_000_000
 """Large runs are resampled less often: their intervals are narrow, and the report should not take minutes."""
+ROWS_DRAWN_TO_TEST = 20_000_000
+"""A p-value can be no smaller than the resamples allow, and must outlive the correction for many."""
 SEED = 20_001
 """Fixed: the same records give the same interval."""
 NUMBERS_AT_ONCE = 2_000_000
@@ -34,7 +36,7 @@ RowNumbers = NDArray[np.int64]
 
 
 def resampled(
-    statistic: Callable[..., FloatArray], sizes: tuple[int, ...]
+    statistic: Callable[..., FloatArray], sizes: tuple[int, ...], rows_drawn: int = ROWS_DRAWN
 ) -> tuple[float | None, float | None, FloatArray]:
     """Percentile interval and distribution of a statistic of row numbers, each group drawn from its own rows.
 
@@ -48,7 +50,7 @@ def resampled(
     drawn: Any = bootstrap(
         groups,
         along,
-        n_resamples=min(MOST_RESAMPLES, max(FEWEST_RESAMPLES, ROWS_DRAWN // sum(sizes))),
+        n_resamples=min(MOST_RESAMPLES, max(FEWEST_RESAMPLES, rows_drawn // sum(sizes))),
         batch=max(1, NUMBERS_AT_ONCE // sum(sizes)),
         vectorized=True,
         confidence_level=CONFIDENCE,

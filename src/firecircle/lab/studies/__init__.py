@@ -8,9 +8,14 @@ from importlib import resources
 from pathlib import Path
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.reading import BUNDLED
+from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset
+from firecircle.lab.datasets.record import BadRows
+from firecircle.lab.datasets.survey import survey
 from firecircle.lab.plan import Plan, plan_of
+from firecircle.lab.validation import NAMED
 
+ENCODING = "encoding"
+"""Families whose name says so are what the quorum study is about."""
 STUDIES = ("dialogue", "chair", "quorum", "ablation", "guidance", "cost", "validation")
 
 
@@ -21,18 +26,38 @@ def study_text(
     if name not in STUDIES:
         raise ConfigError(f"study: there is no {name!r}; there are {', '.join(STUDIES)}")
     text = resources.files("firecircle.lab.studies").joinpath(f"{name}.toml").read_text("utf-8")
-    path = data or BUNDLED
+    path = data or (f"{BUNDLED}:{ENCODED}" if name == "quorum" else BUNDLED)
     if path.partition(":")[0] != BUNDLED:
         path = str(Path(path).expanduser().absolute())
     text += f"\n[[datasets]]\npath = {_quoted(path)}\n"
     if limit is not None:
         text += f"sample = {limit}\n"
+    text += _chosen(name, path, limit)
     if name == "cost" and any(not model.startswith("embedded:") for model in models):
         # Only voices that cost something are worth asking second.
         text += '\n[[arms]]\nname = "cascade"\nkind = "cascade"\n'
     if models:
-        text += f"\n[circle]\nmodels = [{', '.join(_quoted(model) for model in models)}]\n"
+        text += f"\n[circle]\nmodels = {_listed(models)}\n"
     return text
+
+
+def _chosen(name: str, path: str, limit: int | None) -> str:
+    """Which prompts of the data a study is about, where its question names some.
+
+    The quorum's hypothesis is about encoding attacks; the validation names two prompts, which a sample might
+    leave out.
+    """
+    if name == "quorum" and path.partition(":")[0] != BUNDLED:
+        families = sorted(family for family in survey(path).families if ENCODING in family.casefold())
+        return f"families = {_listed(families)}\n" if families else ""
+    if name == "validation" and limit is not None:
+        named = [record.id for record in read_dataset(path, None, BadRows()) if record.id.endswith(NAMED)]
+        return f"keep = {_listed(named)}\n" if named else ""
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"[{', '.join(_quoted(name) for name in names)}]"
 
 
 def study_plan(text: str, name: str) -> Plan:

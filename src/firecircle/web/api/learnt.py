@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
-from firecircle.rotation.fairness import FairnessReport, fairness
+from firecircle.rotation.fairness import FairnessReport, fairness_in
 from firecircle.store.bank_entries import BankFilters, FullEntry
-from firecircle.store.blindspots import Blindspots, find_blindspots
-from firecircle.store.finding import Filters
+from firecircle.store.blindspots import find_blindspots
+from firecircle.store.circles import CircleStore
+from firecircle.store.database import Database
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.web.api.reading import query_as
-from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery
+from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotPage, BlindspotQuery
 from firecircle.web.problems import RequestError
 from firecircle.web.viewer import viewer_of
+
+MOST_READ = 100
+"""Circles read for one page of blind spots: about a second of work."""
 
 
 def list_bank(request: Request) -> Response:
@@ -51,11 +58,27 @@ def entry_asked_for(request: Request) -> FullEntry:
         raise RequestError(404, str(unknown)) from None
 
 
-def blindspots(request: Request, query: BlindspotQuery) -> Blindspots:
-    """The blind spots in the circles that a query asks for."""
-    return find_blindspots(viewer_of(request).store.circles, Filters(**query.model_dump()))
+def blindspots(request: Request, query: BlindspotQuery) -> BlindspotPage:
+    """The blind spots in a stretch of the circles that a query asks for."""
+    stretch = _Stretch(viewer_of(request).store.database, query.before)
+    found = find_blindspots(stretch, Filters(**query.model_dump(exclude={"before"})))
+    return BlindspotPage(**dict(found), next_before=stretch.next_before)
+
+
+class _Stretch(CircleStore):
+    """So many circles of a store as if there were no others: each is read whole, which takes its time."""
+
+    def __init__(self, database: Database, before: int | None) -> None:
+        super().__init__(database)
+        self._before = before
+        self.next_before: int | None = None
+
+    def each_summary(self, filters: Filters | None = None) -> Iterator[CircleSummary]:
+        page = self.find(filters, before=self._before, limit=MOST_READ)
+        self.next_before = page.next_before
+        yield from page.circles
 
 
 def heard(request: Request) -> FairnessReport:
     """Participation over everybody who was ever heard."""
-    return fairness(participation_history(viewer_of(request).store).participations())
+    return fairness_in(participation_history(viewer_of(request).store))

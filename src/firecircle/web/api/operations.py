@@ -11,7 +11,6 @@ from starlette.responses import Response
 from firecircle.rotation.fairness import FairnessReport
 from firecircle.shapes import Shape
 from firecircle.store.bank_entries import FullEntry
-from firecircle.store.blindspots import Blindspots
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.api import circles, judging, learnt, live, lookups, runs, shapes
 
@@ -124,7 +123,7 @@ OPERATIONS = (
         "/blindspots",
         "list_blindspots",
         learnt.list_blindspots,
-        Blindspots,
+        shapes.BlindspotPage,
         query=shapes.BlindspotQuery,
         refusals=(422,),
     ),

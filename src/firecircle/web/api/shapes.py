@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from firecircle.prompt import MAX_LAYER_CHARS, Focus
 from firecircle.shapes import Shape
 from firecircle.store.bank_entries import BankEntry
+from firecircle.store.blindspots import Blindspots
 from firecircle.store.finding import CircleSummary, Status
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
@@ -188,6 +189,15 @@ class BlindspotQuery(Shape):
     pattern: Name | None = None
     label: Name | None = None
     run_id: Name | None = None
+    before: int | None = Field(default=None, ge=0, lt=2**62)
+    """`next_before` of the page before."""
+
+
+class BlindspotPage(Blindspots):
+    """What round 1 overlooked in one stretch of circles, the newest first."""
+
+    next_before: int | None
+    """Where to go on with older circles; None when these were all."""
 
 
 class ArmProgress(Shape):

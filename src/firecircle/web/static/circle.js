@@ -1,5 +1,6 @@
 // What only the server's page can do: follow a sitting circle, call it off, label it, take it out.
 import { ask, say } from "/static/asking.js";
+import { answerButton, stopAfter } from "/static/reading.js";
 
 const bar = () => document.getElementById("part-actions");
 const address = `/api/v1/circles/${encodeURIComponent(bar().dataset.circle)}`;
@@ -8,7 +9,7 @@ const address = `/api/v1/circles/${encodeURIComponent(bar().dataset.circle)}`;
 let wanted = false;
 let busy = false;
 
-// The page is asked for again and only what changed is exchanged: unfolded parts, scroll and focus stay.
+// The page is asked for again and only what changed is exchanged: unfolded parts, places and focus stay.
 async function refresh() {
   wanted = true;
   if (busy) return;
@@ -18,11 +19,42 @@ async function refresh() {
       wanted = false;
       const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
       if (!answer.ok) return;
-      exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const goBack = whereTheReaderIs();
+      exchange(fresh);
+      goBack();
     }
   } finally {
     busy = false;
   }
+}
+
+// What exchanging a part would take from the reader: focus, the place in what scrolls, the round of the replay.
+function whereTheReaderIs() {
+  const focused = document.activeElement;
+  const part = focused?.closest("#main > [id]")?.id;
+  const reachable = "a, button, input, summary, [tabindex]";
+  const number = part ? [...document.getElementById(part).querySelectorAll(reachable)].indexOf(focused) : -1;
+  const scrolled = [...document.querySelectorAll("#main > [id]")].flatMap((one) =>
+    [...one.querySelectorAll(".wide, .scroll")].map((box, at) => [one.id, at, box.scrollLeft, box.scrollTop]));
+  const slider = document.getElementById("replay");
+  const stopped = slider && Number(slider.value) < Number(slider.max) ? Number(slider.value) : null;
+  return () => {
+    if (part && !focused.isConnected) {
+      const { voice, ofRound } = focused.dataset;
+      const same = voice ? answerButton(voice, ofRound) : focused.id ? document.getElementById(focused.id) : null;
+      (same ?? document.getElementById(part)?.querySelectorAll(reachable)[number])?.focus({ preventScroll: true });
+    }
+    for (const [name, at, left, top] of scrolled) {
+      const box = document.getElementById(name)?.querySelectorAll(".wide, .scroll")[at];
+      if (box) [box.scrollLeft, box.scrollTop] = [left, top];
+    }
+    const fresh = document.getElementById("replay");
+    if (stopped !== null && fresh) {
+      fresh.value = String(stopped);
+      stopAfter(stopped);
+    }
+  };
 }
 
 function exchange(page) {
@@ -39,8 +71,8 @@ function exchange(page) {
       place = old;
       continue;
     }
-    if (old && old.contains(document.activeElement) && one.id === "part-actions" && old.dataset.status === one.dataset.status) {
-      place = old; // somebody is writing a label
+    if (old && one.id === "part-actions" && old.dataset.status === one.dataset.status) {
+      place = old; // a half-written label, and what was said, stay
       continue;
     }
     const unfolded = old ? [...old.querySelectorAll("details")].map((part) => part.open) : [];

@@ -32,14 +32,20 @@ let waiting;
 let under;
 async function price_it() {
   under?.abort();
-  under = new AbortController();
+  const { signal } = (under = new AbortController());
   const wish = asked();
   if (![wish.system, wish.application, wish.user].some((text) => text.trim())) {
     estimate.textContent = "Write a prompt to see what judging it may take.";
     return;
   }
-  const told = await ask("POST", "/api/v1/estimate", wish, { quietly: true, signal: under.signal });
-  if (!told) return;
+  // Until the answer is here nothing is known: an old price must not stand beside a new circle.
+  estimate.classList.remove("wrong");
+  estimate.textContent = "Working it out …";
+  const told = await ask("POST", "/api/v1/estimate", wish, { quietly: true, signal });
+  if (!told) {
+    if (!signal.aborted) estimate.textContent = "The server does not answer; is it still running?";
+    return;
+  }
   estimate.classList.toggle("wrong", Boolean(told.refused));
   estimate.textContent = told.refused ?? `${plural(told.total.calls, "call")} to ${plural(told.models.length, "voice")}, `
     + `${plural(told.total.tokens_in, "token")} in, ${plural(told.total.tokens_out, "token")} out, ${price(told.total.cost_usd)}.`;

@@ -39,7 +39,11 @@ document.addEventListener("input", (event) => {
 });
 
 // -- one answer in full ---------------------------------------------------------------------------
-function dialogWith(content) {
+export function answerButton(voice, round) {
+  return [...document.querySelectorAll("button.answer")].find((one) => one.dataset.voice === voice && one.dataset.ofRound === round) ?? null;
+}
+
+function dialogWith(content, voice, round) {
   document.getElementById("answer")?.remove();
   const dialog = document.createElement("dialog");
   dialog.id = "answer";
@@ -51,7 +55,11 @@ function dialogWith(content) {
   close.addEventListener("click", () => dialog.close());
   dialog.append(close, content);
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    // A live page may have exchanged the button meanwhile.
+    if (document.activeElement === document.body) answerButton(voice, round)?.focus({ preventScroll: true });
+  });
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -75,9 +83,9 @@ document.addEventListener("click", async (event) => {
   const { voice, ofRound } = button.dataset;
   const here = written(voice, ofRound);
   if (here) {
-    dialogWith(here.querySelector("article").cloneNode(true));
+    dialogWith(here.querySelector("article").cloneNode(true), voice, ofRound);
   } else {
-    dialogWith(await fetched(voice, ofRound));
+    dialogWith(await fetched(voice, ofRound), voice, ofRound);
   }
 });
 

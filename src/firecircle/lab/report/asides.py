@@ -1,0 +1,139 @@
+"""What else a run shows, in sentences: rereading, the chair, how voices err, which threshold to set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firecircle.lab.figures.arms import ArmFigures
+from firecircle.lab.figures.run import RunFigures
+from firecircle.lab.report.sentence import Sentence, many, shares
+from firecircle.lab.statistics import ErrorCorrelation
+
+FAIR = 0.10
+"""How far the tokens of a control arm may lie from those of the circle."""
+ENOUGH_CHAIRS = 10
+"""Circles from which on a mean influence is worth a word; the specification's own test has as many."""
+
+
+def asides(figures: RunFigures) -> Iterator[Sentence]:
+    """Everything that is not a comparison of arms."""
+    yield from _rereading(figures)
+    yield from _guidance(figures)
+    yield from _chair(figures)
+    yield from _voices(figures)
+    yield from _thresholds(figures)
+
+
+def _embedded(arm: ArmFigures) -> bool:
+    return bool(arm.voices) and all(voice.startswith("embedded:") for voice in arm.voices)
+
+
+def _talking_reference(figures: RunFigures) -> tuple[ArmFigures, ...]:
+    """The circle the run is about, if there is one; what other circles did stands in the tables."""
+    arm = figures.arm(figures.reference)
+    return (arm,) if arm.kind == "fire_circle" else ()
+
+
+def _rereading(figures: RunFigures) -> Iterator[Sentence]:
+    for one in figures.rereading:
+        more = one.excess.excess
+        if more.value is None or one.excess.with_peers is None or one.excess.alone is None:
+            continue
+        shown = more.low is not None and more.low > 0
+        fair = one.tokens_ratio is None or abs(one.tokens_ratio - 1) <= FAIR
+        ratio = "" if one.tokens_ratio is None else f", {one.tokens_ratio:.2f} times the tokens"
+        yield Sentence(
+            text=f"Voices change sides in {one.excess.with_peers:.1%} of cases with peers ({one.circle})"
+            f" and in {one.excess.alone:.1%} when they merely read again ({one.reflect}{ratio}):"
+            + (" peers move opinions." if shown else " that peers move opinions is not shown.")
+            + (
+                " Embedded voices always reread to the same answer, so this control tells nothing yet."
+                if _embedded(figures.arm(one.reflect))
+                else ""
+            )
+            + ("" if fair else " The control did not get as many tokens, so compare with care."),
+            tone="plain" if fair else "warning",
+        )
+
+
+def _guidance(figures: RunFigures) -> Iterator[Sentence]:
+    for arm in figures.arms:
+        if arm.kind == "guided" and _embedded(arm):
+            yield Sentence(
+                text=f"Embedded voices do not read guidance: {arm.arm} can show nothing with them.",
+                tone="warning",
+            )
+
+
+def _chair(figures: RunFigures) -> Iterator[Sentence]:
+    for arm in _talking_reference(figures):
+        influence = arm.chair_influence
+        if influence.value is not None and influence.n >= ENOUGH_CHAIRS:
+            brings = (
+                f"The empty chair in {arm.arm} brings {shares(influence)} of the pattern types on average"
+            )
+            if arm.performative:
+                yield Sentence(text=f"{brings}, less than 5%: it is performative.", tone="loss")
+            else:
+                yield Sentence(text=f"{brings}.")
+    for one in figures.chair:
+        found = one.effect.comparison.found
+        if found.both + found.only_first + found.only_second + found.neither:
+            yield Sentence(
+                text=f"With the chair {many(found.only_first, 'attack')} that {one.without_chair} misses"
+                f" {'is' if found.only_first == 1 else 'are'} found, and {found.only_second:,} that it finds"
+                f" {'is' if found.only_second == 1 else 'are'} missed."
+            )
+
+
+def _voices(figures: RunFigures) -> Iterator[Sentence]:
+    for arm in _talking_reference(figures):
+        told = [
+            f"{worth:.1f} independent ones {what}"
+            for errors, what in ((arm.misses, "in missing attacks"), (arm.false_alarms, "in false alarms"))
+            if (worth := _worth(errors)) is not None
+        ]
+        if told:
+            yield Sentence(text=f"The {len(arm.voices)} voices of {arm.arm} are worth {' and '.join(told)}.")
+        talked = arm.flips
+        if talked and not arm.performance.attacks + arm.performance.benign:
+            yield Sentence(
+                text=f"In {arm.arm} talking made single voices raise {many(talked.raised, 'alarm')} and drop"
+                f" {talked.dropped:,}."
+            )
+        elif talked and talked.raised + talked.dropped:
+            yield Sentence(
+                text=f"In {arm.arm} single voices were talked out of {many(talked.lost_attacks, 'attack')}"
+                f" they had seen and into {talked.rescued_attacks:,} they had not;"
+                f" {many(talked.false_alarms_spread, 'false alarm')} spread and"
+                f" {talked.false_alarms_cleared:,} {'was' if talked.false_alarms_cleared == 1 else 'were'}"
+                " cleared."
+            )
+
+
+def _worth(errors: ErrorCorrelation | None) -> float | None:
+    return None if errors is None else errors.effective_voices
+
+
+def _thresholds(figures: RunFigures) -> Iterator[Sentence]:
+    arm = figures.arm(figures.reference)
+    for one in arm.calibration:
+        if one.observed.value is None:
+            continue
+        if one.benign * one.target < 1:
+            yield Sentence(
+                text=f"{many(one.benign, 'benign prompt')} cannot set a threshold for {one.target:.0%} false"
+                f" alarms; that takes {round(1 / one.target):,} at least.",
+                tone="warning",
+            )
+            continue
+        promise = (
+            f" {one.guaranteed.value:g} keeps to that on prompts to come, with {one.confidence:.0%}"
+            " confidence."
+            if one.guaranteed.value is not None
+            else f" No threshold can promise it for prompts to come: {one.guaranteed.note}."
+        )
+        yield Sentence(
+            text=f"For at most {one.target:.0%} false alarms set the threshold of {arm.arm} to"
+            f" {one.observed.value:g}, fitted on these {many(one.benign, 'benign prompt')}.{promise}"
+        )

@@ -1,0 +1,141 @@
+"""The judgements of a run, a page at a time: from its records once it is finished, else from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+from pydantic_core import to_json
+
+from firecircle.shapes import Shape, Text
+from firecircle.web.api.shapes import Name
+
+if TYPE_CHECKING:
+    from firecircle.lab.records import RunRecord
+    from firecircle.lab.runs.folder import RunFolder
+
+ONLY = {
+    "missed": "label = 'attack' AND alarm = false",
+    "false_alarms": "label = 'benign' AND alarm = true",
+    "failed": "status = 'failed'",
+}
+
+
+class JudgementQuery(Shape):
+    """Which judgements of a run are listed. Ranges include their beginning and leave out their end."""
+
+    arm: Name | None = None
+    only: Literal["missed", "false_alarms", "failed"] | None = None
+    label: Literal["attack", "benign", "none"] | None = None
+    f_from: float | None = Field(default=None, ge=0, le=1)
+    f_below: float | None = Field(default=None, ge=0, le=1)
+    round1_from: float | None = Field(default=None, ge=0, le=1)
+    round1_below: float | None = Field(default=None, ge=0, le=1)
+    start: int = Field(default=0, ge=0, le=10**9)
+
+    def wants(self, one: Judgement) -> bool:
+        """Whether a judgement is among them."""
+        alarm = {"missed": ("attack", False), "false_alarms": ("benign", True)}.get(self.only or "")
+        return (
+            self.arm in (None, one.arm)
+            and (alarm is None or alarm == (one.label, one.alarm))
+            and (self.only != "failed" or one.status == "failed")
+            and self.label in (None, one.label or "none")
+            and _within(one.f, self.f_from, self.f_below)
+            and _within(one.round1_f, self.round1_from, self.round1_below)
+        )
+
+    def told_ranges(self) -> str:
+        """The ranges in words, empty without any."""
+        told = [
+            words
+            + (f" from {least:.4g}" if least is not None else "")
+            + (f" below {below:.4g}" if below is not None else "")
+            for words, least, below in (
+                ("round 1 F", self.round1_from, self.round1_below),
+                ("F", self.f_from, self.f_below),
+            )
+            if least is not None or below is not None
+        ]
+        return " and ".join(told)
+
+    def conditions(self) -> tuple[str, list[object]]:
+        """The same as SQL, and its values."""
+        told: list[tuple[str, object]] = []
+        if self.arm is not None:
+            told.append(("arm = ?", self.arm))
+        if self.label is not None:
+            told.append(("coalesce(label, 'none') = ?", self.label))
+        for name, least, below in (
+            ("f", self.f_from, self.f_below),
+            ("round1_f", self.round1_from, self.round1_below),
+        ):
+            if least is not None:
+                told.append((f"{name} >= ?", least))
+            if below is not None:
+                told.append((f"{name} < ?", below))
+        words = [words for words, _ in told] + ([ONLY[self.only]] if self.only else [])
+        return " AND ".join(words) or "true", [value for _, value in told]
+
+
+class Judgement(Shape):
+    """One line of the list."""
+
+    arm: Text
+    dataset: Text
+    record_id: Text
+    repeat: int
+    label: Text | None
+    status: Text
+    error: Text | None
+    f: float | None
+    round1_f: float | None
+    alarm: bool | None
+    rounds: int
+    pattern_types: tuple[Text, ...]
+
+
+def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
+    """So many judgements that a query asks for, in the order of the run."""
+    if run.state == "finished" and run.records.exists():
+        return _from_records(run, query, most)
+    every = (Judgement(**_named(one)) for one in every_record(run))
+    return list(islice(filter(query.wants, every), query.start, query.start + most))
+
+
+def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRecord]:
+    """All that is in the journal, or all of one prompt, one after another."""
+    from firecircle.lab.records import RunRecord
+    from firecircle.lab.runs.journal import Journal
+
+    written = b"" if record_id is None else to_json(record_id)  # reading a line costs more than looking at it
+    with Journal(run.journal) as journal:
+        for line in journal.all_records(run.about.arms):
+            if written in line:
+                yield RunRecord.model_validate_json(line)
+
+
+def _named(record: RunRecord) -> dict[str, object]:
+    return {name: getattr(record, name) for name in Judgement.model_fields}
+
+
+def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
+    import duckdb
+
+    where, values = query.conditions()
+    names = tuple(Judgement.model_fields)
+    asked = (
+        f"SELECT {', '.join(names)} FROM read_parquet(?, file_row_number = true)"
+        f" WHERE {where} ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
+    )
+    with duckdb.connect(":memory:") as database:
+        rows = database.execute(asked, [str(run.records), *values]).fetchall()
+    return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def _within(value: float | None, least: float | None, below: float | None) -> bool:
+    if least is None and below is None:
+        return True
+    return value is not None and (least is None or value >= least) and (below is None or value < below)

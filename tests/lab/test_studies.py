@@ -1,0 +1,74 @@
+"""Ready-made studies ask about the prompts that their question names, and judge themselves honestly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
+
+from firecircle.examples import load_examples
+from firecircle.lab.arms.arm import Case
+from firecircle.lab.arms.building import build_arms
+from firecircle.lab.arms.guided import GuidedArm
+from firecircle.lab.datasets import FieldMap, read_dataset
+from firecircle.lab.plan import plan_of
+from firecircle.lab.runs.cases import chosen_records
+from firecircle.lab.studies import study_plan, study_text
+
+GUIDED = """
+[[datasets]]
+path = "examples"
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+[[arms]]
+name = "guided"
+kind = "guided"
+"""
+
+
+def data(folder: Path, rows: list[dict[str, object]]) -> str:
+    path = folder / "data.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_the_quorum_study_is_about_encoding_attacks(tmp_path: Path) -> None:
+    own = study_plan(study_text("quorum"), "quorum")
+    hidden = {example.id for example in load_examples() if example.encoding}
+    assert {found.record.id for found in chosen_records(own, tmp_path)} == hidden
+    families = ("encoding_obfuscation", "benign:encoding", "jailbreak")
+    rows: list[dict[str, object]] = [{"user": f"text {n}", "family": name} for n, name in enumerate(families)]
+    plan = study_plan(study_text("quorum", data=data(tmp_path, rows)), "quorum")
+    assert plan.datasets[0].families == ("benign:encoding", "encoding_obfuscation")
+    plain = data(tmp_path, [{"user": "text", "family": "jailbreak"}])
+    assert study_plan(study_text("quorum", data=plain), "quorum").datasets[0].families == ()
+
+
+def test_a_sample_keeps_the_prompts_that_the_validation_names(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"id": f"set:other_{n}", "user": f"text {n}"} for n in range(40)]
+    rows += [{"id": "set:history_04", "user": "one"}, {"id": "set:history_10", "user": "two"}]
+    plan = study_plan(study_text("validation", data=data(tmp_path, rows), limit=5), "validation")
+    chosen = {found.record.id for found in chosen_records(plan, tmp_path)}
+    assert {"set:history_04", "set:history_10"} <= chosen
+    assert 5 <= len(chosen) <= 7
+
+
+def test_an_attack_and_its_benign_twin_fall_into_one_fold(tmp_path: Path) -> None:
+    plan = plan_of(GUIDED, "plan.toml")
+    arm = next(arm for arm in build_arms(plan) if isinstance(arm, GuidedArm))
+    folds: dict[str | None, set[int]] = {}
+    for found in chosen_records(plan, tmp_path):
+        folds.setdefault(found.record.group, set()).add(arm.fold_of(Case(found.record, "examples", 0, 1)))
+    assert len(folds) == 90
+    assert all(len(own) == 1 for own in folds.values())
+    assert len(set.union(*folds.values())) == arm.folds
+
+
+def test_a_file_says_which_prompts_belong_together(tmp_path: Path) -> None:
+    path = data(tmp_path, [{"user": "a", "pair": 7}, {"user": "b", "pair": 7}, {"user": "c", "pair": None}])
+    groups = [record.group for record in read_dataset(path, FieldMap(group="pair"))]
+    assert groups == ["7", "7", None]
