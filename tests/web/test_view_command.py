@@ -14,6 +14,7 @@ import pytest
 
 from firecircle.cli.view import view
 from firecircle.errors import ConfigError
+from firecircle.web.serving import listening_socket
 
 START = "import sys; from firecircle.cli.view import view; sys.exit(view(port=0, store=sys.argv[1], no_browser=True, as_json=True))"
 
@@ -68,3 +69,9 @@ def test_a_missing_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ConfigError, match=r"pip install 'firecircle\[view\]'"):
         view(no_browser=True)
+
+
+def test_small_answers_do_not_wait_for_an_acknowledgement() -> None:
+    # asyncio turns Nagle's algorithm off only for connections of a socket that is named as TCP.
+    with listening_socket("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP
