@@ -45,9 +45,9 @@ def view(
     from firecircle.errors import ConfigError
 
     try:
-        import jinja2  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
+        import jinja2  # noqa: F401 - only whether it is there
+        import starlette  # noqa: F401 - likewise
+        import uvicorn  # noqa: F401 - likewise
     except ModuleNotFoundError as missing:
         raise ConfigError(f"view: {missing.name} is not installed; pip install 'firecircle[view]'") from None
     from firecircle.store.opening import open_store
