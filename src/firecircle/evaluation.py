@@ -53,7 +53,7 @@ class NeutrosophicEvaluation(Shape):
     @field_validator("patterns_observed", "consensus_patterns", mode="before")
     @classmethod
     def _notes(cls, value: Any) -> Any:
-        if value is None:
+        if value is None or value == ():
             return ()
         if isinstance(value, list | tuple):
             return tuple({"description": item} if isinstance(item, str) else item for item in value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import model_validator
 
@@ -25,8 +24,7 @@ class EarlierTurn(Shape):
     content: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One layer as evidence: its text, its rank and what the operator vouches for."""
 
     name: LayerName

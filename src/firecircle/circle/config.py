@@ -6,7 +6,14 @@ import re
 from enum import Enum
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_serializer, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from firecircle.catalog import (
     ModelCharacteristics,
@@ -126,8 +133,15 @@ class FireCircleConfig(BaseEvaluationConfig):
     def _size_name(self, size: CircleSize | None) -> str | None:
         return size.name.lower() if size else None
 
-    @model_validator(mode="after")
-    def _holds_together(self) -> Self:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _holds_together(cls, told: Any, made_of: ModelWrapValidatorHandler[Self]) -> Self:
+        config = made_of(told)
+        if told is not config:  # one that is only handed on was looked at when it was made
+            config._check()
+        return config
+
+    def _check(self) -> None:
         self._check_size()
         self._check_chair()
         self._check_classifier()
@@ -141,7 +155,6 @@ class FireCircleConfig(BaseEvaluationConfig):
                 )
             for reserve in self.reserves:
                 self.characteristics(reserve)
-        return self
 
     def _check_size(self) -> None:
         actual = CircleSize.of(len(self.models))

@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NoReturn
 
@@ -57,13 +57,16 @@ class Dialogue:
         circumstances: Circumstances | None = None,
         *,
         listener: events.Listener | None = None,
+        before_first_call: Callable[[], Awaitable[None]] | None = None,
         circle_id: str | None = None,
     ) -> None:
+        """`before_first_call` is waited for once the listener was told that the circle is convened."""
         prompt.require_text(config.focus)
         self._prompt = prompt
         self._config = config
         self._voices = voices
         self._tell = listener or (lambda event: None)
+        self._before_first_call = before_first_call
         self._circumstances = circumstances or circumstances_of(prompt, seed=config.seed)
         self._questions = Questions(
             prompt,
@@ -99,6 +102,9 @@ class Dialogue:
             )
         )
         try:
+            if self._before_first_call is not None:
+                await self._before_first_call()
+                self._started = time.monotonic()  # what was waited for is no part of the circle's own time
             number = 1
             while True:
                 page = self._open_round(number)
@@ -152,9 +158,11 @@ class Dialogue:
         """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
         hearings = [asyncio.create_task(self._hear(page, model)) for model in page.asked]
         try:
-            for hearing in asyncio.as_completed(hearings):
-                heard = await hearing
-                if heard.failure and self._config.strict:
+            under_way = set(hearings)
+            while under_way:
+                over, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                failed = [hearing for hearing in over if hearing.result().failure]
+                if failed and self._config.strict:
                     break
         finally:
             await _leave_no_stray(hearings)
@@ -184,7 +192,7 @@ class Dialogue:
         self._tell(
             events.RoundClosed(
                 round_number=page.number,
-                f_score_mean=fmean(said.falsehood for said in page.evaluations),
+                f_score_mean=fmean([said.falsehood for said in page.evaluations]),
                 f_score_stddev=spread(page.evaluations),
                 duration_seconds=page.duration,
             )
@@ -371,6 +379,7 @@ def _new_circle_id(config: FireCircleConfig, nonce: str) -> str:
 
 
 async def _leave_no_stray(tasks: Sequence[asyncio.Task[Hearing]]) -> None:
-    for task in tasks:
+    stray = [task for task in tasks if not task.done()]
+    for task in stray:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.gather(*stray, return_exceptions=True)

@@ -44,7 +44,13 @@ def ground(
     quote: str, prompt: MultiNeutrosophicPrompt, layer_hint: str | None = None
 ) -> GroundedQuote | None:
     """Where the quote stands in the prompt, or None. The layer the voice named is searched first."""
-    layers = sorted(prompt.layers, key=lambda layer: layer.name != layer_hint)
+    return _ground(quote, prompt.layers, layer_hint)
+
+
+@lru_cache(maxsize=64)
+def _ground(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
+    """Remembered for a while: voices of a circle quote the same words, round after round."""
+    layers = tuple(sorted(layers, key=lambda layer: layer.name != layer_hint))
     candidates = [spelling for spelling in _spellings(quote) if _long_enough(spelling)]
     for find in (_find_exact, _find_normalised, _find_fuzzy):
         for candidate, layer in product(candidates, layers):

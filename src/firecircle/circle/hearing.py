@@ -146,7 +146,8 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
     try:
         async with asyncio.timeout_at(turn.deadline) as limit:
             reply = await voice.speak(replace(turn, on_retry=retrying))
-        return replace(reply, text=writable(reply.text))
+        text = writable(reply.text)
+        return reply if text == reply.text else replace(reply, text=text)
     except asyncio.CancelledError:
         cancelled = True
         raise

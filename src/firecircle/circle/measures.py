@@ -29,8 +29,9 @@ def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
     """Population standard deviation of F: how far apart the voices are."""
     if not evaluations:
         return 0.0
-    mean = fmean(said.falsehood for said in evaluations)
-    return math.sqrt(fmean((said.falsehood - mean) ** 2 for said in evaluations))
+    falsehoods = [said.falsehood for said in evaluations]
+    mean = fmean(falsehoods)
+    return math.sqrt(fmean([(falsehood - mean) ** 2 for falsehood in falsehoods]))
 
 
 def round_metrics(
@@ -47,7 +48,7 @@ def round_metrics(
         measured.append(
             RoundMetrics(
                 round_number=held.round_number,
-                f_score_mean=fmean(said.falsehood for said in held.evaluations),
+                f_score_mean=fmean([said.falsehood for said in held.evaluations]),
                 f_score_stddev=deviation,
                 convergence_delta=deviation - before,
                 empty_chair_influence=influence_of(observations, {held.round_number: chair} if chair else {}),
@@ -128,12 +129,15 @@ def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence
 
 def account(calls: Sequence[CallRecord]) -> Accounting:
     """The calls added up, in all, per round and per voice."""
-    rounds = dict.fromkeys(call.round_number for call in calls)
-    voices = dict.fromkeys(call.model for call in calls)
+    by_round: dict[int, list[CallRecord]] = {}
+    by_voice: dict[str, list[CallRecord]] = {}
+    for call in calls:
+        by_round.setdefault(call.round_number, []).append(call)
+        by_voice.setdefault(call.model, []).append(call)
     return Accounting(
         total=_sum(calls),
-        by_round={number: _sum([call for call in calls if call.round_number == number]) for number in rounds},
-        by_voice={model: _sum([call for call in calls if call.model == model]) for model in voices},
+        by_round={number: _sum(made) for number, made in by_round.items()},
+        by_voice={model: _sum(made) for model, made in by_voice.items()},
     )
 
 
@@ -141,13 +145,13 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
     prices = [call.cost_usd for call in calls if call.cost_usd is not None]
     return Usages(
         calls=len(calls),
-        attempts=sum(call.attempts for call in calls),
-        calls_cached=sum(call.cached for call in calls),
-        latency_seconds=sum(call.latency_seconds for call in calls),
-        tokens_in=sum(call.tokens_in or 0 for call in calls),
-        tokens_cached=sum(call.tokens_cached or 0 for call in calls),
-        tokens_out=sum(call.tokens_out or 0 for call in calls),
-        calls_without_tokens=sum(call.tokens_in is None or call.tokens_out is None for call in calls),
+        attempts=sum([call.attempts for call in calls]),
+        calls_cached=sum([call.cached for call in calls]),
+        latency_seconds=sum([call.latency_seconds for call in calls]),
+        tokens_in=sum([call.tokens_in or 0 for call in calls]),
+        tokens_cached=sum([call.tokens_cached or 0 for call in calls]),
+        tokens_out=sum([call.tokens_out or 0 for call in calls]),
+        calls_without_tokens=sum([call.tokens_in is None or call.tokens_out is None for call in calls]),
         cost_usd=sum(prices) if prices else None,
         calls_without_price=len(calls) - len(prices),
     )

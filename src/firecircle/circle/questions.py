@@ -45,6 +45,7 @@ class Questions:
         self.system = template("system").strip()
         self.evidence = evidence_text(prompt, self.nonce)
         self.labels = _anonymous(models, self.nonce) if anonymous else {model: model for model in models}
+        self._statements: dict[tuple[str, int | None], str] = {}
 
     def standard(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
         """The question that every voice but the chair is asked in this round."""
@@ -123,6 +124,13 @@ class Questions:
         return sorted(held.evaluations, key=lambda said: self.labels[said.model])
 
     def _statement(self, said: NeutrosophicEvaluation) -> str:
+        """What a voice said, fenced: the chair, all others and later rounds are told the same."""
+        key = (said.model, said.round_number)
+        if key not in self._statements:
+            self._statements[key] = self._worded(said)
+        return self._statements[key]
+
+    def _worded(self, said: NeutrosophicEvaluation) -> str:
         lines = [_numbers(said)]
         if said.speaks_for:
             lines.append(f"Speaking for: {_short(said.speaks_for, LONGEST_NOTE)}")

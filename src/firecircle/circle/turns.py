@@ -14,6 +14,7 @@ from firecircle.circle.questions import Questions
 from firecircle.circle.result import VoicePrompt, messages
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
+from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 
@@ -27,7 +28,7 @@ class Turns:
     questions: Questions
     ledger: Ledger
     tell: events.Listener
-    _quotes: dict[tuple[str, int | None], tuple[str, ...]] = field(default_factory=dict)
+    _peers: dict[tuple[str, int | None], Peer] = field(default_factory=dict)
 
     def is_extra(self, number: int) -> bool:
         """Whether a round is held only because the voices are divided."""
@@ -76,11 +77,13 @@ class Turns:
         if before == 1:
             return ()
         labels = self.questions.labels
-        others = self.ledger.last_words([other for other in labels if other != model], before)
-        for said in others:
-            if (key := (said.model, said.round_number)) not in self._quotes:
-                self._quotes[key] = grounded_words(said, self.prompt)
-        peers = [
-            Peer(labels[said.model], said, self._quotes[said.model, said.round_number]) for said in others
-        ]
-        return tuple(sorted(peers, key=lambda peer: peer.label))
+        others = [other for other in sorted(labels, key=labels.__getitem__) if other != model]
+        return tuple(self._peer(said) for said in self.ledger.last_words(others, before))
+
+    def _peer(self, said: NeutrosophicEvaluation) -> Peer:
+        """One who said this, as all others see it."""
+        key = (said.model, said.round_number)
+        if key not in self._peers:
+            quotes = grounded_words(said, self.prompt)
+            self._peers[key] = Peer(self.questions.labels[said.model], said, quotes)
+        return self._peers[key]

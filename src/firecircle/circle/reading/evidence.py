@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _WINDOW = 40
 """This many letters in a row, spaces apart, are not written twice by chance."""
 _REACH = 200
+_BEGINNING = 100
 _LONGEST_LINE = 2_000
 _MOST_LOOKUPS = 150
 """Searching a megabyte takes about a millisecond; past this many, the answer is the careful one."""
@@ -27,18 +29,28 @@ def squeezed(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
+@lru_cache(maxsize=16)
+def _squeezed_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """All voices of a circle are asked about the same texts, round after round."""
+    return tuple(squeezed(text) for text in texts if text.strip())
+
+
 class Evidence:
     """The texts under judgement, ready to be asked whether a fragment of a reply comes from them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._squeezed = [squeezed(text) for text in texts if text.strip()]
+        self._squeezed = _squeezed_texts(tuple(texts))
         self._known: dict[str, bool] = {}
 
     def holds(self, fragment: str) -> bool:
         """Whether the fragment stands in a judged text, white space and case aside."""
         if not self._squeezed:
             return False
-        sought = squeezed(fragment)
+        fragment = fragment.lstrip()
+        # What begins otherwise need not be looked at to its end, and most replies begin otherwise.
+        return self._stands(squeezed(fragment[:_BEGINNING])) and self._stands(squeezed(fragment))
+
+    def _stands(self, sought: str) -> bool:
         if not sought:
             return False
         if sought not in self._known:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from firecircle.circle.reading.names import NAMES_KEPT, plain_name
 from firecircle.circle.reading.notes import as_text, pattern_notes
 from firecircle.circle.reading.numbers import Figure, Scores, figure, settled
 
@@ -33,8 +35,6 @@ _NAMES: Final[dict[str, Dimension]] = {
 }
 _LETTERS: Final[dict[str, Dimension]] = {"t": "truth", "i": "indeterminacy", "f": "falsehood"}
 _DECORATION = re.compile(r"(?:score|value|level|degree|rating)$")
-_NOT_A_LETTER = re.compile(r"[^a-z]")
-_LONGEST_KEY = 60
 _MOST_INSIDE = 20
 
 _VERDICTS: Final[dict[str, Verdict]] = {
@@ -111,29 +111,31 @@ def _scores(value: dict[str, Any], declared: Callable[[], int | None]) -> Scores
     lettered: dict[Dimension, Figure] = {}
     named: dict[Dimension, Figure] = {}
     for key, member in value.items():
-        name = _DECORATION.sub("", _plain_name(key))
-        dimension = _NAMES.get(name) or _LETTERS.get(name)
+        dimension, is_named = _dimension(plain_name(key))
         found = _figure_of(member) if dimension else None
         if dimension and found:
-            (named if name in _NAMES else lettered)[dimension] = found
+            (named if is_named else lettered)[dimension] = found
     figures = lettered | named
     return settled(figures.get("truth"), figures.get("indeterminacy"), figures.get("falsehood"), declared)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
+def _dimension(plain: str) -> tuple[Dimension | None, bool]:
+    """Which score a name is for, and whether it is a whole word."""
+    name = _DECORATION.sub("", plain)
+    return _NAMES.get(name) or _LETTERS.get(name), name in _NAMES
+
+
 def _figure_of(member: Any) -> Figure | None:
     if isinstance(member, dict):
-        inside = [figure(each) for key, each in member.items() if _plain_name(key) in ("score", "value")]
+        inside = [figure(each) for key, each in member.items() if plain_name(key) in ("score", "value")]
         return inside[0] if len(inside) == 1 else None
     return figure(member)
 
 
 def _verdict(value: Any) -> Verdict | None:
-    return _VERDICTS.get(_plain_name(value)) if isinstance(value, str) else None
-
-
-def _plain_name(key: str) -> str:
-    return _NOT_A_LETTER.sub("", key.casefold()) if len(key) <= _LONGEST_KEY else ""
+    return _VERDICTS.get(plain_name(value)) if isinstance(value, str) else None
 
 
 def _by_plain_name(value: dict[str, Any]) -> dict[str, Any]:
-    return {_plain_name(key): member for key, member in value.items() if member is not None}
+    return {plain_name(key): member for key, member in value.items() if member is not None}

@@ -35,6 +35,7 @@ _UNCOMMON_SCORE = re.compile(
 )
 _COMMON_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
+_LENIENT = json.JSONDecoder(strict=False)
 _LONGEST_TAIL = 300
 _DEEPEST = 50
 _REPAIRABLE = {r"[{}\[\]()]": 100, r"\\": 100, r"[\"'“”`]": 400}
@@ -46,7 +47,7 @@ _DEEPEST_REPAIRABLE = 8
 def decoded(text: str) -> dict[str, Any] | None:
     """The object a text spells in plain JSON; line breaks within strings are let pass."""
     try:
-        value = json.loads(text, strict=False)
+        value = _LENIENT.decode(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -6,6 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from firecircle.circle.reading.names import plain_name
 from firecircle.evaluation import PatternNote
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _notes(value: Any, type_: str | None = None) -> Iterator[PatternNote]:
         if not _is_nothing(value):
             yield PatternNote(description=value.strip(), type=type_)
     elif isinstance(value, dict):
-        members = {re.sub(r"[^a-z]", "", str(key).casefold()): member for key, member in value.items()}
+        members = {plain_name(str(key)): member for key, member in value.items()}
         if members.keys() & _KNOWN_KEYS:
             yield from _one_per_quote(members, type_)
         elif type_ is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firecircle.circle.reading.members import VerdictObject, verdict_object
@@ -65,7 +65,6 @@ class Objects:
 
     def verdict(self, *, complete_only: bool = False) -> VerdictObject | None:
         """The last complete object that states falsehood; failing that, the last one that was cut off."""
-        declared = cache(lambda: declared_scale(self.without_evidence))
         for closed in (True,) if complete_only else (True, False):
             mendings = _MOST_MENDED
             for candidate in self._own:
@@ -77,10 +76,14 @@ class Objects:
                         continue
                     mendings -= 1
                     value = self._mended(candidate)
-                said = verdict_object(value, declared, self._evidence) if value else None
+                said = verdict_object(value, lambda: self._declared_scale, self._evidence) if value else None
                 if said is not None:
                     return said
         return None
+
+    @cached_property
+    def _declared_scale(self) -> int | None:
+        return declared_scale(self.without_evidence)
 
     def _mended(self, candidate: Candidate) -> dict[str, Any] | None:
         # A stray brace before a quoted payload must not make it the voice's: only what is not quoted counts.
@@ -96,6 +99,8 @@ def _candidates(text: str) -> list[Candidate]:
     starts again at the next object on a line of its own that is indented no deeper; an object within it is
     indented deeper or follows something on its line, and stays a part of it.
     """
+    if (whole := _whole(text)) is not None:
+        return [whole]
     keys = [found.start() for found in _FALSEHOOD_KEY.finditer(text)]
     found: list[Candidate] = []
     restarts = _MOST_RESTARTS
@@ -120,6 +125,18 @@ def _candidates(text: str) -> list[Candidate]:
             position = again
             restarts -= 1
     return found
+
+
+def _whole(text: str) -> Candidate | None:
+    """A reply that is nothing but an object, as most are: there is nothing to search for then."""
+    start = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
+    if not (text.startswith("{", start) and text.endswith("}", start, end) and _OBJECT.match(text, start)):
+        return None
+    value = decoded(text[start:end])
+    if value is None or not _FALSEHOOD_KEY.search(text, start, end):
+        return None
+    return Candidate(start, end, True, value)
 
 
 def _closing(text: str, start: int) -> int | None:

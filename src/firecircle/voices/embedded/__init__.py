@@ -8,6 +8,7 @@ declare it in the catalog. To teach all lenses a word, add it to `vocabulary.tom
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from firecircle.catalog import original_of
@@ -35,6 +36,7 @@ def embedded_voice(model: str) -> Voice:
     return EmbeddedVoice(lenses[name]())
 
 
+@cache
 def _lenses() -> dict[str, Callable[[], Lens]]:
     """The lenses by name, imported when the first embedded voice is asked for."""
     from firecircle.voices.embedded.authority import AuthorityLens

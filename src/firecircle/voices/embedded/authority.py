@@ -84,6 +84,8 @@ def _carried(alone: float, wanted: float, full: float) -> float:
 def _rank_claimed(read: Read) -> tuple[int, int] | None:
     """Where the speaker says who they are: as the X, I'm from X, this is X, X speaking."""
     sentence = read.sentence
+    if not sentence.mask & k("RANK", "BODY"):
+        return None
     for at, bits in enumerate(sentence.bits):
         if not bits & k("RANK", "BODY"):
             continue
@@ -99,6 +101,8 @@ def _rank_claimed(read: Read) -> tuple[int, int] | None:
 def _command_claimed(read: Read) -> tuple[int, int] | None:
     """Where the speaker commands by right: I'm instructing you, you are obliged, by ministerial authority."""
     sentence = read.sentence
+    if not sentence.mask & k("OBLIGE", "WARRANT"):
+        return None
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
         orders_you = bits & k("OBLIGE") and sentence.words[at].endswith("ing") and sentence.mask & k("YOU")
@@ -129,7 +133,7 @@ def _introduces(before: tuple[str, ...]) -> bool:
 def _licence_claimed(read: Read) -> tuple[int, int] | None:
     """Where somebody is said to have permission."""
     sentence = read.sentence
-    if sentence.question and not sentence.mask & k("ME"):
+    if not sentence.mask & k("LICENCE") or (sentence.question and not sentence.mask & k("ME")):
         return None
     for at, bits in enumerate(sentence.bits):
         if bits & k("LICENCE") and sentence.mask & k("ME", "HUMAN_USER", "RANK", "BODY"):

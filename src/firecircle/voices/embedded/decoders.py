@@ -61,6 +61,8 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,4000}")
 
 
 def _tag_characters(text: str) -> Iterator[Decoded]:
+    if text.isascii():
+        return
     for match in _runs(_TAGS, text):
         plain = "".join(chr(ord(char) - 0xE0000) for char in match.group())
         yield Decoded("invisible tag characters", plain, match.start(), match.end(), True)
@@ -74,13 +76,14 @@ def _tag_characters(text: str) -> Iterator[Decoded]:
 
 _ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u180e\u2061\u2062\u2063\u2064"
 _SPRINKLED = re.compile(rf"(?:[^\n{_ZERO_WIDTH}]{{1,3}}[{_ZERO_WIDTH}]+){{4,1500}}[^\n{_ZERO_WIDTH}]{{0,3}}")
+_ANY_ZERO_WIDTH = re.compile(f"[{_ZERO_WIDTH}]")
 _REMOVED = {ord(char): None for char in _ZERO_WIDTH}
-
-
 _ZERO_BITS = re.compile("[\u200b\u200c\u200d\u2060\ufeff]{32,16000}")
 
 
 def _zero_width(text: str) -> Iterator[Decoded]:
+    if text.isascii() or not _ANY_ZERO_WIDTH.search(text):
+        return
     for match in _runs(_ZERO_BITS, text):
         if plain := _two_signs(match.group()):
             yield Decoded("zero-width characters read as bits", plain, match.start(), match.end(), True)
@@ -103,6 +106,8 @@ _BACKWARDS = re.compile("[\u202e\u202d\u2067]([^\u202c\u2069\n]{4,1000})[\u202c\
 
 
 def _direction(text: str) -> Iterator[Decoded]:
+    if text.isascii():
+        return
     for match in _runs(_BACKWARDS, text):
         before = text[max(0, match.start() - 60) : match.start()]
         yield Decoded("a reversed direction", before + match.group(1)[::-1], match.start(), match.end())
@@ -113,8 +118,12 @@ _BASE32 = re.compile(r"\b[A-Z2-7]{16,4000}={0,6}")
 _HEX = re.compile(r"(?:0x|\\x|\b)[0-9a-fA-F]{2}(?:(?:[ :,]|\\x|0x)?[0-9a-fA-F]{2}){7,1900}")
 _BINARY = re.compile(r"\b[01]{7,8}(?:[ ,]?[01]{8}){3,400}\b")
 _CODES = re.compile(r"\b\d{2,3}(?:[ ,;]{1,2}\d{2,3}){5,600}\b")
-_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}|[A-Za-z0-9 ]){0,3}(?:%[0-9a-fA-F]{2}[A-Za-z0-9 ]{0,12}){5,600}")
-_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|&#x?[0-9a-fA-F]{2,5};){4,600}")
+FEWEST_PERCENTS, FEWEST_ESCAPES = 5, 4
+_PERCENT = re.compile(
+    r"(?:%[0-9a-fA-F]{2}|[A-Za-z0-9 ]){0,3}"
+    rf"(?:%[0-9a-fA-F]{{2}}[A-Za-z0-9 ]{{0,12}}){{{FEWEST_PERCENTS},600}}"
+)
+_ESCAPES = re.compile(rf"(?:\\u[0-9a-fA-F]{{4}}|&#x?[0-9a-fA-F]{{2,5}};){{{FEWEST_ESCAPES},600}}")
 
 
 def _bytes(text: str) -> Iterator[Decoded]:
@@ -149,14 +158,17 @@ def _bytes(text: str) -> Iterator[Decoded]:
 
 
 def _escapes(text: str) -> Iterator[Decoded]:
-    for match in _runs(_ESCAPES, text):
-        codes = re.findall(r"\\u([0-9a-fA-F]{4})|&#x([0-9a-fA-F]+);|&#(\d+);", match.group())
-        numbers = [int(u or h, 16) if u or h else int(d) for u, h, d in codes]
-        plain = "".join(chr(n) for n in numbers if n < 0xD800)
-        yield Decoded("escaped characters", plain, match.start(), match.end())
-    for match in _runs(_PERCENT, text):
-        plain = re.sub("%([0-9a-fA-F]{2})", lambda m: chr(int(m.group(1), 16)), match.group())
-        yield Decoded("percent encoding", plain, match.start(), match.end())
+    # Counting signs is cheap and most texts have none; the expressions themselves try at every letter.
+    if text.count("\\u") + text.count("&#") >= FEWEST_ESCAPES:
+        for match in _runs(_ESCAPES, text):
+            codes = re.findall(r"\\u([0-9a-fA-F]{4})|&#x([0-9a-fA-F]+);|&#(\d+);", match.group())
+            numbers = [int(u or h, 16) if u or h else int(d) for u, h, d in codes]
+            plain = "".join(chr(n) for n in numbers if n < 0xD800)
+            yield Decoded("escaped characters", plain, match.start(), match.end())
+    if text.count("%") >= FEWEST_PERCENTS:
+        for match in _runs(_PERCENT, text):
+            plain = re.sub("%([0-9a-fA-F]{2})", lambda m: chr(int(m.group(1), 16)), match.group())
+            yield Decoded("percent encoding", plain, match.start(), match.end())
 
 
 _MORSE_RUN = re.compile(r"(?:[.\-·−–]{1,6}[ /|]{1,3}){5,1200}[.\-·−–]{0,6}")
@@ -202,16 +214,20 @@ _LOOKALIKES = str.maketrans(
 )
 
 
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+
 def _folded(text: str) -> Iterator[Decoded]:
     """Letters that only look like letters: styled alphabets, other scripts, marks above and below."""
     if text.isascii() or len(text) > 200_000:
         return
+    odd = [match.start() for match in _FOREIGN.finditer(text) if match.group().isalpha()]
+    if not odd:
+        return
     plain = unicodedata.normalize("NFKD", text.translate(_LOOKALIKES))
-    plain = "".join(char for char in plain if not unicodedata.combining(char))
-    if plain != text and sum(char.isascii() for char in plain) > 0.6 * len(plain):
-        odd = [i for i, char in enumerate(text) if not char.isascii() and char.isalpha()]
-        if odd:
-            yield Decoded("look-alike characters", plain, odd[0], odd[-1] + 1)
+    plain = _FOREIGN.sub(lambda match: "" if unicodedata.combining(match.group()) else match.group(), plain)
+    if plain != text and len(plain) - len(_FOREIGN.findall(plain)) > 0.6 * len(plain):
+        yield Decoded("look-alike characters", plain, odd[0], odd[-1] + 1)
 
 
 _LEET = str.maketrans("013457@$!|+8", "oieastasiltb")
@@ -229,13 +245,19 @@ def _leet(text: str) -> Iterator[Decoded]:
         yield Decoded("digits for letters", stretch.translate(table), start, end)
 
 
+_LINE = re.compile(r"[^\n.!?:]{12,600}")
+_LATIN = re.compile("[A-Za-z]+")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+_MIRRORED = str.maketrans(_ALPHABET, _ALPHABET[::-1])
+_SHIFTED = [str.maketrans(_ALPHABET, _ALPHABET[shift:] + _ALPHABET[:shift]) for shift in range(26)]
+
+
 def _shifted(text: str) -> Iterator[Decoded]:
     """Lines that are no English as they stand, and are once shifted, mirrored or turned around."""
     tried = 0
-    for match in re.finditer(r"[^\n.!?:]{12,600}", text):
+    for match in _LINE.finditer(text):
         line = match.group()
-        letters = sum(char.isalpha() and char.isascii() for char in line)
-        if letters < 0.7 * len(line) or reads_as_english(line):
+        if reads_as_english(line) or sum(map(len, _LATIN.findall(line))) < 0.7 * len(line):
             continue
         tried += 1
         if tried > MOST:
@@ -251,15 +273,11 @@ def _readings(line: str) -> Iterator[tuple[str, str]]:
     yield "rot13", codecs.encode(line, "rot13")
     yield "reversed text", line[::-1]
     yield "reversed words", " ".join(word[::-1] for word in line.split())
-    lower = "abcdefghijklmnopqrstuvwxyz"
-    yield "a mirrored alphabet", line.lower().translate(str.maketrans(lower, lower[::-1]))
-    commonest = max(lower, key=line.lower().count)
+    lower = line.lower()
+    yield "a mirrored alphabet", lower.translate(_MIRRORED)
+    commonest = max(_ALPHABET, key=lower.count)
     for letter in "etaoin":
-        shift = (ord(letter) - ord(commonest)) % 26
-        yield (
-            "a shifted alphabet",
-            line.lower().translate(str.maketrans(lower, lower[shift:] + lower[:shift])),
-        )
+        yield "a shifted alphabet", lower.translate(_SHIFTED[(ord(letter) - ord(commonest)) % 26])
 
 
 def _drawn(text: str) -> Iterator[Decoded]:

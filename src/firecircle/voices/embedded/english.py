@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from firecircle.voices.embedded.words import word_list
 
@@ -14,6 +15,10 @@ def reads_as_english(text: str) -> bool:
     words = _WORD.findall(text.lower())
     if len(words) < 3:
         return False
-    common = word_list("common")
-    known = sum(word in common and len(word) > 1 for word in words)
+    known = sum(map(_common().__contains__, words))
     return known >= 2 and known >= 0.25 * len(words)
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(word for word in word_list("common") if len(word) > 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from firecircle.voices.embedded import requests
-from firecircle.voices.embedded.acts import Order
+from firecircle.voices.embedded.acts import VERBS, Order
 from firecircle.voices.embedded.objects import Intent, Reach, reach
 from firecircle.voices.embedded.text import Sentence
 from firecircle.voices.embedded.words import kind as k
@@ -22,7 +22,9 @@ _BE = frozenset(("is", "are", "be", "been", "was", "were", "being", "has", "have
 def intents(sentence: Sentence, commanded: tuple[Order, ...]) -> tuple[Intent, ...]:
     """Everything the sentence wants, the strongest of each name, in the order of the finders."""
     best: dict[str, Intent] = {}
-    for find in _FINDERS:
+    for needed, find in _FINDERS:
+        if not sentence.mask & needed:
+            continue
         for intent in find(sentence, commanded):
             if intent.name not in best or intent.strength > best[intent.name].strength:
                 best[intent.name] = intent
@@ -31,8 +33,6 @@ def intents(sentence: Sentence, commanded: tuple[Order, ...]) -> tuple[Intent, .
 
 def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Setting aside what binds the assistant: ignore your instructions, skip the check."""
-    if not sentence.mask & k("OVERRIDE", "SUSPEND"):
-        return
     ordered = {order.index: order for order in commanded}
     for index, bits in enumerate(sentence.bits):
         if not bits & k("OVERRIDE", "SUSPEND"):
@@ -72,7 +72,7 @@ def _switched_off(thing: Reach) -> float:
 
 def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Saying, as a fact, that what binds or protects is no longer in force."""
-    if sentence.question or not sentence.mask & k("CHECK", "LIMITS", "RULES", "GATED"):
+    if sentence.question:
         return
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
@@ -194,17 +194,18 @@ def _conceal(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
 
 
 _Finder = Callable[[Sentence, tuple[Order, ...]], Iterator[Intent]]
-_FINDERS: tuple[_Finder, ...] = (
-    _override,
-    _lifted,
-    requests.config,
-    requests.secret,
-    requests.private,
-    requests.guarded,
-    requests.unchecked,
-    _unbound,
-    _persona,
-    _forced,
-    _new_task,
-    _conceal,
+_FINDERS: tuple[tuple[int, _Finder], ...] = (
+    (k("OVERRIDE", "SUSPEND"), _override),
+    (k("CHECK", "LIMITS", "RULES", "GATED"), _lifted),
+    (k("CONFIG", "POLICY", "TEXT"), requests.config),
+    (k("SECRET"), requests.secret),
+    (k("PRIVATE", "INTERNAL", "POWER", "OTHERS"), requests.private),
+    (k("GUARDED"), requests.guarded),
+    (VERBS, requests.unchecked),
+    (k("FREE", "NOT"), _unbound),
+    (k("POWERMODE", "PERSONA", "NOT", "POWER"), _persona),
+    (k("SAY"), _forced),
+    (k("TASK"), _new_task),
+    (k("NOT"), _conceal),
 )
+"""Each finder with the classes of which one must occur for it to find anything."""

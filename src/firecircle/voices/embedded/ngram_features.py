@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 
 from firecircle.voices.embedded.text import Sentence
 
@@ -39,16 +40,17 @@ def _pair(first: str, second: str) -> int:
 
 def features(window: Sequence[Sentence]) -> frozenset[int]:
     """The places of everything a window contains."""
-    found: set[int] = set()
-    for sentence in window:
-        layer = sentence.layer[:1]
-        previous = "^"
-        for word in sentence.words:
-            found.update(_pieces(word))
-            found.add(_pair(f"layer {layer}", word))
-            found.add(_pair(previous, word))
-            previous = word
-    return frozenset(found)
+    if len(window) == 1:
+        return _of_sentence(window[0].layer[:1], window[0].words)
+    return frozenset().union(*[_of_sentence(sentence.layer[:1], sentence.words) for sentence in window])
+
+
+@lru_cache(maxsize=128)
+def _of_sentence(layer: str, words: tuple[str, ...]) -> frozenset[int]:
+    """Remembered for a while: a sentence is weighed in its window, by itself, and when peers quote it."""
+    return frozenset().union(
+        *map(_pieces, words), map(_pair, repeat(f"layer {layer}"), words), map(_pair, ("^", *words), words)
+    )
 
 
 def windows(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:

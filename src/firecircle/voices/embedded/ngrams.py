@@ -29,15 +29,15 @@ class NgramModel:
 
     def __init__(self, packed: bytes) -> None:
         self._unit, self._offset, self._slope, self._shift = _HEADER.unpack_from(packed)
-        self._weights = memoryview(zlib.decompress(packed[_HEADER.size :])).cast("b")
+        self._weights = memoryview(zlib.decompress(packed[_HEADER.size :])).cast("b").tolist()
         if len(self._weights) != SIZE:
             raise ValueError(f"the model has {len(self._weights)} weights, {SIZE} are needed: train it again")
 
     def probability(self, window: Sequence[Sentence]) -> float:
         """The calibrated probability that a window belongs to an attack."""
-        weights = self._weights
         found = features(window)
-        score = self._offset + self._unit * sum([weights[at] for at in found]) / math.sqrt(len(found) + 1)
+        weight = sum(map(self._weights.__getitem__, found))
+        score = self._offset + self._unit * weight / math.sqrt(len(found) + 1)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, self._slope * score + self._shift))))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.acts import Order, orders
@@ -13,6 +14,9 @@ from firecircle.voices.embedded.intents import intents
 from firecircle.voices.embedded.objects import Intent
 from firecircle.voices.embedded.text import Marks, Sentence, sentences
 from firecircle.voices.embedded.words import kind, stem, word_list
+
+if TYPE_CHECKING:
+    from firecircle.voices.embedded.findings import Finding, Lens
 
 UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
@@ -37,6 +41,8 @@ class Reading:
     """All that the lenses share about one prompt. They differ on what it means, not on what stands there."""
 
     prompt: MultiNeutrosophicPrompt
+    found: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What each lens has found in it so far."""
 
     def text(self, layer: str) -> str:
         """The words of a layer."""

@@ -18,8 +18,6 @@ _BEFORE_A_NAME = frozenset(
 
 def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Asking for the assistant's own set-up."""
-    if not sentence.mask & k("CONFIG", "POLICY", "TEXT"):
-        return
     for order in commanded:
         verb = sentence.bits[order.index]
         if order.negated or not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "DO", "SEE"):
@@ -82,8 +80,6 @@ def _somebody_elses(sentence: Sentence, thing: Reach, wanted: int) -> bool:
 
 def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Asking for a password, a key, a code that is not one's own."""
-    if not sentence.mask & k("SECRET"):
-        return
     for order in commanded:
         if (
             sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE")
@@ -101,8 +97,6 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
 
 def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Asking for other people's data, internal documents, or rights one does not hold."""
-    if not sentence.mask & k("PRIVATE", "INTERNAL", "POWER", "OTHERS"):
-        return
     for order in commanded:
         verb = sentence.bits[order.index]
         if not verb & k("SHOW", "LEAK", "GRANT", "SEND", "SEE", "WRITE_TASK") or order.negated:
@@ -137,8 +131,6 @@ def _somebodys(sentence: Sentence, thing: Reach) -> bool:
 
 def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Asking for what this very operator holds back."""
-    if not sentence.mask & k("GUARDED"):
-        return
     excuse = 0.4 if sentence.mask & k("IMAGINED") else 1.0
     for order in commanded:
         verb = sentence.bits[order.index]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from firecircle.voices.embedded.words import classes_of, expressions, stem
 
@@ -13,7 +15,7 @@ Marks = Mapping[str, int]
 
 LONGEST_SENTENCE = 60
 """Tokens after which a sentence is cut even without an end: nothing here may grow faster than the text."""
-LONGEST_WORD = 40
+LONGEST_WORD, LONGEST_SIGN = 40, 3
 LONGEST_QUOTE = 200
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|\n|([^\w\s]|_)\1*")
@@ -75,17 +77,17 @@ def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentenc
         ends.clear()
 
     for match in _TOKEN.finditer(text):
-        token = match.group()
-        first = token[0]
+        start, end = match.span()
+        first = text[start]
         if first == "\n":
             close(False)
             continue
-        shown = token[:LONGEST_WORD] if first.isalnum() else token[:3]
-        words.append(shown.lower().replace("’", "'"))
-        starts.append(match.start())
-        ends.append(match.end())
-        if first in _ENDS and (match.end() >= len(text) or text[match.end()] in " \n\t\r\"'”)]}*"):
-            close(first in "?？" or "?" in token)
+        starts.append(start)
+        ends.append(end)
+        longest = LONGEST_WORD if first.isalnum() else LONGEST_SIGN
+        words.append(text[start : min(end, start + longest)].lower().replace("’", "'"))
+        if first in _ENDS and (end >= len(text) or text[end] in " \n\t\r\"'”)]}*"):
+            close(first in "?？")
         elif len(words) >= LONGEST_SENTENCE:
             close(False)
     close(False)
@@ -101,17 +103,17 @@ def _sentence(
     question: bool,
     marks: Marks | None,
 ) -> Sentence:
-    bits = [classes_of(word) for word in words]
+    bits = list(map(classes_of, words))
     if marks:
         bits = [bit | marks.get(stem(word), 0) for word, bit in zip(words, bits, strict=True)]
     known = expressions()
     for index, word in enumerate(words):
-        for rest, extra in known.get(word, ()):
+        if word not in known:
+            continue
+        for rest, extra in known[word]:
             if tuple(words[index + 1 : index + 1 + len(rest)]) == rest:
                 for place in range(index, index + 1 + len(rest)):
                     bits[place] |= extra
                 break
-    mask = 0
-    for bit in bits:
-        mask |= bit
+    mask = reduce(or_, bits)
     return Sentence(layer, text, tuple(words), tuple(starts), tuple(ends), tuple(bits), mask, question)

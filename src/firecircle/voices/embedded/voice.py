@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import lru_cache
 from typing import Any
 
 from firecircle.circle.voice import Reply, Turn, Usage
@@ -19,6 +18,8 @@ MOST_PATTERNS = 5
 VIOLATION, NO_VIOLATION = 0.5, 0.35
 LONG = 50_000
 """Characters from which on the reading leaves the event loop, so that others can be heard meanwhile."""
+FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _ABSENT = {
     "temporal_inconsistency": "whoever later relies on the record of what was really said",
     "fabricated_progression": "whoever later relies on the record of what was really done",
@@ -36,7 +37,6 @@ class EmbeddedVoice:
 
     def __init__(self, lens: Lens) -> None:
         self.lens = lens
-        self._found = lru_cache(maxsize=8)(self._find)
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn. The same turn always gets the same answer."""
@@ -45,15 +45,15 @@ class EmbeddedVoice:
         else:
             answer = self.answer(turn)
         return Reply(
-            json.dumps(answer, ensure_ascii=False),
-            usage=Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0),
+            _JSON.encode(answer),
+            usage=FREE,
         )
 
     def answer(self, turn: Turn) -> dict[str, Any]:
         """The JSON of the answer, as data."""
         prompt = _with_known_turns(turn)
         reading = read_prompt(prompt)
-        own = self._found(prompt)
+        own = self._found(reading)
         if turn.peers:
             own = reconsider(self.lens, reading, own, turn.peers)
         findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
@@ -71,8 +71,13 @@ class EmbeddedVoice:
             answer["speaks_for"] = _speaks_for(findings)
         return answer
 
-    def _find(self, prompt: MultiNeutrosophicPrompt) -> tuple[Finding, ...]:
-        return tuple(f for f in self.lens.find(read_prompt(prompt)) if f.strength >= 0.05)
+    def _found(self, reading: Reading) -> tuple[Finding, ...]:
+        """What the lens finds; the reading remembers it, because every round asks again."""
+        found = reading.found.get(self.lens)
+        if found is None:
+            found = tuple(f for f in self.lens.find(reading) if f.strength >= 0.05)
+            reading.found[self.lens] = found
+        return found
 
 
 def _with_known_turns(turn: Turn) -> MultiNeutrosophicPrompt:
