@@ -82,20 +82,24 @@ class Sitting:
 
 
 def sit(name: str, records: Sequence[Labelled], seats: Seats) -> Sitting:
-    """Let a circle judge every record, with the default configuration."""
+    """Let a circle judge every record, one after the other, with the default configuration."""
+    return asyncio.run(_sit(name, records, seats))
+
+
+async def _sit(name: str, records: Sequence[Labelled], seats: Seats) -> Sitting:
     models = tuple(next(iter(seats.values())))
     config = FireCircleConfig.embedded(models=models, seed=1)
     for record in records[:3]:
-        _heard(record, config, seats)  # what is loaded on first use is not part of the time
+        await _heard(record, config, seats)  # what is loaded on first use is not part of the time
     clock, cpu = time.perf_counter(), time.process_time()
-    heard = [_heard(record, config, seats) for record in records]
+    heard = [await _heard(record, config, seats) for record in records]
     each = 1000 / len(records)
     took = Took((time.perf_counter() - clock) * each, (time.process_time() - cpu) * each)
     return Sitting(name, heard, took)
 
 
-def _heard(record: Labelled, config: FireCircleConfig, seats: Seats) -> Heard:
-    result = asyncio.run(Dialogue(record.prompt, config, seats[record.source]).hold())
+async def _heard(record: Labelled, config: FireCircleConfig, seats: Seats) -> Heard:
+    result = await Dialogue(record.prompt, config, seats[record.source]).hold()
     return Heard(
         tuple({said.model: said.falsehood for said in held.evaluations} for held in result.dialogue_history),
         tuple(flip.after - flip.before for flip in result.flips),

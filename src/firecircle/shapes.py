@@ -15,7 +15,13 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 def writable(text: str) -> str:
     """The text with lone surrogates, which no encoding can carry, replaced by U+FFFD."""
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()  # much faster than searching, and hardly any text has one
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _writable_if_text(value: Any) -> Any:

@@ -142,18 +142,29 @@ def account(calls: Sequence[CallRecord]) -> Accounting:
 
 
 def _sum(calls: Sequence[CallRecord]) -> Usages:
-    prices = [call.cost_usd for call in calls if call.cost_usd is not None]
+    attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = 0
+    latency = cost = 0.0
+    for call in calls:
+        attempts += call.attempts
+        cached += call.cached
+        latency += call.latency_seconds
+        tokens_in += call.tokens_in or 0
+        tokens_cached += call.tokens_cached or 0
+        tokens_out += call.tokens_out or 0
+        without_tokens += call.tokens_in is None or call.tokens_out is None
+        without_price += call.cost_usd is None
+        cost += call.cost_usd or 0.0
     return Usages(
         calls=len(calls),
-        attempts=sum([call.attempts for call in calls]),
-        calls_cached=sum([call.cached for call in calls]),
-        latency_seconds=sum([call.latency_seconds for call in calls]),
-        tokens_in=sum([call.tokens_in or 0 for call in calls]),
-        tokens_cached=sum([call.tokens_cached or 0 for call in calls]),
-        tokens_out=sum([call.tokens_out or 0 for call in calls]),
-        calls_without_tokens=sum([call.tokens_in is None or call.tokens_out is None for call in calls]),
-        cost_usd=sum(prices) if prices else None,
-        calls_without_price=len(calls) - len(prices),
+        attempts=attempts,
+        calls_cached=cached,
+        latency_seconds=latency,
+        tokens_in=tokens_in,
+        tokens_cached=tokens_cached,
+        tokens_out=tokens_out,
+        calls_without_tokens=without_tokens,
+        cost_usd=cost if without_price < len(calls) else None,
+        calls_without_price=without_price,
     )
 
 

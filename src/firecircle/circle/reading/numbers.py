@@ -80,6 +80,10 @@ def settled(
     named elsewhere; it is asked only when a figure above 1 shows that there must be one. Where it was named
     and the three do not fit it, a 1 may mean a tenth of what it seems to: then falsehood is not stated.
     """
+    if truth and indeterminacy and falsehood:  # as nearly all replies state them
+        values = (truth.value, indeterminacy.value, falsehood.value)
+        if truth.scale is indeterminacy.scale is falsehood.scale is None and max(values) <= 1:
+            return Scores(*values)
     given = [each for each in (truth, indeterminacy, falsehood) if each]
     scales = {each.scale for each in given}
     if scales == {None} and any(each.value > 1 for each in given):

@@ -232,7 +232,10 @@ def _folded(text: str) -> Iterator[Decoded]:
 
 _LEET = str.maketrans("013457@$!|+8", "oieastasiltb")
 _LEET_L = str.maketrans("013457@$!|+8", "oleastasiltb")
-_LEET_WORD = re.compile(r"(?<!\S)(?=\S{0,30}[a-zA-Z])(?=\S{0,30}[0134578@$!|+])[a-zA-Z0-9@$!|+]{3,30}(?!\w)")
+_LEET_WORD = re.compile(
+    r"(?<!\S)(?=\S{0,30}[a-zA-Z])(?=\S{0,30}(?:[0134578@$|+]|!\w))[a-zA-Z0-9@$!|+]{3,30}(?!\w)"
+)
+"""A word with a digit or sign in a letter's place; the mark at the end of an exclamation stands for none."""
 
 
 def _leet(text: str) -> Iterator[Decoded]:
@@ -241,7 +244,7 @@ def _leet(text: str) -> Iterator[Decoded]:
         return
     start, end = found[0].start(), min(len(text), found[0].start() + LONGEST)
     stretch = text[start:end]
-    for table in (_LEET, _LEET_L):
+    for table in (_LEET, _LEET_L) if "1" in stretch else (_LEET,):
         yield Decoded("digits for letters", stretch.translate(table), start, end)
 
 

@@ -61,6 +61,8 @@ class Lens(Protocol):
 def falsehood(findings: Iterable[Finding], *, from_the_chair: bool = False) -> float:
     """One number for all findings of a lens: the best counts fully, further ones less and less."""
     found = list(findings)
+    if not found:
+        return QUIET
     doubt = 1.0 - QUIET
     ranked = sorted((finding.strength for finding in found if not finding.echo), reverse=True)
     for strength, share in zip(ranked, _FADING_FROM_THE_CHAIR if from_the_chair else _FADING, strict=False):
