@@ -17,7 +17,8 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
@@ -27,6 +28,7 @@ from firecircle.examples import load_examples
 
 RECORDS = 100_000
 HOSTED_RECORDS = 150
+HOSTED_TURNS = 2
 ALLOWED = 50
 LATENCY = 0.5
 BARE_SECONDS = 10.0
@@ -65,12 +67,13 @@ def write_data(path: Path, count: int) -> None:
 # -- the run, in a process of its own ------------------------------------------------------------------
 
 
-def carry_out(plan: Path, out: Path) -> None:
+def carry_out(plan: Path, out: Path, keep: str | None) -> None:
     """Carry the plan out, and print a line `done seconds` whenever a share of it is done."""
     from firecircle.lab.plan import read_plan
     from firecircle.lab.runs import RunFolder, complete, open_run
     from firecircle.lab.runs.runner import Follower
     from firecircle.lab.runs.tally import Tally
+    from firecircle.store.opening import Store
 
     started = time.perf_counter()
 
@@ -87,12 +90,16 @@ def carry_out(plan: Path, out: Path) -> None:
         yield follow
 
     told, text = read_plan(plan)
-    asyncio.run(complete(open_run(told, text, plan.parent, out=out), following))
+    store = Store(keep) if keep else None
+    state = asyncio.run(complete(open_run(told, text, plan.parent, out=out), following, store=store))
+    if state.unkept:
+        print(state.unkept, file=sys.stderr)
 
 
-def started(plan: Path, out: Path, **environment: str) -> subprocess.Popen[str]:
-    """The run as a process."""
+def started(plan: Path, out: Path, *, keep: Path | None = None, **environment: str) -> subprocess.Popen[str]:
+    """The run as a process, which keeps its circles in a store if one is named."""
     command = [sys.executable, "-m", "bench.lab", "--carry-out", str(plan), str(out)]
+    command += ["--keep", str(keep)] if keep else []
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -179,9 +186,10 @@ def restart(folder: Path, plan: Path, count: int) -> None:
 # -- hosted --------------------------------------------------------------------------------------------
 
 
-def hosted_busy(folder: Path) -> None:
-    """The share of the allowed calls that a server of fixed latency sees under way."""
-    write_data(folder / "hosted.jsonl", HOSTED_RECORDS)
+def hosted_busy(folder: Path, records: int) -> None:
+    """The share of the allowed calls that a server of fixed latency sees under way, with the circles written
+    into a store while they sit and without, and what that takes."""
+    write_data(folder / "hosted.jsonl", records)
     plan = folder / "paid.toml"
     plan.write_text(f'[[datasets]]\npath = "hosted.jsonl"\n{PAID}')
     settings = folder / "settings.toml"
@@ -195,17 +203,37 @@ def hosted_busy(folder: Path) -> None:
             "FIRECIRCLE_OPENROUTER_BASE_URL": url,
             "FIRECIRCLE_CONFIG": str(settings),
         }
-        with started(plan, folder / "paid", **environment) as running:
-            seen = _in_flight_while(running, url)
+        seen: dict[bool, list[Watched]] = {False: [], True: []}
+        for turn in range(2 * HOSTED_TURNS):
+            kept = bool(turn % 2)
+            keep = folder / f"circles-{turn}.sqlite" if kept else None
+            with started(plan, folder / f"paid-{turn}", keep=keep, **environment) as running:
+                seen[kept].append(_watched(running, url))
         command = [sys.executable, "-m", "bench.lab", "--bare", url]
         with subprocess.Popen(command, text=True) as running:
-            bare = _in_flight_while(running, url)
+            bare = _steady(_watched(running, url).in_flight)
         server.terminate()
-    ours, theirs = _steady(seen), _steady(bare)
     print(
-        f"\n{HOSTED_RECORDS} hosted circles at {LATENCY:g} s a call, {ALLOWED} calls allowed: {ours:.1%} of"
-        f" them under way, never more than {max(seen)};\na bare client that does nothing but ask:"
-        f" {theirs:.1%}, so the run keeps {ours / theirs:.1%} of what this machine can keep busy now"
+        f"\n{records:,} hosted circles at {LATENCY:g} s a call, {ALLOWED} calls allowed,"
+        f" {HOSTED_TURNS} runs each"
+        f"\n{'':16}{'under way':>10}{'at most':>9}{'seconds':>9}{'CPU s':>8}{'RSS at 30%':>12}{'at 90%':>9}"
+    )
+    busy, seconds, cpu = [], [], []
+    for kept, name in ((False, "not kept"), (True, "kept")):
+        busy.append(fmean(_steady(one.in_flight) for one in seen[kept]))
+        seconds.append(fmean(one.seconds for one in seen[kept]))
+        cpu.append(fmean(one.cpu[-1] for one in seen[kept]))
+        early, late = (max(one.megabytes[int(len(one.cpu) * at)] for one in seen[kept]) for at in (0.3, 0.9))
+        most = max(max(one.in_flight) for one in seen[kept])
+        print(
+            f"{name:16}{busy[-1]:>10.1%}{most:>9}{seconds[-1]:>9.1f}{cpu[-1]:>8.1f}"
+            f"{early:>9.0f} MB{late:>6.0f} MB"
+        )
+    print(f"{'kept / not kept':16}{busy[1] / busy[0]:>10.3f}{'':9}", end="")
+    print(f"{seconds[1] / seconds[0]:>9.3f}{cpu[1] / cpu[0]:>8.2f}")
+    print(
+        f"a bare client that does nothing but ask: {bare:.1%}, so a run keeps {busy[0] / bare:.1%} of"
+        f" what this machine can keep busy now, and one whose circles are kept {busy[1] / bare:.1%}"
     )
 
 
@@ -230,16 +258,34 @@ async def ask_bare(url: str) -> None:
         await asyncio.gather(*(ask() for _ in range(ALLOWED)))
 
 
-def _in_flight_while(running: subprocess.Popen[str], url: str) -> list[int]:
-    seen: list[int] = []
+@dataclass(slots=True)
+class Watched:
+    """What a process did, every fiftieth of a second: calls under way at the server, memory, CPU so far."""
+
+    in_flight: list[int] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def _watched(running: subprocess.Popen[str], url: str) -> Watched:
+    """From its first call to its end."""
+    seen, process = Watched(), psutil.Process(running.pid)
+    begun = time.perf_counter()
     while running.poll() is None:
         with urllib.request.urlopen(f"{url}/models") as answer:
             in_flight = int(json.load(answer)["in_flight"])
-        if in_flight or seen:
-            seen.append(in_flight)
+        if in_flight and not seen.in_flight:
+            begun = time.perf_counter()
+        if in_flight or seen.in_flight:
+            with suppress(psutil.NoSuchProcess):
+                seen.cpu.append(sum(process.cpu_times()[:2]))
+                seen.megabytes.append(_resident(process))
+                seen.in_flight.append(in_flight)
         time.sleep(0.02)
-    while seen and not seen[-1]:
-        seen.pop()
+    seen.seconds = time.perf_counter() - begun
+    while seen.in_flight and not seen.in_flight[-1]:
+        seen.in_flight.pop()
     return seen
 
 
@@ -248,11 +294,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m bench.lab", description=__doc__)
     arguments.add_argument("--carry-out", nargs=2, metavar=("PLAN", "OUT"), help=argparse.SUPPRESS)
     arguments.add_argument("--bare", metavar="URL", help=argparse.SUPPRESS)
+    arguments.add_argument("--keep", metavar="STORE", help=argparse.SUPPRESS)
+    arguments.add_argument("--hosted", type=int, default=HOSTED_RECORDS, metavar="RECORDS")
     arguments.add_argument("--records", type=int, default=RECORDS)
     arguments.add_argument("--only", choices=("embedded", "hosted"))
     chosen, _ = arguments.parse_known_args()
     if chosen.carry_out:
-        carry_out(*map(Path, chosen.carry_out))
+        plan, out = map(Path, chosen.carry_out)
+        carry_out(plan, out, chosen.keep)
         return
     if chosen.bare:
         asyncio.run(ask_bare(chosen.bare))
@@ -261,7 +310,7 @@ def main() -> None:
         if chosen.only != "hosted":
             embedded_at_scale(Path(folder), chosen.records)
         if chosen.only != "embedded":
-            hosted_busy(Path(folder))
+            hosted_busy(Path(folder), chosen.hosted)
 
 
 if __name__ == "__main__":

@@ -62,9 +62,33 @@ async def fire_circle_evaluate(
     """Judge a prompt in a circle.
 
     `caller` answers for every voice instead of the configured providers; `on_event` is told what
-    happens while it happens; `store` keeps the circle from its first event on, under `label` if one is
-    given. Raises `EvaluationError`, which carries the partial result, when no consensus can be reached.
+    happens while it happens; `store` keeps the circle, under `label` if one is given, and has it before
+    anybody is asked. Raises `EvaluationError`, which carries the partial result, when no consensus can be
+    reached.
     """
+    async with kept_in(store, label) as recording:
+        return await hold_circle(
+            prompt,
+            config,
+            session_memory,
+            caller=caller,
+            on_event=on_event,
+            baseline_question=baseline_question,
+            recording=recording,
+        )
+
+
+async def hold_circle(
+    prompt: MultiNeutrosophicPrompt,
+    config: FireCircleConfig,
+    session_memory: SessionMemory | None = None,
+    *,
+    caller: Caller | None = None,
+    on_event: Listener | None = None,
+    baseline_question: str | None = None,
+    recording: Recording | None = None,
+) -> FireCircleResult:
+    """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already."""
     circumstances = circumstances_of(
         prompt,
         seed=config.seed,
@@ -74,9 +98,15 @@ async def fire_circle_evaluate(
         chair_roles=_chair_roles(config),
     )
     voices = seat_voices(_all_models(config), config, caller)
-    async with kept_in(store, label) as recording:
-        listener = heard_by(on_event, recording.tell if recording else None)
-        return await Dialogue(prompt, config, voices, circumstances, listener=listener).hold()
+    dialogue = Dialogue(
+        prompt,
+        config,
+        voices,
+        circumstances,
+        listener=heard_by(on_event, recording.tell if recording else None),
+        before_first_call=recording.begun if recording else None,
+    )
+    return await dialogue.hold()
 
 
 def heard_by(*listeners: Listener | None) -> Listener:

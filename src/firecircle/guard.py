@@ -11,7 +11,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import default_circle, default_panel, fire_circle_evaluate, heard_by, kept_in
+from firecircle.convene import default_circle, default_panel, hold_circle, kept_in
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluator import judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
@@ -21,6 +21,7 @@ from firecircle.voices.caller import Caller
 
 if TYPE_CHECKING:
     from firecircle.store.opening import Store
+    from firecircle.store.recorder import Recording
 
 ModeName = Literal["single", "parallel", "fire_circle"]
 Turns = Iterable[EarlierTurn | dict[str, str]]
@@ -208,9 +209,8 @@ class PromptGuard:
     ) -> ReciprocityMetrics:
         async with kept_in(self._store, label) as recording:
             if mode is EvaluationMode.FIRE_CIRCLE:
-                listener = heard_by(on_event, recording.tell if recording else None)
                 metrics = await self._in_dialogue(
-                    prompt, _focused(circle or default_circle(), focus), session, listener
+                    prompt, _focused(circle or default_circle(), focus), session, on_event, recording
                 )
             else:
                 panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
@@ -224,9 +224,12 @@ class PromptGuard:
         prompt: MultiNeutrosophicPrompt,
         config: FireCircleConfig,
         session: SessionMemory | None,
-        listener: Listener,
+        on_event: Listener | None,
+        recording: Recording | None,
     ) -> ReciprocityMetrics:
-        result = await fire_circle_evaluate(prompt, config, session, caller=self._caller, on_event=listener)
+        result = await hold_circle(
+            prompt, config, session, caller=self._caller, on_event=on_event, recording=recording
+        )
         return metrics_of_circle(result)
 
     async def _apart(

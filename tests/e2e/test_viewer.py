@@ -428,6 +428,45 @@ def run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return folder.about.run_id
 
 
+def test_a_circle_of_a_run_is_watched_from_the_run_s_page(
+    page: Page, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="runs need the extra `lab`")
+    from tests.lab import live_runs
+
+    monkeypatch.setenv("FIRECIRCLE_STORE", store.name)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(live_runs.PLAN.replace("sample = 2", "sample = 1"))
+    with (
+        live_runs.gated() as (hosted, gate),
+        live_runs.running(hosted, plan, tmp_path / "watched") as process,
+    ):
+        _until(lambda: store.circles.find(Filters(run_id="watched", status="sitting")).circles)
+        page.goto("/runs/watched")
+        _accessible(page)
+        sitting = page.locator("#sitting tbody tr")
+        playwright.expect(sitting).to_have_count(1)
+        sitting.get_by_role("link").click()
+        playwright.expect(page.get_by_text("live: voices appear as they answer")).to_be_visible()
+        playwright.expect(page.get_by_role("button", name="Cancel circle")).to_have_count(0)
+        said = page.locator("button.answer")
+        playwright.expect(said).to_have_count(0)
+        gate.let(1)
+        playwright.expect(said).to_have_count(1)
+        gate.let(2)
+        playwright.expect(page.get_by_role("columnheader", name="Round 2")).to_be_visible()
+        gate.open = True
+        playwright.expect(page.get_by_text("The circle is over.")).to_be_visible()
+        playwright.expect(said).to_have_count(6)
+        page.get_by_role("link", name="watched").click()
+        live_runs.finish(process)
+    playwright.expect(page.get_by_text("✓ finished")).to_be_visible()
+    playwright.expect(page.locator("#sitting")).to_have_count(0)
+    page.reload()
+    page.locator("#judgements tbody tr").get_by_role("link").click()
+    playwright.expect(page.get_by_role("button", name="Delete")).to_be_visible()
+
+
 def test_a_point_of_a_run_s_plot_leads_to_its_circles(page: Page, run_id: str) -> None:
     page.goto(f"/runs/{run_id}")
     _accessible(page)

@@ -9,6 +9,7 @@ import typer
 from firecircle.cli.circles_filters import (
     Alarm,
     AsJson,
+    InRun,
     Label,
     Mode,
     Pattern,
@@ -49,6 +50,7 @@ def list_circles(
     voice: Voice = None,
     label: Label = None,
     run: Run = None,
+    in_run: InRun = None,
     mode: Mode = None,
     status: Status = None,
     text: Words = None,
@@ -76,6 +78,7 @@ def list_circles(
         voice=voice,
         label=label,
         run=run,
+        in_run=in_run,
         mode=mode,
         status=status,
         text=text,

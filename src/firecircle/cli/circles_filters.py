@@ -29,6 +29,9 @@ Label = Annotated[
     str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
 ]
 Run = Annotated[str | None, typer.Option("--run", metavar="ID", help="Of this run.")]
+InRun = Annotated[
+    bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
+]
 Mode = Annotated[
     Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
 ]
@@ -61,6 +64,7 @@ def filters_from(
     voice: str | None = None,
     label: str | None = None,
     run: str | None = None,
+    in_run: bool | None = None,
     mode: Literal["single", "parallel", "fire_circle"] | None = None,
     status: Literal[
         "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
@@ -79,6 +83,7 @@ def filters_from(
         voice=voice,
         label=label,
         run_id=run,
+        in_run=in_run,
         mode=mode,
         status=status,
         text=text,

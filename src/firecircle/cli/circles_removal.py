@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from firecircle.cli.circles_filters import (
     Alarm,
     AsJson,
+    InRun,
     Label,
     Mode,
     Pattern,
@@ -20,8 +20,10 @@ from firecircle.cli.circles_filters import (
     Words,
     filters_from,
 )
+from firecircle.cli.confirming import is_meant
 from firecircle.cli.store_option import StoreOption
 
+NOTHING_DONE = "nothing was deleted"
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
@@ -41,8 +43,8 @@ def delete(
     with open_store(store) as opened:
         found = {one.id: one for one in map(opened.circles.summary, circles)}
         what = counted(len(found), "circle")
-        if not _is_meant(f"Delete {what} ({', '.join(found)})?", yes=yes):
-            return tell("nothing was deleted", {"deleted": []}, as_json=as_json)
+        if not is_meant(f"Delete {what} ({', '.join(found)})?", yes=yes, otherwise=NOTHING_DONE):
+            return tell(NOTHING_DONE, {"deleted": []}, as_json=as_json)
         for name in found:
             opened.circles.delete(name)
     return tell(f"{what} deleted", {"deleted": list(found)}, as_json=as_json)
@@ -58,6 +60,7 @@ def prune(
     voice: Voice = None,
     label: Label = None,
     run: Run = None,
+    in_run: InRun = None,
     mode: Mode = None,
     status: Status = None,
     text: Words = None,
@@ -88,6 +91,7 @@ def prune(
         voice=voice,
         label=label,
         run=run,
+        in_run=in_run,
         mode=mode,
         status=status,
         text=text,
@@ -98,24 +102,13 @@ def prune(
         matching = opened.circles.count(filters)
         if not matching:
             return tell("nothing kept matches", {"deleted": 0}, as_json=as_json)
-        if not _is_meant(f"Delete {counted(matching, 'circle')} from {opened.name}?", yes=yes):
-            return tell("nothing was deleted", {"deleted": 0}, as_json=as_json)
+        if not is_meant(
+            f"Delete {counted(matching, 'circle')} from {opened.name}?", yes=yes, otherwise=NOTHING_DONE
+        ):
+            return tell(NOTHING_DONE, {"deleted": 0}, as_json=as_json)
         gone = 0
         with counting("deleting circle", matching) as tell_progress:
             for some in opened.circles.prune(filters):
                 gone += some
                 tell_progress(gone)
     return tell(f"{counted(gone, 'circle')} deleted", {"deleted": gone}, as_json=as_json)
-
-
-def _is_meant(question: str, *, yes: bool) -> bool:
-    """Whether the user says so: beforehand with --yes, or now at the terminal."""
-    from firecircle.cli.printable import printable_line
-    from firecircle.errors import ConfigError
-
-    if yes:
-        return True
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError("--yes: needed where nobody can be asked; nothing was deleted")
-    print(f"{printable_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -75,6 +75,8 @@ def introduction(summary: CircleSummary, kept: Kept) -> str:
         how,
         f"label {printable_line(summary.label)}" if summary.label else "",
         f"run {printable_line(summary.run_id)}" if summary.run_id else "",
+        f"arm {printable_line(summary.arm)}" if summary.arm else "",
+        f"record {printable_line(summary.record_id)}" if summary.record_id else "",
     ]
     return (
         f"Kept as {printable_line(summary.id)}, begun {local_time(summary.started_at)}:"

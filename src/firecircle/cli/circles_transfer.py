@@ -10,6 +10,7 @@ import typer
 from firecircle.cli.circles_filters import (
     Alarm,
     AsJson,
+    InRun,
     Label,
     Mode,
     Pattern,
@@ -39,6 +40,7 @@ def export_to(
     voice: Voice = None,
     label: Label = None,
     run: Run = None,
+    in_run: InRun = None,
     mode: Mode = None,
     status: Status = None,
     text: Words = None,
@@ -75,6 +77,7 @@ def export_to(
         voice=voice,
         label=label,
         run=run,
+        in_run=in_run,
         mode=mode,
         status=status,
         text=text,

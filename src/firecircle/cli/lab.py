@@ -23,6 +23,15 @@ Out = Annotated[
 New = Annotated[
     bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
 ]
+Save = Annotated[
+    bool | None,
+    typer.Option(
+        "--save/--no-save",
+        help="Keep its hosted and local circles in the store, where they are seen while they sit."
+        " Default: keep.",
+        show_default=False,
+    ),
+]
 
 
 def lab_commands() -> typer.Typer:
@@ -88,7 +97,7 @@ def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
     return 0
 
 
-def run(plan: PlanFile, out: Out = None, new: New = False, as_json: AsJson = False) -> int:
+def run(plan: PlanFile, out: Out = None, new: New = False, save: Save = None, as_json: AsJson = False) -> int:
     """Carry a plan out, or go on with its unfinished run. Exit status 0: all done, 1: stopped by the budget.
 
     The same command after a crash, a kill or Ctrl-C goes on: no record is lost, no finished call is paid
@@ -102,7 +111,7 @@ def run(plan: PlanFile, out: Out = None, new: New = False, as_json: AsJson = Fal
 
     path = Path(plan)
     told, text = read_plan(path)
-    return _carry_out(told, text, path.parent, out=out, new=new, as_json=as_json)
+    return _carry_out(told, text, path.parent, out=out, new=new, save=save, as_json=as_json)
 
 
 def resume(
@@ -110,6 +119,7 @@ def resume(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Judge once more what failed, such as during an outage.")
     ] = False,
+    save: Save = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run where it stopped."""
@@ -117,7 +127,7 @@ def resume(
     from firecircle.cli.lab_running import carried_out
     from firecircle.lab.runs import find_run
 
-    return carried_out(find_run(name), as_json=as_json, retry_failed=retry_failed)
+    return carried_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
 
 
 def report(
@@ -202,6 +212,7 @@ def study(
     ] = False,
     out: Out = None,
     new: New = False,
+    save: Save = None,
     as_json: AsJson = False,
 ) -> int:
     """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
@@ -219,7 +230,15 @@ def study(
         return 0
     validated = name == "validation"
     return _carry_out(
-        told, text, Path.cwd(), out=out, new=new, as_json=as_json, validated=validated, reported=True
+        told,
+        text,
+        Path.cwd(),
+        out=out,
+        new=new,
+        save=save,
+        as_json=as_json,
+        validated=validated,
+        reported=True,
     )
 
 
@@ -230,6 +249,7 @@ def _carry_out(
     *,
     out: str | None,
     new: bool,
+    save: bool | None,
     as_json: bool,
     validated: bool = False,
     reported: bool = False,
@@ -240,7 +260,7 @@ def _carry_out(
     from firecircle.lab.runs import open_run
 
     folder = open_run(told, text, base, out=Path(out) if out else None, new=new)
-    return carried_out(folder, as_json=as_json, validated=validated, reported=reported)
+    return carried_out(folder, save=save, as_json=as_json, validated=validated, reported=reported)
 
 
 def _require_extra(*more: str) -> None:

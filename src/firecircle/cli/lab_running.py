@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 
 from rich.console import Console, Group, RenderableType
@@ -16,6 +16,7 @@ from rich.text import Text
 from firecircle.cli.lab_report import report_data, report_on
 from firecircle.cli.lab_view import arms_table, show_outcome
 from firecircle.cli.printable import printable_line
+from firecircle.cli.saving import store_for
 from firecircle.cli.screen import console_on, print_line
 from firecircle.cli.trouble import complain
 from firecircle.errors import StoreError
@@ -32,6 +33,7 @@ DONE, STOPPED, INTERRUPTED = 0, 1, 130
 def carried_out(
     folder: RunFolder,
     *,
+    save: bool | None,
     as_json: bool,
     retry_failed: bool = False,
     validated: bool = False,
@@ -47,13 +49,16 @@ def carried_out(
         with _live(console) if console.is_terminal else _lines(console) as follow:
             yield follow
 
-    _make_known(folder)
+    store = store_for(save, None, None)
+    unusable = _unlisted(folder)
     try:
-        state = asyncio.run(complete(folder, following, retry_failed=retry_failed))
+        with store or nullcontext():
+            keeping = None if unusable else store
+            state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=keeping))
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
         return INTERRUPTED
-    _make_known(folder)
+    unlisted = None if state.unkept else _unlisted(folder)
     validation = None
     if validated and folder.state == "finished":
         from firecircle.lab.validation import validate
@@ -64,15 +69,20 @@ def carried_out(
     show_outcome(folder, state, validation, written, as_json=as_json)
     if told_too and not as_json:
         report_on(folder, None, as_json=False)
+    if unkept := state.unkept or (unusable if store else None):
+        print(f"warning: not kept: {printable_line(unkept)}", file=sys.stderr)
+    elif unlisted:
+        print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
     return STOPPED if state.stopped else DONE
 
 
-def _make_known(folder: RunFolder) -> None:
-    """Have the store know of the run. A store that cannot be used costs no run."""
+def _unlisted(folder: RunFolder) -> str | None:
+    """Have the store know of the run; else why it does not. A store that cannot be used costs no run."""
     try:
         remember(folder)
     except StoreError as trouble:
-        print(f"warning: not listed: {printable_line(str(trouble))}", file=sys.stderr)
+        return str(trouble)
+    return None
 
 
 def _tell_beginning(console: Console, run: RunFolder) -> None:

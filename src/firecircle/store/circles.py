@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import sqlalchemy as sa
@@ -71,6 +71,11 @@ class CircleStore:
             found = _resolve(connection, given)
             if found.status != "sitting":
                 raise ConfigError(f"{found.id}: the circle is over already ({found.status})")
+            if found.run_id is not None:  # one record less would falsify the run
+                raise ConfigError(
+                    f"{found.id}: the circle belongs to the run {found.run_id}; stop that run where it runs"
+                    " (Ctrl-C), the same command goes on later"
+                )
             connection.execute(sa.update(circles).where(circles.c.pk == found.pk).values(cancel_asked=True))
             return found
 
@@ -86,6 +91,13 @@ class CircleStore:
         with self.database.reading() as connection:
             query, _ = matching(connection, filters or Filters(), [sa.func.count()])
             return int(connection.execute(query).scalar_one())
+
+    def present(self, ids: Sequence[str]) -> frozenset[str]:
+        """Those of these ids under which something is kept."""
+        with self.database.reading() as connection:
+            return frozenset(
+                connection.execute(sa.select(circles.c.id).where(circles.c.id.in_(ids))).scalars()
+            )
 
     def summary(self, given: str) -> CircleSummary:
         """The circle with this id, or with the only id that begins so."""

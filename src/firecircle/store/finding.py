@@ -37,6 +37,8 @@ class Filters(Declaration):
     voice: str | None = None
     label: str | None = None
     run_id: str | None = None
+    in_run: bool | None = None
+    """Whether it sat for a run of the lab, whichever."""
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
@@ -53,6 +55,9 @@ class CircleSummary(Shape):
     duration_seconds: float | None
     label: str | None
     run_id: str | None
+    arm: str | None = None
+    record_id: str | None = None
+    """Which judgement of the run it is."""
     title: str
     alarm: bool | None
     truth: float | None
@@ -149,6 +154,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         told.append(of.pk <= _bound(sa.func.max(_OTHER_KEY), _other.c.started_at < filters.until))
     if filters.alarm is not None:
         told.append(of.alarm.is_(filters.alarm))
+    if filters.in_run is not None:
+        told.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.status is not None:
         told.append(_has_status(connection, filters.status))
     if filters.least_falsehood is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import count
 
 import sqlalchemy as sa
@@ -14,23 +15,45 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.store.database import insert_unless_there
 from firecircle.store.documents import Kept, document_of
 from firecircle.store.holding import this_process
+from firecircle.store.in_run import InRun
 from firecircle.store.rows import Row, circle_row, detail_rows, storable, title_of
 from firecircle.store.tables import circles, documents, events
 
 
 def add_kept(
-    connection: Connection, kept: Kept, *, label: str | None = None, run_id: str | None = None
+    connection: Connection,
+    kept: Kept,
+    *,
+    label: str | None = None,
+    run_id: str | None = None,
+    arm: str | None = None,
+    record_id: str | None = None,
 ) -> str:
-    """Write a finished circle or panel inside a transaction."""
-    wanted = kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
-    row = {**circle_row(kept), "heard_at": time.time(), "label": label and storable(label), "run_id": run_id}
-    pk, name = _insert(connection, wanted, row)
+    """Write a finished circle or panel inside a transaction, beside any that has its id already."""
+    row = {**_row_of(kept, label), "run_id": run_id, "arm": arm, "record_id": record_id}
+    pk, name = _insert(connection, own_id(kept), row)
     _add_details(connection, pk, kept)
     return name
 
 
+def keep_whole(connection: Connection, kept: Kept, *, label: str | None, in_run: InRun | None) -> str:
+    """Write a circle or panel that was over before it could be opened."""
+    pk, name = _insert_told(connection, own_id(kept), _row_of(kept, label), in_run)
+    _add_details(connection, pk, kept)
+    return name
+
+
+def own_id(kept: Kept) -> str:
+    """The id a circle or panel goes by itself; the store may put a number behind it."""
+    return kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
+
+
+def _row_of(kept: Kept, label: str | None) -> Row:
+    return {**circle_row(kept), "heard_at": time.time(), "label": label and storable(label)}
+
+
 def open_circle(
-    connection: Connection, told: CircleConvened, *, label: str | None, run_id: str | None
+    connection: Connection, told: CircleConvened, *, label: str | None, in_run: InRun | None
 ) -> tuple[int, str]:
     """Write down that a circle sits: its key and its id."""
     opening = told.record
@@ -41,11 +64,10 @@ def open_circle(
         "heard_at": time.time(),
         "held_by": this_process(),
         "label": label and storable(label),
-        "run_id": run_id,
         "title": title_of(opening.prompt),
         "voices": "\n".join(opening.config.models),
     }
-    return _insert(connection, opening.circle_id, row)
+    return _insert_told(connection, opening.circle_id, row, in_run)
 
 
 def add_events(connection: Connection, pk: int, told: Sequence[tuple[int, Event]]) -> None:
@@ -72,6 +94,20 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
     if changed:  # else somebody has deleted it meanwhile, and so it shall be
         connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
         _add_details(connection, pk, result)
+
+
+def _insert_told(connection: Connection, wanted: str, row: Row, in_run: InRun | None) -> tuple[int, str]:
+    """A judgement of a run has one circle: held once more, since the run was interrupted or it had failed, it
+    takes the place of what was written down before. A label that it was given meanwhile stays."""
+    if in_run is None:
+        return _insert(connection, wanted, row)
+    row = {**row, **{name: storable(value) for name, value in asdict(in_run).items()}}
+    same = sa.and_(circles.c.id == wanted, circles.c.run_id == row["run_id"])
+    found = connection.execute(sa.select(circles.c.pk, circles.c.label).where(same)).mappings().first()
+    if found is not None:
+        connection.execute(sa.delete(circles).where(circles.c.pk == found["pk"]))
+        row |= found
+    return _insert(connection, wanted, row)
 
 
 def _insert(connection: Connection, wanted: str, row: Row) -> tuple[int, str]:

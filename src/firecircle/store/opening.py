@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Store:
     """Everything that is kept in one database, which is opened when it is first needed.
 
-    A command line hands this to a circle at once: the recorder's thread opens the database while the voices
-    are thinking. `open_store` opens it there and then.
+    A command line hands this to a circle at once: the recorder's thread opens the database while the screen
+    shows who will be asked. `open_store` opens it there and then.
     """
 
     def __init__(self, where: Where | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -15,6 +16,17 @@ from pydantic import ValidationError
 
 from firecircle.errors import StoreError
 from firecircle.shapes import Shape, one_line
+from firecircle.store.broken_history import (
+    BrokenRowError,
+    Damage,
+    Read,
+    Row,
+    as_they_stand,
+    bytes_for_garbage,
+    find_damage,
+    set_aside,
+    take_out,
+)
 from firecircle.store.database import Database, insert_unless_there
 from firecircle.store.rows import storable
 from firecircle.store.tables import draws, participations
@@ -29,11 +41,17 @@ _FACTS = tuple(column for column in participations.c if column.name != "pk")
 
 
 _of = participations.c
-_DAMAGED = sa.or_(
+_WORDS = (_of.voice_id, _of.session_id, _of.decision_domain, _of.role_played)
+_DAMAGED = (
     # What is no number is greater than all of them in SQLite, and so is NaN in PostgreSQL.
     sa.not_(_of.at.between(-1e18, 1e18)),
     sa.not_(sa.func.coalesce(_of.contribution_quality, 0.0).between(0, 1)),
-    *(_of[name] == "" for name in ("voice_id", "session_id", "decision_domain", "role_played")),
+    *(word == "" for word in _WORDS),
+)
+# PostgreSQL lets nothing in that is of another type.
+_OF_ANOTHER_TYPE = (
+    _of.was_empty_chair.not_in([sa.true(), sa.false()]),
+    *(sa.func.typeof(word) != "text" for word in _WORDS),
 )
 _TALLIES = sa.select(
     _of.voice_id,
@@ -44,7 +62,6 @@ _TALLIES = sa.select(
     sa.func.max(_of.at).filter(_of.was_empty_chair).label("last_chair"),
     sa.func.count(_of.contribution_quality).label("measured"),
     sa.func.avg(_of.contribution_quality).label("quality"),
-    sa.func.count().filter(_DAMAGED).label("damaged"),
 ).group_by(_of.voice_id, _of.decision_domain)
 
 
@@ -64,6 +81,14 @@ class ParticipationTally:
 
 
 _TALLIED = tuple(one.name for one in fields(ParticipationTally))
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was taken out of a history, and the copy in which it still is; None when nothing was broken."""
+
+    damage: Damage
+    copy: Path | None
 
 
 class ParticipationStore:
@@ -107,7 +132,7 @@ class KeptHistory(Generic[RowShape, DrawShape]):
     ) -> Iterator[RowShape]:
         """The rows, oldest first; of one voice or one domain, if asked."""
         at, pk = participations.c.at, participations.c.pk
-        query = sa.select(pk, *_FACTS).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*as_they_stand(participations)).order_by(at, pk).limit(AT_ONCE)
         if voice_id is not None:
             query = query.where(participations.c.voice_id == voice_id)
         if decision_domain is not None:
@@ -115,7 +140,10 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         page = self._page(query)
         while page:
             for found in page:
-                yield self._read_row(dict(found))
+                try:
+                    yield self._row_in(dict(found))
+                except BrokenRowError as why:
+                    raise self._refused(f"participation {found['pk']}", why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -124,11 +152,18 @@ class KeptHistory(Generic[RowShape, DrawShape]):
     ) -> list[ParticipationTally]:
         """What each voice's rows in each domain add up to, without reading them one by one."""
         query = _TALLIES if before is None else _TALLIES.where(_of.at < before)
-        found = self._page(query.where(*_sat(voices)))
-        if any(row["damaged"] for row in found):
+        damaged = sa.or_(*_DAMAGED, *(_OF_ANOTHER_TYPE if self._database.is_sqlite else ()))
+        # Of everybody: a damaged row may have lost its voice's name, and a draw must not overlook it.
+        found = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
+        if any(row["damaged"] or isinstance(row["voice_id"], bytes) for row in found):
             for _ in self.participations():  # tells which row it is
                 pass
-        return [ParticipationTally(**{name: row[name] for name in _TALLIED}) for row in found]
+        asked = None if voices is None else set(map(storable, voices))
+        return [
+            ParticipationTally(**{name: row[name] for name in _TALLIED})
+            for row in found
+            if asked is None or row["voice_id"] in asked
+        ]
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """How many sittings there were; of these voices, if asked."""
@@ -146,36 +181,70 @@ class KeptHistory(Generic[RowShape, DrawShape]):
     def draws(self) -> Iterator[DrawShape]:
         """The draws, oldest first."""
         at, pk = draws.c.at, draws.c.pk
-        query = sa.select(pk, at, draws.c.draw_id, draws.c.body).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*as_they_stand(draws)).order_by(at, pk).limit(AT_ONCE)
         page = self._page(query)
         while page:
             for found in page:
-                yield self._read_draw(found["draw_id"], found["body"])
+                try:
+                    yield self._draw_in(dict(found))
+                except BrokenRowError as why:
+                    raise self._refused(f"draw {found['draw_id']}", why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
-    def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
-        with self._database.reading() as connection:
-            return list(connection.execute(query).mappings())
+    # -- what cannot be read -----------------------------------------------------------------------
 
-    def _read_row(self, found: dict[str, Any]) -> RowShape:
-        pk = found.pop("pk")
+    def unreadable(self) -> Damage:
+        """All that cannot be read."""
+        with self._database.reading() as connection, bytes_for_garbage(connection):
+            return find_damage(connection, self._readers)
+
+    def mend(self) -> Mended:
+        """Copy the history to a file aside and take out what cannot be read; everything else stays."""
+        with self._database.writing() as connection, bytes_for_garbage(connection):
+            damage = find_damage(connection, self._readers)
+            if not damage:
+                return Mended(damage, None)
+            copy = set_aside(connection, self._database, damage)
+            take_out(connection, damage)
+        return Mended(damage, copy)
+
+    @property
+    def _readers(self) -> dict[sa.Table, Read]:
+        return {participations: self._row_in, draws: self._draw_in}
+
+    def _row_in(self, found: Row) -> RowShape:
+        facts = {name: value for name, value in found.items() if name != "pk"}
+        for name, value in facts.items():
+            if isinstance(value, bytes):
+                raise BrokenRowError(f"row.{name}: bytes that are no text")
         try:
-            return self._row(**found)
+            return self._row.model_validate(facts)
         except ValidationError as damaged:
-            raise self._refused(f"participation {pk}", damaged) from None
+            raise BrokenRowError(one_line(damaged, "row")) from None
 
-    def _read_draw(self, draw_id: str, body: str) -> DrawShape:
+    def _draw_in(self, found: Row) -> DrawShape:
         try:
-            return self._draw.model_validate_json(body)
+            return self._draw.model_validate_json(found["body"])  # type: ignore[arg-type]
         except ValidationError as damaged:
-            raise self._refused(f"draw {draw_id}", damaged) from None
+            raise BrokenRowError(one_line(damaged, "row")) from None
 
-    def _refused(self, what: str, damaged: ValidationError) -> StoreError:
+    def _refused(self, what: str, why: BrokenRowError) -> StoreError:
+        """The refusal, once a copy of everything is aside; it is the same until somebody decides."""
+        try:
+            with self._database.reading() as connection, bytes_for_garbage(connection):
+                damage = find_damage(connection, self._readers)
+                told = f"a copy is in {set_aside(connection, self._database, damage)}"
+        except StoreError as trouble:
+            told = f"no copy could be made ({trouble})"
         return StoreError(
-            f"history: {what} in {self._database.name} is damaged: {one_line(damaged, 'row')};"
-            " it was left as it is: mend or remove that row"
+            f"history: {what} in {self._database.name} is damaged: {why}; it was left as it is, {told};"
+            " `firecircle rotation mend` takes out what cannot be read"
         )
+
+    def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
+        with self._database.reading() as connection, bytes_for_garbage(connection):
+            return list(connection.execute(query).mappings())
 
 
 def _sat(voices: Collection[str] | None) -> list[sa.ColumnElement[bool]]:

@@ -18,14 +18,17 @@ from firecircle.circle.events import CircleClosed, CircleConvened, Event
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError, StoreError
 
-# What speaks to the database is imported by the thread that writes: a circle does not wait for it.
+# What speaks to the database is imported by the thread that writes: the screen does not wait for it.
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from firecircle.store.database import Database
+    from firecircle.store.in_run import InRun
 
 PATIENCE = 0.05
 """Seconds that news may wait for more news; as much is lost at worst when the process is killed."""
+LONGEST_HOLD_UP = 3.0
+"""Seconds that a circle waits at most until it is written down that it sits, when the database is slow."""
 SIGN_OF_LIFE = 2.0
 """Seconds between two signs of life of a sitting circle, and between looks whether it shall be cancelled."""
 
@@ -38,23 +41,25 @@ class _Known(NamedTuple):
 
 
 class Recording:
-    """One circle or panel being written down. Its methods may be called on any thread; none waits."""
+    """One circle or panel being written down. `tell` and `tell_panel` may be called on any thread."""
 
     def __init__(
         self,
         recorder: Recorder,
         label: str | None,
-        run_id: str | None,
+        in_run: InRun | None,
         on_cancel: Callable[[], None] | None = None,
     ) -> None:
         self._recorder = recorder
-        self._label, self._run_id = label, run_id
+        self._label, self._in_run = label, in_run
         self._on_cancel = on_cancel
         self._news: list[Event] = []
         self._panel: Panel | None = None
         self._told = 0
         self._known = _Known()
         self._over = False
+        self._hurried = False
+        self._tried: Future[None] = Future()
         self.opened: Future[str] = Future()
         """The id, as soon as the database has one: of a circle while it sits, of a panel when it is over."""
         self.kept: Future[str] = Future()
@@ -79,6 +84,15 @@ class Recording:
         """Take note of a panel that is over."""
         self._recorder._take(self, panel)
 
+    async def begun(self) -> None:
+        """Once what was told is written, or could not be: it is tried again, and `settled` tells.
+
+        A circle waits for this before anybody is asked: no call is made of which nothing is kept.
+        """
+        self._recorder._hurry(self)
+        # Whoever stops waiting must not cancel what the thread that writes will fulfil.
+        await asyncio.wait([asyncio.wrap_future(self._tried)], timeout=LONGEST_HOLD_UP)
+
     async def settled(self) -> str | None:
         """The id, once everything is written; None when nothing was told, or the end never was."""
         if not self._over:
@@ -86,20 +100,24 @@ class Recording:
             return None
         return await asyncio.shield(asyncio.wrap_future(self.kept))
 
+    def _has_been_tried(self) -> None:
+        if not self._tried.done():
+            self._tried.set_result(None)
+
     def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> _Known:
         """Write the news; what is known of the circle then, if the transaction comes to its end."""
-        from firecircle.store.keeping import add_events, add_kept, close_circle, open_circle
+        from firecircle.store.keeping import add_events, close_circle, keep_whole, open_circle
 
         pk, name = self._known
         last = news[-1] if news else None
         kept = panel or (last.result if isinstance(last, CircleClosed) else None)
         if kept is not None and pk is None:
-            return _Known(None, add_kept(connection, kept, label=self._label, run_id=self._run_id))
+            return _Known(None, keep_whole(connection, kept, label=self._label, in_run=self._in_run))
         if isinstance(kept, FireCircleResult) and pk is not None:
             close_circle(connection, pk, kept)
             return self._known
         if pk is None and isinstance(news[0], CircleConvened):
-            pk, name = open_circle(connection, news[0], label=self._label, run_id=self._run_id)
+            pk, name = open_circle(connection, news[0], label=self._label, in_run=self._in_run)
         if pk is not None:
             add_events(connection, pk, list(enumerate(news, self._told)))
         return _Known(pk, name)
@@ -122,11 +140,11 @@ class Recorder:
         self,
         *,
         label: str | None = None,
-        run_id: str | None = None,
+        in_run: InRun | None = None,
         on_cancel: Callable[[], None] | None = None,
     ) -> Recording:
         """A circle or panel to be written down. `on_cancel` is called, on another thread, when asked to."""
-        return Recording(self, label, run_id, on_cancel)
+        return Recording(self, label, in_run, on_cancel)
 
     def _take(self, recording: Recording, news: Event | Panel) -> None:
         with self._changed:
@@ -144,6 +162,13 @@ class Recorder:
                 self._thread = threading.Thread(target=self._work, name="circle-recorder", daemon=True)
                 self._thread.start()
             elif is_first or recording._over:
+                self._changed.notify()
+
+    def _hurry(self, recording: Recording) -> None:
+        """Write what was told of this one without patience for more; the news of all others go with it."""
+        with self._changed:
+            if recording._news:
+                recording._hurried = True
                 self._changed.notify()
 
     def _leave(self, recording: Recording) -> None:
@@ -166,7 +191,7 @@ class Recorder:
                     if one._news or one._panel
                 ]
                 for one, *_ in batch:
-                    one._news = []
+                    one._news, one._hurried = [], False
                 self._sitting = [one for one in self._sitting if not one._over]
                 self._waiting_since = None
                 alive = tuple(self._sitting)
@@ -176,8 +201,8 @@ class Recorder:
                 self._give_sign_of_life(alive)
 
     def _wait(self, until: float) -> None:
-        """Until a circle is over, or news have waited long enough, or a sign of life is due."""
-        while not any(one._over for one in self._sitting):
+        """Until a circle is over or waited for, or news have waited long enough, or a sign of life is due."""
+        while not any(one._over or one._hurried for one in self._sitting):
             due = until if self._waiting_since is None else min(until, self._waiting_since + PATIENCE)
             left = due - time.monotonic()
             if left <= 0:
@@ -196,6 +221,7 @@ class Recorder:
                     self._keep([single])
                 return
             one, news, _, over = batch[0]
+            one._has_been_tried()
             if not over:
                 self._put_back(one, news)
             elif not one.kept.done():
@@ -205,6 +231,7 @@ class Recorder:
         for (one, news, _, over), its in zip(batch, known, strict=True):
             one._told += len(news)
             one._known = its
+            one._has_been_tried()
             if its.id is not None and not one.opened.done():
                 one.opened.set_result(its.id)
             if over and not one.kept.done():

@@ -44,6 +44,8 @@ circles = Table(
     Column("duration_seconds", Double),
     Column("label", Text),
     Column("run_id", Text),
+    Column("arm", Text),  # of the run
+    Column("record_id", Text),  # of the run's dataset
     Column("title", Text, nullable=False, default=""),
     Column("alarm", Boolean),
     Column("truth", Double),

@@ -23,7 +23,7 @@ from firecircle.shapes import one_line, writable
 from firecircle.store.circles import CircleStore, id_begins, load_kept
 from firecircle.store.documents import Kept
 from firecircle.store.finding import LISTED, Filters, summary_of
-from firecircle.store.keeping import add_kept
+from firecircle.store.keeping import add_kept, own_id
 
 KIND = "firecircle circles"
 FORMAT = 1
@@ -31,6 +31,8 @@ LONGEST_LINE = 256_000_000
 AT_ONCE = 50
 """How many circles one transaction takes over: others may write in between."""
 
+_GIVEN = ("label", "run_id", "arm", "record_id")
+"""What a circle was told by others than its voices."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
@@ -42,6 +44,8 @@ class Parcel:
     kept: Kept
     label: str | None = None
     run_id: str | None = None
+    arm: str | None = None
+    record_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def exported(
                 raise text
             on_unreadable(text)
             continue
-        about = {"id": summary.id, "kind": kind, "label": summary.label, "run_id": summary.run_id}
+        about = {"id": summary.id, "kind": kind, **{name: getattr(summary, name) for name in _GIVEN}}
         yield f'{json.dumps(about)[:-1]}, "document": {_in_ascii(text)}}}'
 
 
@@ -148,8 +152,8 @@ def _parcel(line: bytes) -> Parcel:
     if not isinstance(told, dict) or not isinstance(told.get("document"), dict):
         cut_off = "" if line.endswith(b"\n") else ", it breaks off"
         raise ConfigError(f"no circle in it{cut_off}")
-    label, run_id = (_text_or_none(told, name) for name in ("label", "run_id"))
-    return Parcel(_kept(told["document"]), label, run_id)
+    given = {name: _text_or_none(told, name) for name in _GIVEN}
+    return Parcel(_kept(told["document"]), **given)
 
 
 def _kept(document: Mapping[str, Any]) -> Kept:
@@ -167,11 +171,6 @@ def _kept(document: Mapping[str, Any]) -> Kept:
     if not _ID.fullmatch(own_id(kept)):
         raise ConfigError("circle: its id is none")
     return kept
-
-
-def own_id(kept: Kept) -> str:
-    """The id a circle or panel goes by itself; the store may put a number behind it."""
-    return kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -220,7 +219,8 @@ def _take_over(circles: CircleStore, parcels: Sequence[Parcel], taken: Taken) ->
     with circles.database.writing() as connection:
         for parcel in parcels:
             if not _is_known(connection, parcel.kept):
-                add_kept(connection, parcel.kept, label=parcel.label, run_id=parcel.run_id)
+                given = {name: getattr(parcel, name) for name in _GIVEN}
+                add_kept(connection, parcel.kept, **given)
                 added += 1
     taken.added += added
     taken.known += len(parcels) - added

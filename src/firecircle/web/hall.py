@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import CallRecord
 from firecircle.config import EvaluationConfig
-from firecircle.convene import fire_circle_evaluate, kept_in, rehearse
+from firecircle.convene import hold_circle, kept_in, rehearse
 from firecircle.errors import EvaluationError, StoreError
 from firecircle.evaluator import judge
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -111,7 +111,7 @@ class Hall:
                 assert recording is not None
                 recording.opened.add_done_callback(partial(self._tell_name, me, named))
                 if isinstance(config, FireCircleConfig):
-                    await fire_circle_evaluate(prompt, config, on_event=recording.tell)
+                    await hold_circle(prompt, config, recording=recording)
                 else:
                     await judge(prompt, config, listener=recording.tell_panel)
         except EvaluationError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -13,24 +14,28 @@ from starlette.responses import FileResponse, Response
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError
 from firecircle.shapes import Shape
-from firecircle.store.finding import CircleSummary
+from firecircle.store.circles import CircleStore
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.rows import circle_row
 from firecircle.web.api.reading import query_as
 from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
-from firecircle.web.judgements import JudgementQuery, every_record, judgements
+from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements
 from firecircle.web.pages import page_response, without_empty
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.answer import all_answers
 from firecircle.web.shown.page import page_of
 from firecircle.web.shown.passages import ShownLayer, shown_layers
 from firecircle.web.shown.run_plots import run_plots
+from firecircle.web.viewer import viewer_of
 
 if TYPE_CHECKING:
     from firecircle.lab.records import RunRecord
     from firecircle.lab.runs.folder import RunFolder
 
 ROWS = 50
+SITTING = 20
+"""How many sitting circles a run's page lists; the list of circles has the rest."""
 LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 """A report is a page of its own with its style inside; it is shown without scripts and without origin."""
 
@@ -55,13 +60,19 @@ def run_page(request: Request) -> Response:
     query = query_as(JudgementQuery, asked)
     run = run_asked_for(request.path_params["run_id"])
     rows = judgements(run, query, ROWS + 1)
+    shown = rows[:ROWS]
+    circles = viewer_of(request).store.circles
+    of_run = Filters(run_id=run.about.run_id)
     is_finished = run.state == "finished" and run.records.exists()
     more = urlencode({**given, "start": str(query.start + ROWS)}) if len(rows) > ROWS else None
     return page_response(
         request,
         "run.html",
         run=line_of(run),
-        rows=rows[:ROWS],
+        rows=shown,
+        kept_as=_kept_circles(circles, run, shown),
+        sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,
+        any_kept=bool(circles.find(of_run, limit=1).circles),
         given=given,
         ranges=query.told_ranges(),
         plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if is_finished else None,
@@ -105,11 +116,13 @@ def judgement_page(request: Request) -> Response:
     if found is None:
         raise RequestError(404, f"{query.record}: no such judgement in this run")
     result = _held_again(run, found)
+    kept_as = _kept_circles(viewer_of(request).store.circles, run, [found]).get(0)
     if result is None:
         return page_response(
             request,
             "judgement.html",
             found=found,
+            kept_as=kept_as,
             layers=_layers(run, found),
             rounds=sorted({one.round_number for one in found.voices}),
             voices=list(dict.fromkeys(one.model for one in found.voices)),
@@ -118,9 +131,8 @@ def judgement_page(request: Request) -> Response:
     row = circle_row(result)
     names = {name: row.get(name) for name in CircleSummary.model_fields}
     lists = {name: tuple(filter(None, str(row[name]).split("\n"))) for name in ("voices", "pattern_types")}
-    summary = CircleSummary(
-        **{**names, **lists, "pk": 0, "id": result.circle_id, "label": found.label, "run_id": found.run_id}
-    )
+    of_run = {name: getattr(found, name) for name in ("run_id", "arm", "record_id", "label")}
+    summary = CircleSummary(**{**names, **lists, **of_run, "pk": 0, "id": result.circle_id})
     return page_response(
         request,
         "retold.html",
@@ -128,7 +140,20 @@ def judgement_page(request: Request) -> Response:
         answers=all_answers(result),
         standalone=True,
         run_id=found.run_id,
+        kept_as=kept_as,
     )
+
+
+def _kept_circles(
+    circles: CircleStore, run: RunFolder, shown: Sequence[Judgement | RunRecord]
+) -> dict[int, str]:
+    """The stored circles of these judgements, by their places; of many there is none."""
+    from firecircle.lab.runs.live import kept_ids
+
+    asked = [kept_ids(run.about, one.arm, one.dataset, one.record_id, one.repeat) for one in shown]
+    there = circles.present([name for names in asked for name in names])
+    found = {place: next(filter(there.__contains__, names), None) for place, names in enumerate(asked)}
+    return {place: name for place, name in found.items() if name is not None}
 
 
 def _held_again(run: RunFolder, found: RunRecord) -> FireCircleResult | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from firecircle.circle.events import Listener
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
@@ -35,10 +36,14 @@ class Case:
 
 
 class Seating(Protocol):
-    """Whoever watches over the voices of a case, to journal what they say."""
+    """Whoever watches over the voices of a case, to journal what they say, and over its circles."""
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice to ask instead."""
+        ...
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """Who is told what happens in this circle of the case, an arm's or a part of one; None for nobody."""
         ...
 
     def seconds(self) -> float:
@@ -52,6 +57,10 @@ class Unwatched:
     def seat(self, model: str, voice: Voice) -> Voice:
         """The same voice."""
         return voice
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """Nobody."""
+        return None
 
     def seconds(self) -> float:
         """Nothing was journaled."""

@@ -13,7 +13,7 @@ from firecircle.convene import EMBEDDED_GENERALIST, seat_voices
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.apart import ApartArm
 from firecircle.lab.arms.arm import Arm
-from firecircle.lab.arms.cascade import CascadeArm
+from firecircle.lab.arms.cascade import FIRST, SECOND, CascadeArm
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.arms.guided import USUAL_FOLDS, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
@@ -141,12 +141,12 @@ def circle_before(arm: ArmPlan, before: tuple[Arm, ...]) -> CircleArm:
 
 
 def _cascade(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-    second = _talking(f"{arm.name}/second", "fire_circle", _circle(plan, arm))
+    second = _talking(f"{arm.name}{SECOND}", "fire_circle", _circle(plan, arm))
     first = FireCircleConfig(models=arm.first or EMBEDDED_MODELS, alarm_threshold=plan.alarm_threshold)
     if first.models == second.config.models:
         raise ConfigError("models: both circles of a cascade would be the same; name the second one's models")
     yield CascadeArm(
-        arm.name, _talking(f"{arm.name}/first", "fire_circle", first), second, arm.band or UNSURE
+        arm.name, _talking(f"{arm.name}{FIRST}", "fire_circle", first), second, arm.band or UNSURE
     )
 
 

@@ -61,6 +61,7 @@ class CircleArm:
             self.config.model_copy(update={"seed": case.seed}),
             {model: seating.seat(model, voice) for model, voice in self.voices.items()},
             circumstances_of(prompt, seed=case.seed, chair_template=self.chair_template),
+            listener=seating.listener(self.name, self.models),
         )
         error = None
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Turn, Voice
 from firecircle.errors import VoiceError
 from firecircle.lab.arms.arm import EMBEDDED, Case
@@ -22,6 +23,10 @@ class FromTheJournal:
     def seat(self, model: str, voice: Voice) -> Voice:
         """The embedded voice itself, or one that repeats."""
         return voice if model.startswith(EMBEDDED) else _Repeating(self, model)
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """Nobody: what was said is told already."""
+        return None
 
     def seconds(self) -> float:
         """No time passes."""

@@ -30,10 +30,12 @@ from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.judging import Task, as_record, judge_with, with_earlier
 from firecircle.lab.runs.kept import KeptRecord, unpacked
 from firecircle.lab.runs.learning import learnt
+from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.pool import judge_tasks, open_pool
 from firecircle.lab.runs.purse import Purse
 from firecircle.lab.runs.tally import Tally
 from firecircle.lab.runs.watch import Watch
+from firecircle.store.opening import Store
 
 BATCH = 16
 """Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
@@ -51,15 +53,20 @@ class RunState:
     tally: Tally
     stopped: str | None = None
     """Why it stopped before everything was done; None when everything is."""
+    unkept: str | None = None
+    """Which of its circles are not in the store, and why; None when all are that should be."""
 
 
-async def carry_out(folder: RunFolder, follow: Follower) -> RunState:
-    """Do everything in the run's plan that is not done yet. Call with the folder held."""
+async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = None) -> RunState:
+    """Do everything in the run's plan that is not done yet. Call with the folder held.
+
+    Hosted and local circles are written into the store, if there is one, while they sit.
+    """
     plan = folder.plan
     arms = build_arms(plan)
     with Journal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
-        run = _Run(folder, plan, journal, tally, follow)
+        run = _Run(folder, plan, journal, tally, follow, LiveCircles(store, folder.about))
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         free = tuple(arm for arm in arms if is_embedded(arm.models) and arm not in taught)
@@ -74,7 +81,9 @@ async def carry_out(folder: RunFolder, follow: Follower) -> RunState:
                 await run.guided(taught)
         except BaseExceptionGroup as several:
             raise _foremost(several) from None
-        return RunState(tally, run.stopped)
+        finally:
+            unkept = await run.live.written()
+        return RunState(tally, run.stopped, unkept)
 
 
 def _foremost(several: BaseExceptionGroup) -> BaseException:
@@ -96,6 +105,7 @@ class _Run:
     journal: Journal
     tally: Tally
     follow: Follower
+    live: LiveCircles
     stopped: str | None = None
 
     # -- what is to do -------------------------------------------------------------------------------
@@ -219,7 +229,7 @@ class _Run:
         async with held:
             case = task.case
             for name in task.arms:
-                watch = Watch(self.journal, gate, name, case, admission.has_asked, paid, retried)
+                watch = Watch(self.journal, gate, name, case, admission.has_asked, paid, retried, self.live)
                 outcome = await judge_with(arms[name], case, watch)
                 if self.journal.broken:
                     raise self.journal.broken

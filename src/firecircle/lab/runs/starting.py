@@ -20,6 +20,7 @@ from firecircle.lab.runs.export import export_records
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
 from firecircle.lab.runs.tally import Tally
+from firecircle.store.opening import Store
 
 Following = Callable[[RunFolder], AbstractContextManager[Follower]]
 """Opens whatever shows a run's progress."""
@@ -59,8 +60,13 @@ def _fresh(path: Path) -> Path:
     return free
 
 
-async def complete(folder: RunFolder, following: Following, *, retry_failed: bool = False) -> RunState:
-    """Carry the run out to its end and write its table. A finished run is left as it is."""
+async def complete(
+    folder: RunFolder, following: Following, *, retry_failed: bool = False, store: Store | None = None
+) -> RunState:
+    """Carry the run out to its end and write its table. A finished run is left as it is.
+
+    Hosted and local circles are kept in the store, if there is one, from their first event on.
+    """
     from firecircle.lab.runs.journal import Journal
 
     with folder.held():
@@ -73,7 +79,7 @@ async def complete(folder: RunFolder, following: Following, *, retry_failed: boo
                 return RunState(Tally.of(journal, folder.about.arms, folder.total))
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
-            state = await carry_out(folder, follow)
+            state = await carry_out(folder, follow, store)
         if state.tally.complete:
             export_records(folder.journal, folder.about.arms, folder.records)
             folder.finish({"arms": {name: asdict(arm) for name, arm in state.tally.arms.items()}})

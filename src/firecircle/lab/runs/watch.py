@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from firecircle.circle.budget import estimate_of
+from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import FailureKind, VoiceError
-from firecircle.lab.arms.arm import EMBEDDED, Case
+from firecircle.lab.arms.arm import EMBEDDED, Case, is_embedded
 from firecircle.lab.runs.gate import Gate
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.kept import KeptCall, Placed
+from firecircle.lab.runs.live import LiveCircles
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
@@ -32,11 +34,17 @@ class Watch:
     paid: Callable[[Usage], None]
     """Told what each new call took."""
     retried: Callable[[Retry], None]
+    live: LiveCircles
+    """Writes its circles down while they sit."""
     _took: dict[tuple[int, str], float] = field(default_factory=dict)
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
         return voice if model.startswith(EMBEDDED) else WatchedVoice(model, voice, self)
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """Whoever writes circles down; one of embedded voices is over before anybody could look."""
+        return None if is_embedded(models) else self.live.listener(circle, self.case)
 
     def seconds(self) -> float:
         """The longest of each round, one after another."""

@@ -90,7 +90,8 @@ def delete_circle(request: Request) -> Response:
     """Take a circle out of the store. One that sits must be called off first."""
     summary = circle_asked_for(request, exactly=True)
     if summary.status == "sitting":
-        raise RequestError(409, f"{summary.id}: the circle still sits; cancel it first")
+        first = "wait until it is over" if summary.run_id else "cancel it first"
+        raise RequestError(409, f"{summary.id}: the circle still sits; {first}")
     viewer_of(request).store.circles.delete(summary.id)
     return Response(status_code=204)
 

@@ -90,6 +90,7 @@ class CircleQuery(Shape):
     voice: Name | None = None
     label: Name | None = None
     run_id: Name | None = None
+    in_run: bool | None = None
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
 
