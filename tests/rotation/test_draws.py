@@ -12,7 +12,7 @@ from firecircle.catalog import CRITICAL_ROLES, ModelCharacteristics
 from firecircle.circle.chair import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError, UnknownModelError
-from firecircle.rotation.drawing import verify_draw, weighted_order
+from firecircle.rotation.drawing import verify_draw, waiting_time
 from firecircle.rotation.history import Draw, MemoryHistory
 from firecircle.rotation.selector import WeightedVoiceSelector
 from tests.rotation.pools import ALL_ROUND, Clock, alike, hear, pools, tracker_at
@@ -59,7 +59,8 @@ def test_it_is_the_first_quorum_of_the_weighted_order(pool: Pool, count: int, se
     drawn = WeightedVoiceSelector(tracker_at(Clock()), characteristics=pool).draw(
         list(pool), count, session_seed=seed
     )
-    ranked = [one.voice_id for one in weighted_order(drawn.candidates, seed)]
+    waits = {one.voice_id: waiting_time(seed, one.voice_id, one.weight) for one in drawn.candidates}
+    ranked = sorted(waits, key=lambda name: waits[name])
     first = next(names for names in combinations(ranked, count) if frozenset(names) in possible)
     assert set(drawn.selected) == set(first)
 

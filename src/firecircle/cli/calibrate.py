@@ -110,7 +110,10 @@ def _labelled(
 
 
 def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_Told]:
-    for summary, result in circles.each_circle():
+    """All but the circles of runs, where several arms judge the same prompt with the same voices."""
+    from firecircle.store.finding import Filters
+
+    for summary, result in circles.each_circle(Filters(in_run=False)):
         if not summary.label:
             continue
         if result is None:

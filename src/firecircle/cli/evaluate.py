@@ -104,6 +104,10 @@ def evaluate(
     match_expertise: Annotated[
         bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
     ] = False,
+    affinity: Annotated[
+        bool,
+        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
+    ] = False,
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Record what --rotate would draw, but keep the usual circle.")
     ] = False,
@@ -194,11 +198,14 @@ def evaluate(
             rotate,
             shadow=shadow,
             match_expertise=match_expertise,
+            affinity=affinity,
             keep=keeping is not None,
             where=store,
         )[0]
-    elif shadow or match_expertise:
-        raise ConfigError("--shadow, --match-expertise: only a drawn circle has that; add --rotate N")
+    elif shadow or match_expertise or affinity:
+        raise ConfigError(
+            "--shadow, --match-expertise, --affinity: only a drawn circle has that; add --rotate N"
+        )
     plan = plan_from(wishes)
     memory = opened_session(session, turn, prompt)
     changed = any(given is not None for given in (system, application, layer, turns))

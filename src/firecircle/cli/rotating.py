@@ -8,8 +8,10 @@ from dataclasses import replace
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.plan import Wishes
 from firecircle.cli.printable import printable_line
-from firecircle.cli.rotation import open_history, usual_pool
+from firecircle.cli.rotation import usual_pool
+from firecircle.cli.rotation_learning import affinity_told, pairs_learnt
 from firecircle.cli.screen import console_on
+from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.rotation.domains import GENERAL
@@ -17,6 +19,7 @@ from firecircle.rotation.history import Draw
 from firecircle.rotation.pool_size import circle_size_for
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.store.opening import open_store
 
 AUTO = "auto"
 
@@ -28,6 +31,7 @@ def draw_circle(
     *,
     shadow: bool = False,
     match_expertise: bool = False,
+    affinity: bool = False,
     keep: bool = True,
     where: str | None = None,
 ) -> tuple[Wishes, Draw]:
@@ -40,17 +44,19 @@ def draw_circle(
         raise ConfigError("--rotate: only a circle rotates; leave it out or use --mode fire_circle")
     pool = wishes.models or usual_pool()
     count = _count(rotate, prompt, len(pool))
-    with open_history(where) as history:
+    with open_store(where) as store:
         selector = WeightedVoiceSelector(
-            VoiceHistoryTracker(history),
+            VoiceHistoryTracker(participation_history(store)),
             rules=None if wishes.no_quorum else DEFAULT_RULES,
             match_expertise=match_expertise,
+            affinity=pairs_learnt(store.circles, pool) if affinity else (),
             shadow=shadow,
         )
         seed = None if wishes.seed is None else str(wishes.seed)
         drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed, record=keep)
     console = console_on(sys.stderr)
-    console.print(_told(drawn, kept=keep), soft_wrap=not console.is_terminal)
+    for told in (_told(drawn, kept=keep), *((affinity_told(drawn),) if affinity else ())):
+        console.print(told, soft_wrap=not console.is_terminal)
     if shadow:
         return wishes, drawn
     reserves = tuple(reserve for reserve in wishes.reserves if reserve not in drawn.selected)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firecircle.cli.rotation_mend import mend
 from firecircle.cli.store_option import StoreOption
 
 if TYPE_CHECKING:
+    from firecircle.rotation.affinity import Affinity
     from firecircle.rotation.history import Draw, ParticipationHistory
 
 Pool = Annotated[
@@ -28,7 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def rotation_commands() -> typer.Typer:
     """The commands of the group."""
     group = typer.Typer(help="Who is invited: participation, fairness and draws.")
-    for command in (show, simulate, verify, pairs):
+    for command in (show, simulate, verify, pairs, mend):
         group.command()(command)
     group.command("export")(export_to)
     group.command("import")(import_from)
@@ -94,6 +96,13 @@ def simulate(
         str | None, typer.Option(metavar="TEXT", help="Simulate the same again; default: a fresh one.")
     ] = None,
     no_quorum: Annotated[bool, typer.Option("--no-quorum", help="Draw without a quorum.")] = False,
+    match_expertise: Annotated[
+        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
+    ] = False,
+    affinity: Annotated[
+        bool,
+        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
+    ] = False,
     history: File = None,
     store: StoreOption = None,
     as_json: AsJson = False,
@@ -103,14 +112,20 @@ def simulate(
     import time
 
     from firecircle.cli.rotation_view import show_simulation
+    from firecircle.errors import ConfigError
     from firecircle.rotation.selector import DEFAULT_RULES
     from firecircle.rotation.simulation import DAY, simulate_sittings
 
+    if affinity and history is not None:
+        raise ConfigError(
+            "--affinity: an exported history holds no circles to learn from; leave one of them out"
+        )
     seed = secrets.token_hex(8) if seed is None else seed
+    pool = _pool(models)
     with _opened(history, store) as kept:
         outcome = simulate_sittings(
             kept,
-            _pool(models),
+            pool,
             count,
             sittings,
             start=time.time(),
@@ -119,7 +134,11 @@ def simulate(
             every_seconds=every * DAY,
             rounds=rounds,
             rules=None if no_quorum else DEFAULT_RULES,
+            match_expertise=match_expertise,
+            affinity=_learnt(store, pool) if affinity else (),
         )
+    if affinity:
+        _tell_affinity(outcome.draws[0])
     return show_simulation(outcome, seed, as_json=as_json)
 
 
@@ -142,13 +161,17 @@ def verify(
 def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     """Show which voices complement each other: pairs that back more patterns than either does alone."""
     from firecircle.cli.circles_progress import counted_off
+    from firecircle.cli.rotation_learning import glances
     from firecircle.cli.rotation_view import show_pairs
     from firecircle.rotation.affinity import affinities
+    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
     with open_store(store) as opened:
-        kept = counted_off(opened.circles.each_circle(), "reading circle")
-        found = affinities(circle for _, circle in kept if circle is not None)
+        listed = counted_off(
+            opened.circles.each_summary(Filters(mode="fire_circle", in_run=False)), "reading circle"
+        )
+        found = affinities(glances(opened.circles, (one for one in listed if one.pattern_types)))
     return show_pairs(found, as_json=as_json)
 
 
@@ -230,6 +253,24 @@ def _pool(models: list[str] | None) -> tuple[str, ...]:
     from firecircle.cli.plan import names_in
 
     return names_in(models or (), "--models") or usual_pool()
+
+
+def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
+    from firecircle.cli.rotation_learning import pairs_learnt
+    from firecircle.store.opening import open_store
+
+    with open_store(where) as store:
+        return pairs_learnt(store.circles, pool)
+
+
+def _tell_affinity(drawn: Draw) -> None:
+    import sys
+
+    from firecircle.cli.rotation_learning import affinity_told
+    from firecircle.cli.screen import console_on
+
+    console = console_on(sys.stderr)
+    console.print(affinity_told(drawn), soft_wrap=not console.is_terminal)
 
 
 def _find_draw(history: ParticipationHistory, given: str) -> Draw:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport
 from firecircle.rotation.history import Draw
 from firecircle.rotation.simulation import Simulation
+from firecircle.rotation.steering import factors
 
 SAME, ANOTHER = 0, 1
 BAR = 8
@@ -119,6 +121,7 @@ def show_check(draw: Draw, check: DrawCheck, *, as_json: bool) -> int:
             ("Circle", [", ".join(map(printable_line, draw.selected)) + _shadow(draw)]),
             ("Chair", [printable_line(draw.chair or "nobody")]),
             ("Weights", weights),
+            ("Affinity", _pairs_in(draw)),
             ("Wrong", [printable_line(problem) for problem in check.problems]),
             ("History", [printable_line(difference) for difference in check.differences]),
         ],
@@ -202,6 +205,22 @@ def _told(draw: Draw) -> str:
     names = ", ".join(map(printable_line, draw.selected))
     domain = printable_line(draw.decision_domain)
     return f"{printable_line(draw.draw_id)} {_moment(draw.at)} {domain}: {names}{_shadow(draw)}"
+
+
+def _pairs_in(draw: Draw) -> list[str]:
+    """By what the voices of the circle bent each other's weight, the strongest first."""
+    beside = factors(draw.affinities)
+    if not beside:
+        return []
+    seated = [pair for pair in beside if set(pair) <= set(draw.selected)]
+    seated.sort(key=lambda pair: (-abs(math.log(beside[pair])), pair))
+    return [
+        f"{counted(len(draw.affinities), 'pair')} known among the candidates",
+        *(
+            f"{beside[drawn, joining]:.2f}  {printable_line(joining)} beside {printable_line(drawn)}"
+            for drawn, joining in seated[:MOST_PAIRS]
+        ),
+    ]
 
 
 def _shadow(draw: Draw) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import combinations
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from firecircle.circle.result import FireCircleResult, PatternObservation
 from firecircle.shapes import Shape, Text
@@ -11,24 +14,54 @@ from firecircle.shapes import Shape, Text
 DOUBT = 5
 """So many patterns on which a pair adds nothing are assumed beforehand, so that few circles prove little."""
 
+Times = Annotated[int, Field(ge=0, le=10**12)]
+
 
 class Affinity(Shape):
     """A pair that sat together, and what sitting together was worth."""
 
     first: Text
     second: Text
-    circles: int
+    circles: Times
     """In which both sat to the end and patterns were found."""
-    patterns: int
+    patterns: Times
     """That those circles agreed on."""
-    backed_by_first: int
-    backed_by_second: int
-    backed_by_either: int
+    backed_by_first: Times
+    backed_by_second: Times
+    backed_by_either: Times
     complement: float
     """The share of patterns that the pair backs beyond the better of the two, shrunk where they are few."""
 
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        one, other = sorted((self.backed_by_first, self.backed_by_second))
+        if not other <= self.backed_by_either <= min(one + other, self.patterns):
+            raise ValueError("backed_by_either does not go with what the two backed")
+        return self
 
-def affinities(circles: Iterable[FireCircleResult]) -> tuple[Affinity, ...]:
+
+class _Quote(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    quoted_by: str
+
+
+class _Pattern(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    evidence: tuple[_Quote, ...] = ()
+
+
+class CircleGlance(BaseModel):
+    """As much of a kept circle as its pairs take: understanding all of it takes about ten times as long."""
+
+    model_config = ConfigDict(frozen=True)
+
+    active_models: tuple[str, ...]
+    patterns: tuple[_Pattern, ...]
+
+
+def affinities(circles: Iterable[FireCircleResult | CircleGlance]) -> tuple[Affinity, ...]:
     """Every pair that ever sat together, those that complement each other best first."""
     tallies: dict[tuple[str, str], list[int]] = {}
     for circle in circles:
@@ -49,7 +82,7 @@ def affinities(circles: Iterable[FireCircleResult]) -> tuple[Affinity, ...]:
     return tuple(sorted(pairs, key=lambda pair: (-pair.complement, pair.first, pair.second)))
 
 
-def _backed_by(voice: str, patterns: Iterable[PatternObservation]) -> frozenset[int]:
+def _backed_by(voice: str, patterns: Iterable[PatternObservation | _Pattern]) -> frozenset[int]:
     return frozenset(
         place
         for place, found in enumerate(patterns)

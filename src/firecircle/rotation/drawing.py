@@ -14,9 +14,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ModelCharacteristics
-from firecircle.circle.quorum import QuorumRules
-from firecircle.rotation.history import DRAW_METHOD, Candidate, Draw, ParticipationHistory
-from firecircle.rotation.quorate import first_quorate
+from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules
+from firecircle.rotation.affinity import Affinity
+from firecircle.rotation.history import (
+    DRAW_METHOD,
+    STEERED_METHOD,
+    Candidate,
+    Draw,
+    ParticipationHistory,
+)
+from firecircle.rotation.quorate import OpenSeats
+from firecircle.rotation.steering import factors, pace
 from firecircle.rotation.tracker import stats_in
 from firecircle.rotation.weights import Standing, weights
 
@@ -30,24 +38,42 @@ def waiting_time(seed: str, voice_id: str, weight: float) -> float:
     return -math.log(chance) / weight
 
 
-def weighted_order(candidates: Iterable[Candidate], seed: str) -> list[Candidate]:
-    """The candidates as the seed ranks them by their weights."""
-    return sorted(candidates, key=lambda one: (waiting_time(seed, one.voice_id, one.weight), one.voice_id))
-
-
 def choose(
-    candidates: Sequence[Candidate], seed: str, count: int, rules: QuorumRules | None
+    candidates: Sequence[Candidate],
+    seed: str,
+    count: int,
+    rules: QuorumRules | None,
+    known: Sequence[Affinity] = (),
 ) -> tuple[Candidate, ...] | None:
-    """The first so many of the weighted order that form a quorum; None when no such set exists."""
-    order = weighted_order(candidates, seed)
-    if rules is None:
-        return tuple(order[:count]) if count <= len(order) else None
-    voices = [characteristics_in(candidate) for candidate in order]
-    found = first_quorate(voices, count, rules)
-    if found is None:
+    """The first so many to arrive that form a quorum, in that order; None when no such set exists.
+
+    Whoever is taken changes the pace at which the others arrive, by what is known of the pairs. What is left
+    of a waiting time is stretched or shortened then, which is the same as drawing the next one by the new
+    weights; with nothing known it is the plain weighted order.
+    """
+    if rules is not None and count < FEWEST_VOICES:
         return None
-    names = {voice.model_id for voice in found}
-    return tuple(candidate for candidate in order if candidate.voice_id in names)
+    seats = OpenSeats([characteristics_in(candidate) for candidate in candidates], count, rules)
+    if not seats.can_be_filled:
+        return None
+    beside = factors(known)
+    waiting = {one.voice_id: one for one in candidates}
+    arrival = {name: waiting_time(seed, name, one.weight) for name, one in waiting.items()}
+    paces = dict.fromkeys(waiting, 1.0)
+    taken: list[Candidate] = []
+    while seats.left:
+        first = min(waiting, key=lambda name: (arrival[name], name))
+        candidate = waiting.pop(first)
+        if not seats.takes(first):
+            continue
+        taken.append(candidate)
+        drawn = [one.voice_id for one in taken]
+        for name, one in waiting.items():
+            new = pace(name, never_heard=not one.heard, drawn=drawn, beside=beside)
+            if new != paces[name]:
+                arrival[name] = arrival[first] + (arrival[name] - arrival[first]) * paces[name] / new
+                paces[name] = new
+    return tuple(taken)
 
 
 def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
@@ -69,6 +95,11 @@ def seated_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
     """
     *first, last = duty_order(chosen)
     return (last.voice_id, *(candidate.voice_id for candidate in first))
+
+
+def method_of(known: Sequence[Affinity]) -> str:
+    """How a draw is made: one that rests on pairs could not be verified without knowing of them."""
+    return STEERED_METHOD if known else DRAW_METHOD
 
 
 def signed(draw: Draw) -> Draw:
@@ -98,8 +129,9 @@ class DrawCheck:
 
 def verify_draw(draw: Draw, history: ParticipationHistory | None = None) -> DrawCheck:
     """Draw again from the record alone; with the history, compare the facts it rested on too."""
-    if draw.method != DRAW_METHOD:
-        return DrawCheck((f"it was drawn by {draw.method!r}, and this version only knows {DRAW_METHOD!r}",))
+    if draw.method not in (DRAW_METHOD, STEERED_METHOD):
+        ways = f"{DRAW_METHOD!r} and {STEERED_METHOD!r}"
+        return DrawCheck((f"it was drawn by {draw.method!r}, and this version only knows {ways}",))
     problems = [*_wrong_content(draw), *_wrong_weights(draw), *_wrong_choice(draw)]
     return DrawCheck(tuple(problems), tuple(_differences(draw, history)) if history is not None else ())
 
@@ -107,6 +139,8 @@ def verify_draw(draw: Draw, history: ParticipationHistory | None = None) -> Draw
 def _wrong_content(draw: Draw) -> Iterable[str]:
     if draw.draw_id != _digest(draw):
         yield "the record was changed after it was drawn: its id is not the digest of its content"
+    if draw.method != method_of(draw.affinities):
+        yield f"it names {draw.method!r} as its method, what it rests on belongs to the other one"
 
 
 def _wrong_weights(draw: Draw) -> Iterable[str]:
@@ -116,7 +150,7 @@ def _wrong_weights(draw: Draw) -> Iterable[str]:
 
 
 def _wrong_choice(draw: Draw) -> Iterable[str]:
-    chosen = choose(draw.candidates, draw.seed, draw.required_count, rules_of(draw))
+    chosen = choose(draw.candidates, draw.seed, draw.required_count, rules_of(draw), draw.affinities)
     if chosen is None:
         yield "no set of the candidates could have been chosen"
         return

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from firecircle.rotation.affinity import Affinity
 from firecircle.shapes import Shape, Text, Unit
 
 DRAW_METHOD = "weighted-order-sha256/1"
 """How draws are made now; a draw made in another way cannot be verified by this version."""
+STEERED_METHOD = "steered-order-sha256/1"
+"""The same, with weights that follow what is known about pairs."""
 
 Name = Annotated[Text, Field(min_length=1)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -76,6 +79,16 @@ class Draw(Shape):
     """Who holds the chair first."""
     used: bool = True
     """False in shadow mode: the choice was recorded, and others sat."""
+    affinities: tuple[Affinity, ...] = ()
+    """What was known about pairs of candidates, by name; none when nobody asked or nothing was known."""
+
+    @model_serializer(mode="wrap")
+    def _without_pairs_unless_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A draw without them is written, and so digested, as it was before there were any.
+        written: dict[str, Any] = write(self)
+        if not self.affinities:
+            written.pop("affinities", None)
+        return written
 
 
 class Tally(Protocol):

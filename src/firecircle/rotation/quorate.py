@@ -1,8 +1,7 @@
-"""The first set of a ranking that is a quorum.
+"""Seats that end as a quorum, whoever comes first.
 
-Walking down the ranking, a voice is taken whenever the seats left can still complete a quorum with the
-voices below it. All rules of a quorum are kept by adding a voice, so a set that is one already may be
-filled with anybody.
+A voice is seated whenever the seats left can still complete a quorum with those who come later. All rules
+of a quorum are kept by adding a voice, so a set that is one already may be filled with anybody.
 """
 
 from __future__ import annotations
@@ -47,26 +46,35 @@ class _Lens:
 _NOTHING = _Lens((0.0,) * len(ROLE_WEIGHTS), frozenset(), frozenset())
 
 
-def first_quorate(
-    ranking: Sequence[ModelCharacteristics], count: int, rules: QuorumRules
-) -> tuple[ModelCharacteristics, ...] | None:
-    """The set of this size that is a quorum and comes first in the ranking; None when there is none."""
-    if count < FEWEST_VOICES or count > len(ranking):
-        return None
-    lenses = [_lens_of(voice) for voice in ranking]
-    if not _can_complete(_NOTHING, lenses, count, rules):
-        return None
-    chosen: list[ModelCharacteristics] = []
-    state = _NOTHING
-    for place, voice in enumerate(ranking):
-        seats = count - len(chosen)
-        if seats == 0:
-            break
-        with_it = state.joined(lenses[place])
-        if _can_complete(with_it, lenses[place + 1 :], seats - 1, rules):
-            chosen.append(voice)
-            state = with_it
-    return tuple(chosen)
+class OpenSeats:
+    """So many seats for a pool, offered to one voice after the other; once all are taken they are a quorum.
+
+    Without rules anybody is seated.
+    """
+
+    def __init__(self, pool: Sequence[ModelCharacteristics], count: int, rules: QuorumRules | None) -> None:
+        self.left = count
+        self._rules = rules
+        self._seated = _NOTHING
+        self._waiting = {voice.model_id: _lens_of(voice) for voice in pool}
+
+    @property
+    def can_be_filled(self) -> bool:
+        """Whether those who were not offered a seat yet can fill them all."""
+        return self._can_be_filled(self._seated, self.left)
+
+    def takes(self, voice_id: str) -> bool:
+        """Offer a seat: taken if the rest can still fill the others. Nobody is offered one twice."""
+        with_it = self._seated.joined(self._waiting.pop(voice_id))
+        if not self.left or not self._can_be_filled(with_it, self.left - 1):
+            return False
+        self._seated, self.left = with_it, self.left - 1
+        return True
+
+    def _can_be_filled(self, seated: _Lens, seats: int) -> bool:
+        if self._rules is None:
+            return len(self._waiting) >= seats
+        return _can_complete(seated, list(self._waiting.values()), seats, self._rules)
 
 
 def smallest_quorum(pool: Sequence[ModelCharacteristics], rules: QuorumRules) -> int | None:

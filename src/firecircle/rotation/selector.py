@@ -13,11 +13,13 @@ from firecircle.catalog import (
 )
 from firecircle.circle.quorum import QuorumRules
 from firecircle.errors import ConfigError
+from firecircle.rotation.affinity import Affinity
 from firecircle.rotation.domains import GENERAL, require_domain
-from firecircle.rotation.drawing import choose, seating, signed, weighed
+from firecircle.rotation.drawing import choose, method_of, seating, signed, weighed
 from firecircle.rotation.expertise import expertise_of
 from firecircle.rotation.history import Candidate, Draw
 from firecircle.rotation.shortage import why_no_quorum
+from firecircle.rotation.steering import known_among
 from firecircle.rotation.tracker import VoiceHistoryTracker, VoiceStats
 from firecircle.shapes import writable
 
@@ -29,7 +31,8 @@ class WeightedVoiceSelector:
 
     `rules` is the quorum every set must be (None for an experiment without one). In `shadow` mode a draw
     is recorded as not used: whoever convenes keeps the circle it had. `match_expertise` lets voices that
-    fit the domain come up sooner.
+    fit the domain come up sooner; `affinity`, pairs learnt from kept circles, those that see what the voices
+    drawn before them missed.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class WeightedVoiceSelector:
         characteristics: Mapping[str, ModelCharacteristics] | None = None,
         rules: QuorumRules | None = DEFAULT_RULES,
         match_expertise: bool = False,
+        affinity: Sequence[Affinity] = (),
         shadow: bool = False,
     ) -> None:
         self.tracker = tracker
@@ -46,6 +50,7 @@ class WeightedVoiceSelector:
         self._characteristics = characteristics
         self._rules = rules
         self._match_expertise = match_expertise
+        self._affinity = tuple(affinity)
 
     def select_voices(
         self,
@@ -94,7 +99,8 @@ class WeightedVoiceSelector:
         at = self.tracker.clock()
         seed = secrets.token_hex(16) if session_seed is None else writable(session_seed)
         candidates = self.candidates(available_voices, domain, at)
-        chosen = choose(candidates, seed, required_count, self._rules)
+        known = known_among(available_voices, self._affinity)
+        chosen = choose(candidates, seed, required_count, self._rules, known)
         if chosen is None:
             assert self._rules is not None
             raise ConfigError(why_no_quorum(candidates, required_count, self._rules))
@@ -102,6 +108,7 @@ class WeightedVoiceSelector:
         drawn = signed(
             Draw(
                 draw_id="unsigned",
+                method=method_of(known),
                 session_id=session_id or seed,
                 at=at,
                 seed=seed,
@@ -114,6 +121,7 @@ class WeightedVoiceSelector:
                 selected=selected,
                 chair=chair,
                 used=not self.shadow,
+                affinities=known,
             )
         )
         if record:

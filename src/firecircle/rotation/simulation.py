@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.chair import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules
+from firecircle.rotation.affinity import Affinity
 from firecircle.rotation.domains import GENERAL
 from firecircle.rotation.fairness import FairnessReport, fairness_in
 from firecircle.rotation.history import Draw, MemoryHistory, ParticipationHistory
@@ -38,12 +39,23 @@ def simulate_sittings(
     rounds: int = 3,
     characteristics: Mapping[str, ModelCharacteristics] | None = None,
     rules: QuorumRules | None = DEFAULT_RULES,
+    match_expertise: bool = False,
+    affinity: Sequence[Affinity] = (),
 ) -> Simulation:
-    """Draw so many circles one after the other; every voice answers, and every round is held."""
+    """Draw so many circles one after the other; every voice answers, and every round is held.
+
+    What is known about pairs stays as it is: simulated circles find nothing.
+    """
     now = start
     copy = MemoryHistory.copy_of(history)
     tracker = VoiceHistoryTracker(copy, clock=lambda: now)
-    selector = WeightedVoiceSelector(tracker, characteristics=characteristics, rules=rules)
+    selector = WeightedVoiceSelector(
+        tracker,
+        characteristics=characteristics,
+        rules=rules,
+        match_expertise=match_expertise,
+        affinity=affinity,
+    )
     before = fairness_in(copy, pool)
     draws = []
     for number in range(1, sittings + 1):
