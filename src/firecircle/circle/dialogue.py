@@ -132,7 +132,7 @@ class Dialogue:
             self._questions.standard(kind, history, opposed=self._turns.is_extra(number)),
         )
         for model in self._ledger.active:
-            page.prompts[model] = self._turns.prompt_for(page, model)
+            page.prompts[model] = self._turns.prompt_for(page, model, history)
         self._require_budget(page, tuple(page.prompts.values()))
         self._ledger.pages.append(page)
         self._tell(
@@ -248,7 +248,7 @@ class Dialogue:
             self._reserves.remove(reserve)
             for asked_in in dict.fromkeys((1, page.number)):
                 earlier = self._ledger.pages[asked_in - 1]
-                asked = self._turns.prompt_for(earlier, reserve)
+                asked = self._turns.prompt_for(earlier, reserve, self._ledger.rounds(before=asked_in))
                 self._require_budget(earlier, [asked])
                 earlier.prompts[reserve] = asked
                 self._tell(events.ReserveAsked(round_number=asked_in, model=reserve, prompt=asked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from string import Template
 
@@ -166,15 +166,22 @@ def render(text: str, **values: str) -> str:
     """
     lines: list[str] = []
     skip_blank = False
-    for line in text.strip("\n").split("\n"):
-        alone = _PLACEHOLDER_LINE.fullmatch(line.strip())
-        if alone and values.get(alone[1]) == "":
+    for line, name in _lines_of(text):
+        if name and values.get(name) == "":
             skip_blank = True
             continue
         if not (skip_blank and not line.strip()):
             lines.append(line)
         skip_blank = False
     return Template("\n".join(lines)).safe_substitute(values)
+
+
+@lru_cache(maxsize=32)
+def _lines_of(text: str) -> tuple[tuple[str, str | None], ...]:
+    """The lines of a template, each with the name that stands alone on it, if one does."""
+    lines = text.strip("\n").split("\n")
+    alone = (_PLACEHOLDER_LINE.fullmatch(line.strip()) for line in lines)
+    return tuple((line, found[1] if found else None) for line, found in zip(lines, alone, strict=True))
 
 
 def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from firecircle.circle import events
@@ -11,7 +12,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_words
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.questions import Questions
-from firecircle.circle.result import VoicePrompt, messages
+from firecircle.circle.result import DialogueRound, VoicePrompt, messages
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -34,12 +35,14 @@ class Turns:
         """Whether a round is held only because the voices are divided."""
         return number > self.config.max_rounds
 
-    def prompt_for(self, page: RoundPage, model: str) -> VoicePrompt:
-        """What a voice is asked beyond what all are asked; the chair has a question of its own."""
+    def prompt_for(self, page: RoundPage, model: str, history: Sequence[DialogueRound]) -> VoicePrompt:
+        """What a voice is asked beyond what all are asked; the chair has a question of its own.
+
+        `history` are the rounds before this one.
+        """
         own = self.questions.own_part(model, self.ledger.last_said(model, before=page.number))
         if model != page.chair:
             return VoicePrompt(model=model, text=own)
-        history = self.ledger.rounds(before=page.number)
         question = self.questions.chair(page.kind, history, opposed=self.is_extra(page.number))
         return VoicePrompt(model=model, is_chair=True, text=question + own)
 
