@@ -44,14 +44,17 @@ class RoundPage:
     @property
     def evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
         """What was said, in the order the voices are listed."""
-        heard = (self.hearings.get(model) for model in self.asked)
-        return tuple(one.evaluation for one in heard if one and one.evaluation)
+        return tuple([one.evaluation for one in self.heard if one.evaluation])
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Who was lost, in the order the voices are listed."""
-        heard = (self.hearings.get(model) for model in self.asked)
-        return tuple(one.failure for one in heard if one and one.failure)
+        return tuple([one.failure for one in self.heard if one.failure])
+
+    @property
+    def heard(self) -> list[Hearing]:
+        """Who was heard, in the order the voices are listed."""
+        return [self.hearings[model] for model in self.prompts if model in self.hearings]
 
     @property
     def occupied_chair(self) -> str | None:
@@ -106,17 +109,15 @@ class Ledger:
     @property
     def active(self) -> tuple[str, ...]:
         """The voices that are seated and were never lost."""
-        lost = {failure.model for failure in self.failures}
+        lost = {one.model for page in self.pages for one in page.hearings.values() if one.failure}
         seated = (*self.config.models, *(new.model for new in self.substitutions))
         return tuple(model for model in seated if model not in lost)
 
     @property
     def calls(self) -> tuple[CallRecord, ...]:
         """Every call so far, by round and by the order the voices are listed."""
-        heard = [
-            page.hearings[model] for page in self.pages for model in page.asked if model in page.hearings
-        ]
-        return (*(call for one in heard for call in one.calls), *self.calls_outside_rounds)
+        made = [call for page in self.pages for one in page.heard for call in one.calls]
+        return (*made, *self.calls_outside_rounds)
 
     def rounds(self, before: int | None = None) -> tuple[DialogueRound, ...]:
         """The rounds on record, or those before a given one."""

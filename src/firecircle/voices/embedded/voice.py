@@ -40,7 +40,7 @@ class EmbeddedVoice:
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn. The same turn always gets the same answer."""
-        if sum(len(layer.text) for layer in turn.prompt.layers) > LONG:
+        if sum([len(layer.text) for layer in turn.prompt.layers]) > LONG:
             answer = await asyncio.to_thread(self.answer, turn)
         else:
             answer = self.answer(turn)
