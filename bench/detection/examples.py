@@ -9,7 +9,7 @@ from bench.detection.contenders import ALARM
 from bench.detection.figures import auc
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
-from firecircle.convene import embedded_models
+from firecircle.defaults import embedded_models
 from firecircle.examples import load_examples
 from firecircle.voices.embedded import embedded_voice
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from firecircle.circle.alone import judge_alone
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
@@ -21,8 +19,6 @@ from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.config import (
-    EMBEDDED_MODELS,
-    NEURAL_MODEL,
     BaseEvaluationConfig,
     EvaluationConfig,
     EvaluationMode,
@@ -30,7 +26,6 @@ from firecircle.config import (
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
-from firecircle.settings import current_settings
 from firecircle.voices.caller import Caller, CallerVoice
 from firecircle.voices.recorded import recorded_voices
 
@@ -38,14 +33,6 @@ if TYPE_CHECKING:
     from firecircle.rotation.history import ParticipationHistory
     from firecircle.store.opening import Store
     from firecircle.store.recorder import Recording
-
-DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
-EMBEDDED_GENERALIST = "embedded:layers"
-"""Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
-DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
-_FIELD = re.compile(r"(?:\w+Config[.:] ?)?(\w+)")
-
-Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
 
 async def fire_circle_evaluate(
@@ -293,47 +280,6 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
     from firecircle.voices.cache import CachedVoice, ReplyCache
 
     return CachedVoice(voice, ReplyCache())
-
-
-def default_circle(**settings: object) -> FireCircleConfig:
-    """The hosted circle when its key is set, else the embedded one, with the neural voice if it is here."""
-    if os.environ.get(DEFAULT_KEY_VARIABLE):
-        return FireCircleConfig(**settings)
-    return FireCircleConfig.embedded(**{"models": embedded_models(), **settings})
-
-
-def default_panel(mode: EvaluationMode, **settings: object) -> EvaluationConfig:
-    """Who judges in the single and parallel modes when nobody was named."""
-    if os.environ.get(DEFAULT_KEY_VARIABLE):
-        return EvaluationConfig(mode=mode, **settings)
-    embedded = embedded_models() if mode is EvaluationMode.PARALLEL else (EMBEDDED_GENERALIST,)
-    return EvaluationConfig(**{"mode": mode, "models": embedded, **settings})
-
-
-def with_file_defaults(
-    make: Callable[..., Config], wished: Mapping[str, object], kind: type[Config]
-) -> Config:
-    """What `make` makes of the wishes, with what `[circle]` in the file says where they say nothing."""
-    settings = current_settings()
-    for key in settings.circle:
-        if key not in FireCircleConfig.model_fields or key in DECLARED_ELSEWHERE:
-            raise settings.mistake("circle", f"{key}: {DECLARED_ELSEWHERE.get(key, 'no such key')}")
-    # The table is a circle's; the other modes take from it what they know too.
-    told = {key: value for key, value in settings.circle.items() if key in kind.model_fields}
-    try:
-        return make(**{**told, **wished})
-    except ConfigError as wrong:
-        field = _FIELD.match(str(wrong))
-        if field and field[1] in told and field[1] not in wished:
-            raise settings.mistake("circle", re.sub(r"^\w+Config[.:] ?", "", str(wrong))) from None
-        raise
-
-
-def embedded_models() -> tuple[str, ...]:
-    """The embedded voices that can speak on this machine: six, and the neural one where it is installed."""
-    from firecircle.voices.embedded.neural import is_available
-
-    return (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
 
 
 def _all_models(config: FireCircleConfig) -> tuple[str, ...]:

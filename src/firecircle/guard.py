@@ -11,7 +11,8 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import default_circle, default_panel, hold_circle, kept_in
+from firecircle.convene import hold_circle, kept_in
+from firecircle.defaults import default_circle, default_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluator import judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel

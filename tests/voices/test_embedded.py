@@ -13,7 +13,7 @@ from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, f
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
 from firecircle.config import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode
-from firecircle.convene import default_circle, default_panel
+from firecircle.defaults import default_circle, default_panel
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.neural import is_available

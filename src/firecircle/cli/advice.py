@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import DEFAULT_KEY_VARIABLE
+from firecircle.defaults import DEFAULT_KEY_VARIABLE
 
 BY_LAYER = {
     "user": "check what the user claims before acting on it; let the system text say what is no proof",

@@ -9,7 +9,7 @@ from typing import Literal
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import DEFAULT_KEY_VARIABLE, default_circle, default_panel, with_file_defaults
+from firecircle.defaults import DEFAULT_KEY_VARIABLE, default_circle, default_panel, with_file_defaults
 from firecircle.errors import ConfigError
 from firecircle.prompt import Focus
 from firecircle.settings import current_settings

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from firecircle.circle.classify import PatternType
-from firecircle.convene import embedded_models
+from firecircle.defaults import embedded_models
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.web.api.circles import filters_of

@@ -6,7 +6,7 @@ from functools import partial
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.convene import default_circle, default_panel, with_file_defaults
+from firecircle.defaults import default_circle, default_panel, with_file_defaults
 from firecircle.errors import ConfigError
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.web.api.shapes import Judging

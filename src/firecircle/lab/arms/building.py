@@ -9,7 +9,8 @@ from typing import Any
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.voice import Voice
 from firecircle.config import EMBEDDED_MODELS, EvaluationConfig, EvaluationMode
-from firecircle.convene import EMBEDDED_GENERALIST, seat_voices
+from firecircle.convene import seat_voices
+from firecircle.defaults import EMBEDDED_GENERALIST
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.apart import ApartArm
 from firecircle.lab.arms.arm import Arm

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from firecircle.catalog import families
 from firecircle.circle.classify import MEANINGS
-from firecircle.convene import default_circle, embedded_models
+from firecircle.defaults import default_circle, embedded_models
 from firecircle.errors import ConfigError
 from firecircle.settings import current_settings
 from firecircle.store import tables
