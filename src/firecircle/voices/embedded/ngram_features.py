@@ -6,9 +6,9 @@ Training (`bench/train_ngrams.py`) and judging share this file, so that both see
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 
 from firecircle.voices.embedded.text import Sentence
 
@@ -42,15 +42,19 @@ def features(window: Sequence[Sentence]) -> frozenset[int]:
     """The places of everything a window contains."""
     if len(window) == 1:
         return _of_sentence(window[0].layer[:1], window[0].words)
-    return frozenset().union(*[_of_sentence(sentence.layer[:1], sentence.words) for sentence in window])
+    parts = (_parts(sentence.layer[:1], sentence.words) for sentence in window)
+    return frozenset().union(*chain.from_iterable(parts))
 
 
 @lru_cache(maxsize=128)
 def _of_sentence(layer: str, words: tuple[str, ...]) -> frozenset[int]:
-    """Remembered for a while: a sentence is weighed in its window, by itself, and when peers quote it."""
-    return frozenset().union(
-        *map(_pieces, words), map(_pair, repeat(f"layer {layer}"), words), map(_pair, ("^", *words), words)
-    )
+    """Remembered for a while: a sentence is weighed by itself when it is shown, and when peers quote it."""
+    return frozenset().union(*_parts(layer, words))
+
+
+def _parts(layer: str, words: tuple[str, ...]) -> tuple[Iterable[int], ...]:
+    pairs = map(_pair, ("^", *words), words)
+    return (*map(_pieces, words), map(_pair, repeat(f"layer {layer}"), words), pairs)
 
 
 def windows(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
