@@ -15,7 +15,7 @@ _WINDOW = 40
 _REACH = 200
 _BEGINNING = 100
 _LONGEST_LINE = 2_000
-_MOST_LOOKUPS = 150
+_MOST_LOOKUPS = 300
 """Searching a megabyte takes about a millisecond; past this many, the answer is the careful one."""
 _WORD = re.compile(r"\w+")
 _LINE_DRESS = " \t\r>*-•#|`\"'.!,;:“”"

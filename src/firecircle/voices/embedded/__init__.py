@@ -29,11 +29,16 @@ def embedded_voice(model: str) -> Voice:
     from firecircle.voices.embedded.voice import EmbeddedVoice
 
     name = original_of(model).removeprefix(_PREFIX)
-    lenses = _lenses()
-    if name not in lenses:
+    if name not in _lenses():
         known = ", ".join(_PREFIX + lens for lens in EMBEDDED_NAMES)
         raise ConfigError(f"models: there is no embedded voice {model!r}; there are {known}")
-    return EmbeddedVoice(lenses[name]())
+    return EmbeddedVoice(_lens(name))
+
+
+@cache
+def _lens(name: str) -> Lens:
+    """One for all circles: a lens keeps nothing of what it saw."""
+    return _lenses()[name]()
 
 
 @cache

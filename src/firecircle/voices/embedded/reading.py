@@ -43,6 +43,7 @@ class Reading:
     prompt: MultiNeutrosophicPrompt
     found: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What each lens has found in it so far."""
+    _strengths: dict[tuple[str, ...], float] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, layer: str) -> str:
         """The words of a layer."""
@@ -118,9 +119,13 @@ class Reading:
         )
 
     def strongest(self, layer: str, *names: str) -> float:
-        """The strength of the strongest such intent in a layer."""
-        reads = self.application if layer == "application" else self.user
-        return max((i.strength for read in reads if (i := read.strongest(*names))), default=0.0)
+        """The strength of the strongest such intent in a layer; remembered, as every claim is weighed by it."""
+        key = (layer, *names)
+        if key not in self._strengths:
+            reads = self.application if layer == "application" else self.user
+            strengths = (intent.strength for read in reads if (intent := read.strongest(*names)))
+            self._strengths[key] = max(strengths, default=0.0)
+        return self._strengths[key]
 
 
 @lru_cache(maxsize=8)
