@@ -6,11 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from firecircle import CircleCancelled, EvaluationError, fire_circle_evaluate
+from firecircle import CircleCancelled, ConfigError, EvaluationError, fire_circle_evaluate
 from firecircle.errors import NotKeptWarning
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
+from firecircle.store.tables import circles
 from tests.scripted import PROMPT, After, Script, circle
 from tests.store.kept import VOICES, held, script
 
@@ -73,13 +75,40 @@ async def test_many_circles_at_once(store: Store) -> None:
         assert store.circles.summary(result.circle_id).label == str(number)
 
 
-async def test_a_circle_that_is_deleted_while_it_sits_stays_away(store: Store) -> None:
-    lines = Script({voice: [0.3, After(0.3, 0.4)] for voice in VOICES})
+async def test_a_circle_that_sits_cannot_be_deleted(store: Store) -> None:
+    lines = Script({voice: [0.3, After(60, 0.4)] for voice in VOICES})
+    judging = asyncio.create_task(
+        fire_circle_evaluate(PROMPT, circle(*VOICES, max_rounds=2), caller=lines, store=store)
+    )
+    name = await sitting_in(store)
+    with pytest.raises(ConfigError, match="still sits; cancel it first"):
+        store.circles.delete(name)
+    judging.cancel()
+    with pytest.raises(CircleCancelled):
+        await judging
+    assert store.circles.summary(name).status == "cancelled"
+
+
+async def test_one_that_is_gone_nevertheless_stays_away_and_disturbs_nobody(store: Store) -> None:
+    """As when a circle was taken for interrupted and pruned, and its machine wakes up again."""
+    lines = Script({voice: [0.3, After(1.0, 0.4)] for voice in VOICES})
     config = circle(*VOICES, max_rounds=2)
     judging = asyncio.create_task(fire_circle_evaluate(PROMPT, config, caller=lines, store=store))
-    store.circles.delete(await sitting_in(store))
-    assert (await judging).consensus
-    assert store.circles.count() == 0
+    gone = await sitting_in(store)
+    with store.database.writing() as connection:
+        connection.execute(sa.delete(circles).where(circles.c.id == gone))
+    # The next circle may get the key that became free.
+    longer = Script({voice: [0.9, After(1.5, 0.8)] for voice in VOICES})
+    other = asyncio.create_task(
+        fire_circle_evaluate(PROMPT, config, caller=longer, store=store, label="other")
+    )
+    with pytest.warns(NotKeptWarning, match="deleted from the store while it sat"):
+        assert (await judging).consensus
+    result = await other
+    (kept,) = store.circles.find().circles
+    assert (kept.id, kept.label) == (result.circle_id, "other")
+    assert store.circles.load(kept.id) == result
+    assert store.circles.events_after(kept.pk) == []
 
 
 async def test_a_store_that_cannot_be_used_costs_a_warning_and_no_verdict(tmp_path: Path) -> None:

@@ -182,9 +182,12 @@ class CircleStore:
     # -- taking out --------------------------------------------------------------------------------
 
     def delete(self, given: str) -> CircleSummary:
-        """Take out one circle and everything that belongs to it."""
+        """Take out one circle and everything that belongs to it; one that still sits must be over first."""
         with self.database.writing() as connection:
             found = _resolve(connection, given)
+            if found.status == "sitting":
+                first = "wait until it is over" if found.run_id else "cancel it first"
+                raise ConfigError(f"{found.id}: the circle still sits; {first}")
             connection.execute(sa.delete(circles).where(circles.c.pk == found.pk))
             return found
 

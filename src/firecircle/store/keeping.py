@@ -80,9 +80,15 @@ def add_events(connection: Connection, pk: int, told: Sequence[tuple[int, Event]
     connection.execute(sa.insert(events), rows)
 
 
-def sign_of_life(connection: Connection, sitting: Sequence[int]) -> list[int]:
-    """Write down that these circles still sit; those of them that somebody asked to be called off."""
-    mine = circles.c.pk.in_(sitting)
+def is_there(connection: Connection, pk: int, name: str) -> bool:
+    """Whether a circle that was opened is still kept: a key that was freed may be another circle's now."""
+    mine = sa.and_(circles.c.pk == pk, circles.c.id == name)
+    return connection.execute(sa.select(circles.c.pk).where(mine)).first() is not None
+
+
+def sign_of_life(connection: Connection, sitting: Sequence[tuple[int, str]]) -> list[int]:
+    """Write down that these circles, by key and id, still sit; which of them shall be called off."""
+    mine = sa.tuple_(circles.c.pk, circles.c.id).in_(sitting)
     connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
     return list(connection.execute(sa.select(circles.c.pk).where(mine, circles.c.cancel_asked)).scalars())
 
@@ -90,10 +96,9 @@ def sign_of_life(connection: Connection, sitting: Sequence[int]) -> list[int]:
 def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> None:
     """Write the result of a circle that was open; its events are in the result now."""
     values = {**circle_row(result), "heard_at": time.time(), "cancel_asked": False}
-    changed = connection.execute(sa.update(circles).where(circles.c.pk == pk).values(values)).rowcount
-    if changed:  # else somebody has deleted it meanwhile, and so it shall be
-        connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
-        _add_details(connection, pk, result)
+    connection.execute(sa.update(circles).where(circles.c.pk == pk).values(values))
+    connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
+    _add_details(connection, pk, result)
 
 
 def _insert_told(connection: Connection, wanted: str, row: Row, in_run: InRun | None) -> tuple[int, str]:

@@ -38,6 +38,8 @@ class _Known(NamedTuple):
 
     pk: int | None = None
     id: str | None = None
+    gone: bool = False
+    """Whether somebody has deleted it since; then it shall stay so."""
 
 
 class Recording:
@@ -106,9 +108,11 @@ class Recording:
 
     def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> _Known:
         """Write the news; what is known of the circle then, if the transaction comes to its end."""
-        from firecircle.store.keeping import add_events, close_circle, keep_whole, open_circle
+        from firecircle.store.keeping import add_events, close_circle, is_there, keep_whole, open_circle
 
-        pk, name = self._known
+        pk, name, _ = self._known
+        if pk is not None and name is not None and not is_there(connection, pk, name):
+            return _Known(pk, name, gone=True)
         last = news[-1] if news else None
         kept = panel or (last.result if isinstance(last, CircleClosed) else None)
         if kept is not None and pk is None:
@@ -235,6 +239,9 @@ class Recorder:
             if its.id is not None and not one.opened.done():
                 one.opened.set_result(its.id)
             if over and not one.kept.done():
+                if its.gone:
+                    one.kept.set_exception(StoreError(f"{its.id} was deleted from the store while it sat"))
+                    continue
                 self.latest = its.id
                 one.kept.set_result(its.id or "")
 
@@ -251,7 +258,7 @@ class Recorder:
 
         try:
             with self._database().writing() as connection:
-                asked = sign_of_life(connection, list(holders))
+                asked = sign_of_life(connection, [(pk, one._known.id or "") for pk, one in holders.items()])
         except FireCircleError:
             return  # the next writing will tell
         for pk in asked:
