@@ -87,6 +87,8 @@ def test_everything_is_copied_once_and_only_the_broken_is_taken_out(store: Store
 
 
 GARBAGE = (
+    "was_empty_chair = 'yes'",
+    "at = 1e300",
     "voice_id = ''",
     "voice_id = x'6162'",
     "voice_id = CAST(x'ff61' AS TEXT)",

@@ -40,11 +40,13 @@ DrawShape = TypeVar("DrawShape", bound=Shape)
 _FACTS = tuple(column for column in participations.c if column.name != "pk")
 
 
+LATEST = 1e18
+"""Seconds from 1970 on: what is farther away is no time."""
 _of = participations.c
 _WORDS = (_of.voice_id, _of.session_id, _of.decision_domain, _of.role_played)
 _DAMAGED = (
     # What is no number is greater than all of them in SQLite, and so is NaN in PostgreSQL.
-    sa.not_(_of.at.between(-1e18, 1e18)),
+    sa.not_(_of.at.between(-LATEST, LATEST)),
     sa.not_(sa.func.coalesce(_of.contribution_quality, 0.0).between(0, 1)),
     *(word == "" for word in _WORDS),
 )
@@ -218,12 +220,21 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         for name, value in facts.items():
             if isinstance(value, bytes):
                 raise BrokenRowError(f"row.{name}: bytes that are no text")
+        # As strict as `_DAMAGED`: what the shape would take for true or for a time, the sums do not.
+        if facts["was_empty_chair"] not in (True, False):
+            raise BrokenRowError(
+                f"row.was_empty_chair: {facts['was_empty_chair']!r} is neither true nor false"
+            )
+        if not _is_time(facts["at"]):
+            raise BrokenRowError(f"row.at: {facts['at']!r} is no time")
         try:
             return self._row.model_validate(facts)
         except ValidationError as damaged:
             raise BrokenRowError(one_line(damaged, "row")) from None
 
     def _draw_in(self, found: Row) -> DrawShape:
+        if not _is_time(found["at"]):
+            raise BrokenRowError(f"row.at: {found['at']!r} is no time")
         try:
             return self._draw.model_validate_json(found["body"])  # type: ignore[arg-type]
         except ValidationError as damaged:
@@ -245,6 +256,10 @@ class KeptHistory(Generic[RowShape, DrawShape]):
     def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
         with self._database.reading() as connection, bytes_for_garbage(connection):
             return list(connection.execute(query).mappings())
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) <= LATEST
 
 
 def _sat(voices: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
