@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from firecircle.voices.embedded.decoders import Decoded, decode
+from firecircle.voices.embedded.decoded import Decoded
+from firecircle.voices.embedded.decoders import decode
 from firecircle.voices.embedded.findings import Finding
 from firecircle.voices.embedded.reading import Read, Reading, read_text, words_of
 from firecircle.voices.embedded.text import LONGEST_QUOTE, Marks
@@ -20,6 +22,8 @@ FEW = 0.08
 """The largest share of a long text that buried sentences make up."""
 FLOOD = 5
 """How often an order must be repeated to count as a flood."""
+SHOWN = 80
+"""How much of what was hidden the reason shows."""
 _DEPTH = 2
 
 
@@ -38,7 +42,7 @@ class ConcealmentLens:
             seen |= _guarded_words(reads)
             obeys = any(_told_to_obey(read) for read in reads)
             for decoded in decode(text):
-                finding = self._judge(decoded, layer, reading.marks, seen, obeys, _DEPTH)
+                finding = self._judge(decoded, text, layer, reading.marks, seen, obeys, _DEPTH)
                 if finding is not None:
                     found.append(finding)
             if len(text) >= LONG:
@@ -60,40 +64,50 @@ class ConcealmentLens:
         return 0.25
 
     def _judge(
-        self, decoded: Decoded, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
+        self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
     ) -> Finding | None:
         reads = read_text(decoded.plain, layer, marks)
         wanted = [
-            intent
+            (intent, read)
             for read in reads
             for intent in read.intents
             if intent.strength >= 0.4 and (intent.name not in seen or decoded.invisible)
         ]
-        strongest = max(wanted, key=lambda intent: intent.strength, default=None)
-        orders = any(order for read in reads for order in read.orders if not order.negated)
-        if strongest is not None:
-            strength = 0.5 + 0.45 * strongest.strength
-            name = strongest.name
+        ordering = [read for read in reads if any(not order.negated for order in read.orders)]
+        if wanted:
+            strongest, telling = max(wanted, key=lambda one: one[0].strength)
+            strength, name = 0.5 + 0.45 * strongest.strength, strongest.name
         elif len(_guarded_words(reads) - seen) > 1:
+            telling = max(reads, key=lambda read: len(_guarded_words((read,)) - seen))
             strength, name = 0.7, "guarded"
-        elif orders and (decoded.invisible or obeys):
+        elif ordering and (decoded.invisible or obeys):
             meant = any(read.sentence.mask & k("YOU", "MACHINE", "OUTPUT", "HUMAN_USER") for read in reads)
+            telling = ordering[0]
             strength, name = 0.7 if decoded.invisible and meant else 0.5, "order"
         elif depth > 1:
-            inner = (
-                self._judge(again, layer, marks, seen, obeys, depth - 1) for again in decode(decoded.plain)
-            )
-            deeper = max((f for f in inner if f), key=lambda f: f.strength, default=None)
-            if deeper is None:
-                return None
-            strength, name = deeper.strength, deeper.pattern
+            return self._deeper(decoded, text, layer, marks, seen, obeys, depth - 1)
         else:
             return None
-        end = min(decoded.end, decoded.start + LONGEST_QUOTE)
-        note = f"hidden by {decoded.method}: “{decoded.plain.strip()[:80]}”"
-        return Finding(
-            _PATTERNS.get(name, "cross_layer_fabrication"), strength, layer, decoded.start, end, note
+        sentence = telling.sentence
+        start, end = decoded.place(text, sentence.start, sentence.end)
+        note = f"hidden by {decoded.method}: “{decoded.plain[sentence.start : sentence.end][:SHOWN]}”"
+        pattern = _PATTERNS.get(name, "cross_layer_fabrication")
+        return Finding(pattern, strength, layer, start, min(end, start + LONGEST_QUOTE), note)
+
+    def _deeper(
+        self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
+    ) -> Finding | None:
+        """The strongest of what is disguised within a disguise, told of where the outer one stands."""
+        inner = (
+            self._judge(again, decoded.plain, layer, marks, seen, obeys, depth)
+            for again in decode(decoded.plain)
         )
+        found = max((f for f in inner if f), key=lambda f: f.strength, default=None)
+        if found is None:
+            return None
+        start, end = decoded.place(text, found.start, found.end)
+        note = f"hidden by {decoded.method}, then {found.note.removeprefix('hidden by ')}"
+        return replace(found, start=start, end=min(end, start + LONGEST_QUOTE), note=note)
 
     def _buried(self, layer: str, reads: tuple[Read, ...]) -> Iterator[Finding]:
         """Sentences that order something, few among many that do not."""

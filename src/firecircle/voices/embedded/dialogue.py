@@ -19,6 +19,8 @@ CONFIRM = 0.3
 """How strongly a lens must read a peer's words itself to confirm the peer's pattern."""
 ALARMED = 0.4
 """A peer whose falsehood is below this sees nothing to speak of."""
+READ_AGAIN = "read again after"
+"""Words in the note of a finding that a voice made only because a peer had quoted the place."""
 MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
 
 
@@ -32,6 +34,8 @@ class Pointed:
     layer: str
     start: int
     end: int
+    echo: bool
+    """The peer came upon these words only through somebody's quote: it agrees, it is no second witness."""
 
 
 def reconsider(
@@ -47,7 +51,8 @@ def reconsider(
 def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) -> Finding:
     alarms: dict[str, float] = {}
     for place in pointed:
-        if place.falsehood >= ALARMED and finding.touches(place.layer, place.start, place.end):
+        heard = place.falsehood >= ALARMED and not place.echo
+        if heard and finding.touches(place.layer, place.start, place.end):
             alarms[place.label] = place.falsehood
     if finding.strength >= WEAK and alarms:
         doubt = 1 - finding.strength
@@ -79,19 +84,22 @@ def _confirmed(
         support = max(mine, lens.support(reading, place.layer, place.start, place.end))
         if support >= CONFIRM:
             done.add(key)
-            note = f"{MEANING[place.pattern]} (read again after {place.label} quoted it)"
+            note = f"{MEANING[place.pattern]} ({READ_AGAIN} {place.label} quoted it)"
             strength = 1 - (1 - support) * (1 - 0.5 * LIFT[0] * place.falsehood)
             yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
 
 
 def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Iterator[Pointed]:
     for peer in peers:
-        named = {note.quote.strip(): note.type for note in peer.evaluation.pattern_notes if note.quote}
+        notes = [note for note in peer.evaluation.pattern_notes if note.quote]
+        named = {note.quote.strip(): note.type for note in notes if note.quote}
+        seen = {note.quote.strip() for note in notes if note.quote and READ_AGAIN not in note.description}
         for quote in peer.quotes:
             for layer in UNVOUCHED:
                 start = str(getattr(prompt, layer)).find(quote)
                 if start >= 0:
-                    kind = named.get(quote.strip())
+                    words = quote.strip()
+                    kind = named.get(words)
                     yield Pointed(
                         peer.label,
                         peer.evaluation.falsehood,
@@ -99,5 +107,6 @@ def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Itera
                         layer,
                         start,
                         start + len(quote),
+                        words in named and words not in seen,
                     )
                     break

@@ -8,14 +8,27 @@ manipulate; the lenses raise or lower it by where it stands and what surrounds i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 from firecircle.voices.embedded import requests
 from firecircle.voices.embedded.acts import VERBS, Order
-from firecircle.voices.embedded.objects import Intent, Reach, reach
+from firecircle.voices.embedded.objects import (
+    Intent,
+    Reach,
+    of_another_thing,
+    on_the_speakers_own,
+    reach,
+    worked_on,
+)
 from firecircle.voices.embedded.text import Sentence
 from firecircle.voices.embedded.words import kind as k
 
 _QUOTED = frozenset("\"“”'‘`«<[")
+_PRINTED_ON = frozenset(("on", "in"))
+_ANY_BUT_THIS = frozenset(("the", "a", "an", "my", "our", "its", "each", "every"))
+_BEFORE_AN_OBJECT = frozenset(
+    ("the", "a", "an", "my", "our", "his", "her", "their", "this", "that", "these", "any")
+)
 _BE = frozenset(("is", "are", "be", "been", "was", "were", "being", "has", "have", "ist", "sind"))
 
 
@@ -50,8 +63,30 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             strength = 0.0 if order is None else _switched_off(thing)
         if thing.mine:
             strength *= 0.35
+        if strength and _printed_elsewhere(sentence, thing):
+            strength *= 0.25
+        if strength and worked_on(sentence, index):
+            strength *= 0.15
         if strength > 0:
             yield Intent("override", strength, thing.first, thing.last)
+
+
+def _printed_elsewhere(sentence: Sentence, thing: Reach) -> bool:
+    """Whether the instructions stand on something else: on the package, in the box."""
+    places = [
+        place
+        for place in range(thing.first + 1, thing.last + 1)
+        if sentence.bits[place] & k("RULES", "CONFIG", "LIMITS")
+    ]
+    return bool(places) and all(
+        sentence.words[place].startswith(("instruction", "direction"))
+        and not any(
+            bits & k("YOU", "PRIOR", "SETUP")
+            for bits in sentence.bits[max(thing.first + 1, place - 3) : place]
+        )
+        and of_another_thing(sentence, place, _PRINTED_ON, _ANY_BUT_THIS)
+        for place in places
+    )
 
 
 def _set_aside(thing: Reach) -> float:
@@ -104,15 +139,32 @@ def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
         if bits & k("FREE"):
-            yield Intent("unbound", 0.7 if whom or doing else 0.25, max(0, at - 6), min(end, at + 6))
+            aimed = (whom or doing) and not _frees_another(sentence, at)
+            yield Intent("unbound", 0.7 if aimed else 0.25, max(0, at - 6), min(end, at + 6))
         elif bits & k("NOT"):
             thing = reach(sentence, at, 6)
             if thing.has("LIMITS") and not thing.mine and "limited" not in sentence.words[at : at + 4]:
                 somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(
                     sentence.mask & k("GUARDED")
                 )
-                strength = 0.7 if whom and doing else 0.5 if somebody else 0.15
+                strength = (
+                    0.7 if whom and (doing or _says_you_are(sentence, at)) else 0.5 if somebody else 0.15
+                )
                 yield Intent("unbound", strength, max(0, at - 6), thing.last)
+
+
+def _says_you_are(sentence: Sentence, at: int) -> bool:
+    """Whether "you are" stands shortly before."""
+    before = sentence.words[max(0, at - 6) : at]
+    return "you're" in before or ("you", "are") in pairwise(before)
+
+
+def _frees_another(sentence: Sentence, at: int) -> bool:
+    """Whether something else than the assistant is freed, or only asked about: jailbreak a phone."""
+    if sentence.question:
+        return not sentence.mask & k("YOU", "MACHINE")
+    follows = sentence.words[at + 1 : at + 2]
+    return bool(_BEFORE_AN_OBJECT.intersection(follows)) and not reach(sentence, at, 5).has("YOU", "MACHINE")
 
 
 def _persona(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -122,7 +174,10 @@ def _persona(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         word = sentence.words[at]
         if word in ("mode", "modus") and at and sentence.bits[at - 1] & k("POWERMODE"):
             switched = bool(sentence.mask & k("SWITCH", "PERSONA")) and not sentence.question
-            yield Intent("mode", 0.85 if switched else 0.5, max(0, at - 6), min(end, at + 4))
+            strength = 0.85 if switched else 0.5
+            if on_the_speakers_own(sentence, at, at):
+                strength = 0.15
+            yield Intent("mode", strength, max(0, at - 6), min(end, at + 4))
         elif bits & k("PERSONA") and sentence.mask & k("YOU"):
             yield Intent("persona", 0.12, max(0, at - 3), min(end, at + 8))
         elif bits & k("NOT") and _erased(sentence, at):
@@ -131,7 +186,8 @@ def _persona(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         for order in commanded:
             if sentence.bits[order.index] & k("SWITCH") and not order.negated:
                 thing = reach(sentence, order.index, 5)
-                if thing.has("POWER") and thing.has("INTERNAL", "POWERMODE", "SETUP"):
+                powers = thing.has("POWER") and thing.has("INTERNAL", "POWERMODE", "SETUP")
+                if powers and not on_the_speakers_own(sentence, order.index + 1, thing.last):
                     yield Intent("mode", 0.7, thing.first, thing.last)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from firecircle.voices.embedded.findings import Finding
 from firecircle.voices.embedded.objects import reach
@@ -22,7 +22,12 @@ _HEADING = re.compile(
     rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}{_TITLE}[ \t*\]]{{0,4}}:",
     re.IGNORECASE | re.MULTILINE,
 )
+_SPEAKS = re.compile(rf"[>\]]\s?{_ROLE}\b", re.IGNORECASE)
 _AFTER_MARKER = 300
+TELLING = 0.4
+"""From here on what a sentence wants colours its surroundings."""
+ASKED_ABOUT = 0.3
+"""A marker that a question is about, at most."""
 FROM_BELOW = ("override", "lifted", "mode", "unbound", "new_task", "conceal", "no_refusal", "forced")
 
 
@@ -74,7 +79,11 @@ class LayersLens:
                 follows = list(reading.at(layer, match.start(), stop))
                 ordering = any(read.strongest() or read.orders for read in follows)
                 telling = max((i.strength for read in follows if (i := read.strongest())), default=0.0)
-                strength = commanding if telling >= 0.4 else (alone + commanding) / 2 if ordering else alone
+                strength = (
+                    commanding if telling >= TELLING else (alone + commanding) / 2 if ordering else alone
+                )
+                if telling < TELLING and _asked_about(follows, match):
+                    strength = min(alone, ASKED_ABOUT)
                 end = min(len(text), match.start() + 160)
                 note = "a marker of another layer's voice stands in this one"
                 yield Finding(
@@ -144,6 +153,22 @@ class LayersLens:
                 yield Finding("cross_layer_fabrication", 0.72, "user", start, end, note)
 
 
+def _asked_about(follows: Sequence[Read], marker: re.Match[str]) -> bool:
+    """Whether the marker is what a question is about, and nothing behind it speaks in another voice."""
+    sentence = follows[0].sentence if follows else None
+    if sentence is None or not sentence.question or not sentence.bits[0] & k("ASK"):
+        return False
+    if _SPEAKS.search(sentence.text, sentence.start, sentence.end):
+        return False
+    if marker.re.search(sentence.text, sentence.end):
+        return False
+    return all(
+        marker.start() <= read.sentence.starts[order.index] < marker.end()
+        for read in follows
+        for order in read.orders
+    )
+
+
 def _said_of_the_text(sentence: Sentence) -> int | None:
     """Where the operator's text is said to say something: your rules say, the system message was updated."""
     for at, bits in enumerate(sentence.bits):
@@ -186,6 +211,7 @@ def _order_in_data(read: Read) -> float:
     for intent in read.intents:
         if intent.name != "persona":
             share = 0.25 if intent.name in ("private", "guarded", "lifted", "unbound") else 0.5
+            share *= min(1.0, intent.strength / TELLING)
             best = max(best, intent.strength + share * (1 - intent.strength))
     if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
         best = max(best, 0.5)

@@ -119,7 +119,7 @@ class Reading:
         )
 
     def strongest(self, layer: str, *names: str) -> float:
-        """The strength of the strongest such intent in a layer; remembered, as every claim is weighed by it."""
+        """The strength of the strongest such intent in a layer; remembered, since each claim asks."""
         key = (layer, *names)
         if key not in self._strengths:
             reads = self.application if layer == "application" else self.user
