@@ -108,10 +108,13 @@ def heard_by(*listeners: Listener | None) -> Listener:
 
 
 @asynccontextmanager
-async def kept_in(store: Store | None, label: str | None = None) -> AsyncIterator[Recording | None]:
+async def kept_in(
+    store: Store | None, label: str | None = None, *, on_unkept: Callable[[str], None] | None = None
+) -> AsyncIterator[Recording | None]:
     """A recording in the store, if there is one, which is complete when this is left, however it is left.
 
-    A verdict is not given up because a disk is full: what could not be kept is told as a warning.
+    A verdict is not given up because a disk is full: what could not be kept, and why, is told to
+    `on_unkept`, else as a warning.
     """
     if store is None:
         yield None
@@ -126,12 +129,25 @@ async def kept_in(store: Store | None, label: str | None = None) -> AsyncIterato
     try:
         yield recording
     finally:
-        try:
-            await recording.settled()
-            if recording.result is not None:
-                await asyncio.to_thread(_remember, recording.result, store)
-        except StoreError as trouble:
-            warnings.warn(NotKeptWarning(str(trouble)), stacklevel=2)
+        if unkept := await _unkept(recording, store):
+            if on_unkept is not None:
+                on_unkept(unkept)
+            else:
+                warnings.warn(NotKeptWarning(unkept), stacklevel=2)
+
+
+async def _unkept(recording: Recording, store: Store) -> str | None:
+    """Wait until everything is written; what could not be, and why."""
+    try:
+        await recording.settled()
+    except StoreError as trouble:
+        return str(trouble)
+    try:
+        if recording.result is not None:
+            await asyncio.to_thread(_remember, recording.result, store)
+    except StoreError as trouble:
+        return f"who took part, which rotation goes by (the circle itself is kept): {trouble}"
+    return None
 
 
 def participation_history(store: Store) -> ParticipationHistory:

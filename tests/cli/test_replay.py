@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,26 @@ from tests.loopback import LoopbackServer, Script, failure
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
 
+LEFT_EARLY = """
+import io, sys
+from firecircle.cli import run
+
+class LeftAtTheFirstAnswer(io.StringIO):
+    def fileno(self):
+        return 1
+
+    def write(self, text):
+        if left or text.startswith("round 1: "):
+            left.append(text)
+            raise BrokenPipeError
+        return len(text)
+
+left = []
+sys.stdout = LeftAtTheFirstAnswer()
+status = run(["replay", "circle.json"])
+assert left
+sys.exit(status)
+"""
 SEEN = ("temporal_inconsistency", QUOTE)
 TALK = {
     CLAUDE: [says(0.4, "odd"), says(0.8, "agreed", SEEN)],
@@ -149,6 +171,12 @@ def test_the_embedded_circle_is_replayed_from_a_pipe(
         assert cli("replay", "-", "--json").out == first.out
 
 
+def test_a_reader_who_leaves_early_is_no_trouble(cli: Cli, folder: Path) -> None:
+    (folder / "circle.json").write_text(cli("evaluate", "--example", ATTACK, "--json").out)
+    done = subprocess.run([sys.executable, "-c", LEFT_EARLY], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -177,3 +205,9 @@ def test_other_things_that_cannot_be_replayed(cli: Cli, recorded: Callable[..., 
     (folder / "single.json").write_text(single.out)
     assert_one_line_of_trouble(cli("replay", "single.json"), "holds no dialogue")
     assert_one_line_of_trouble(cli("replay", "circle.json", "--threshold", "2"), "--threshold")
+
+
+def test_an_export_is_told_as_what_it_is(cli: Cli, folder: Path) -> None:
+    cli("evaluate", "--example", ATTACK)
+    cli("circles", "export", "all.jsonl")
+    assert_one_line_of_trouble(cli("replay", "all.jsonl"), "all.jsonl: an export", "circles import")

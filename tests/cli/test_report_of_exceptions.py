@@ -152,6 +152,15 @@ def test_an_alarm_from_the_chair_that_talking_raised(cli: Cli, hosted: Host) -> 
     assert "groupthink losses, voices that gave up an alarm (the alarm they raised stands)" in report
 
 
+def test_no_rounding_lifts_a_number_to_the_threshold(cli: Cli, hosted: Host) -> None:
+    near, over = says(0.698, "nearly"), says(0.8, "now I see it")
+    hosted(answers({CLAUDE: [near, over], QWEN: [says(0.1, "fine")], DEEPSEEK: [says(0.1, "fine")]}))
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--rounds", "2")
+    report = flowing(ran.out)
+    assert "round 1 alone: F 0.698, no alarm; all 2 rounds: F 0.80, alarm" in report
+    assert f"rose to an alarm: {CLAUDE} 0.698 → 0.80" in report
+
+
 def test_one_voice_once(cli: Cli, hosted: Host) -> None:
     hosted(answers({CLAUDE: [says(0.9, "no such check took place")]}))
     ran = cli("evaluate", "hello", "--models", CLAUDE, "--mode", "single", "--turn", "1")

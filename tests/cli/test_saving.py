@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from firecircle.store.address import STORE_VARIABLE, place_of
 from firecircle.store.opening import open_store
@@ -79,6 +80,31 @@ def test_a_store_that_fails_never_costs_the_verdict(cli: Cli, folder: Path) -> N
         assert ran.err.count("\n") == 1
         assert "Kept" not in ran.out
     assert cli("evaluate", "--example", ATTACK, "--store", "notes.txt", "--json").status == 1
+
+
+def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None:
+    cli("evaluate", "hello", "--store", "torn.sqlite")
+    with open_store("torn.sqlite") as store, store.database.writing() as connection:
+        connection.execute(sa.text("DROP TABLE participations"))
+    ran = cli("evaluate", "hello", "--store", "torn.sqlite")
+    assert KEPT.search(ran.out)
+    assert ran.err.startswith(
+        "warning: not kept: who took part, which rotation goes by (the circle itself is"
+    )
+    assert ran.err.count("\n") == 1
+    assert len(kept_labels("torn.sqlite")) == 2
+
+
+def test_a_store_may_be_read_though_nothing_is_kept(cli: Cli, folder: Path) -> None:
+    at = ("--no-save", "--store", "history.sqlite")
+    cli("evaluate", "hello", "--rotate", "4", "--store", "history.sqlite")
+    ran = cli("evaluate", "hello", "--rotate", "4", *at)
+    assert (ran.status, "; not recorded\n" in ran.err) == (0, True)
+    assert len(kept_labels("history.sqlite")) == 1
+    assert_one_line_of_trouble(
+        cli("evaluate", "hello", "--mode", "single", "--bank", "2", *at), "bank is empty"
+    )
+    assert_one_line_of_trouble(cli("evaluate", "hello", *at), "--store", "--no-save")
 
 
 def test_a_name_that_can_be_no_store_is_refused_before_anybody_is_asked(cli: Cli) -> None:

@@ -460,11 +460,54 @@ def test_a_circle_of_a_run_is_watched_from_the_run_s_page(
         playwright.expect(said).to_have_count(6)
         page.get_by_role("link", name="watched").click()
         live_runs.finish(process)
-    playwright.expect(page.get_by_text("✓ finished")).to_be_visible()
+    playwright.expect(page.get_by_text("✓ finished")).to_be_visible(timeout=30_000)
     playwright.expect(page.locator("#sitting")).to_have_count(0)
     page.reload()
     page.locator("#judgements tbody tr").get_by_role("link").click()
     playwright.expect(page.get_by_role("button", name="Delete")).to_be_visible()
+
+
+def test_the_page_of_a_run_that_is_left_open_tells_everything_in_the_end(
+    page: Page, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="runs need the extra `lab`")
+    from tests.lab import live_runs
+
+    monkeypatch.setenv("FIRECIRCLE_STORE", store.name)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(live_runs.PLAN.replace("sample = 2", "sample = 3").replace("calls = 3", "calls = 1"))
+    page.set_viewport_size({"width": 700, "height": 300})
+    with (
+        live_runs.gated() as (hosted, gate),
+        live_runs.running(hosted, plan, tmp_path / "left") as process,
+    ):
+        _until(lambda: store.circles.find(Filters(run_id="left", status="sitting")).circles)
+        page.goto("/runs/left")
+        playwright.expect(page.locator("#judgements")).to_contain_text("None.")
+        judged = page.locator("#judgements tbody tr")
+        for _ in range(18):  # answers, one by one, until there is a judgement
+            gate.let(1)
+            if any(one.rounds == 2 for one in store.circles.find(Filters(run_id="left")).circles):
+                break
+            page.wait_for_timeout(50)
+        playwright.expect(judged).not_to_have_count(0)
+        link = judged.last.get_by_role("link")
+        record = link.inner_text()
+        page.locator("select[name=only]").select_option("failed")  # chosen and not sent yet
+        link.focus()
+        link.scroll_into_view_if_needed()
+        place = link.bounding_box()["y"]
+        gate.open = True
+        live_runs.finish(process)
+    playwright.expect(page.get_by_text("✓ finished")).to_have_count(1, timeout=30_000)
+    playwright.expect(judged).to_have_count(3)
+    playwright.expect(page.locator("#plots svg.chart")).not_to_have_count(0)
+    playwright.expect(page.get_by_text("appear when the run is finished")).to_have_count(0)
+    same = judged.get_by_role("link", name=record)
+    playwright.expect(same).to_be_focused()
+    assert abs(same.bounding_box()["y"] - place) < 2
+    assert page.locator("select[name=only]").input_value() == "failed"
+    _accessible(page)
 
 
 def test_a_point_of_a_run_s_plot_leads_to_its_circles(page: Page, run_id: str) -> None:

@@ -177,7 +177,9 @@ def test_a_store_that_cannot_be_used_costs_one_warning_and_no_run(
         with running(server, plan, tmp_path / "run") as process:
             told = finish(process)
     assert told.count("warning:") == 1
-    assert told.splitlines()[-1].startswith("warning: not kept: store: ")
+    last = told.splitlines()[-1]
+    assert last.startswith("warning: not kept: 2 of this run's circles are not in the store: store: ")
+    assert "file is not a database" in last
     assert json.loads((tmp_path / "run" / "finished.json").read_text())["arms"]["circle"]["records"] == 2
 
 
@@ -200,6 +202,7 @@ async def test_a_store_that_is_held_up_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "SECONDS_TO_FINISH", 0.2)
+    monkeypatch.setattr(live, "A_MOMENT", 0.2)
     monkeypatch.setattr(live, "MOST_UNWRITTEN", 2)
     with open_store() as store:
         place = store.name
@@ -210,12 +213,16 @@ async def test_a_store_that_is_held_up_is_not_waited_for(
             folder, state = await carried_out(server, monkeypatch, tmp_path / "run", text)
             assert folder.state == "finished"
             assert state.unkept is not None
-            assert "of this run's circles are not in the store: it is slower than the run" in state.unkept
+            assert "of this run's circles are not in the store: it is locked" in state.unkept
             assert state.unkept.startswith("40 ")
             other.rollback()
     # What had to wait in memory until now were those under way (12 at most) and 2, not all that came after.
     until(lambda: not any(one.name == "circle-recorder" for one in threading.enumerate()))
     assert 0 < len(kept()) <= 14
+    # Asked for once more, the run is left as it is, and the store gets the rest from the journal.
+    _, again = await carried_out(server, monkeypatch, tmp_path / "run", text)
+    assert again.unkept is None
+    assert Counter(one.status for one in kept()) == {"all_rounds_held": 40}
 
 
 async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from firecircle import fire_circle_evaluate
 from firecircle.convene import kept_in
 from firecircle.errors import CircleCancelled
-from firecircle.store.opening import Store
+from firecircle.store.opening import Store, open_store
 from tests.cli.running import endpoint
 from tests.loopback import completion
 from tests.scripted import circle, says
-from tests.web.serving import PROMPT, VOICES, Running
+from tests.web.serving import PROMPT, VOICES, Running, running
 
 MODELS = ["anthropic/claude-sonnet-4", "qwen/qwen-2.5-72b-instruct", "deepseek/deepseek-r1"]
 
@@ -54,3 +56,36 @@ def test_circles_of_the_same_seed_are_told_apart(
             assert server.store.circles.summary(name).status == "cancelled"
             if other:
                 assert server.store.circles.summary(other).status == "sitting"
+
+
+@pytest.mark.parametrize("mode", ["fire_circle", "single"])
+def test_what_cannot_be_kept_is_told_with_its_verdict(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], mode: str
+) -> None:
+    with open_store(tmp_path / "full.sqlite") as store, running(store) as server, server.client() as client:
+        with store.database.writing() as connection:
+            connection.execute(
+                sa.text(
+                    "CREATE TRIGGER full BEFORE INSERT ON circles BEGIN SELECT RAISE(ABORT, 'no room'); END"
+                )
+            )
+        answer = client.post("/api/v1/evaluate", json={"user": "hello there", "mode": mode})
+    assert answer.status_code == 503
+    told = answer.json()
+    assert "no room" in told["detail"]
+    assert told["verdict"]["alarm"] is False
+    assert f"F {told['verdict']['falsehood']:.3g} by {told['verdict']['decided_by']}" in told["detail"]
+    assert "Warning" not in capfd.readouterr().err
+
+
+def test_a_circle_whose_end_cannot_be_kept_is_one_line_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with open_store(tmp_path / "torn.sqlite") as store, running(store) as server, server.client() as client:
+        with store.database.writing() as connection:
+            connection.execute(sa.text("DROP TABLE participations"))
+        answer = client.post("/api/v1/evaluate", json={"user": "hello there"})
+        assert answer.status_code in (200, 202)
+    told = capfd.readouterr().err
+    assert told.startswith("warning: not kept: who took part")
+    assert told.count("\n") == 1

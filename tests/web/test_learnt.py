@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 
 from firecircle.store.bank_learning import learn
 from firecircle.store.finding import Filters
-from firecircle.store.opening import Store
+from firecircle.store.opening import Store, open_store
+from tests.cli.test_runs_left_out import of_a_run
+from tests.store.test_blindspots import turned
 from tests.web.hostile import PAYLOADS
-from tests.web.serving import judged
+from tests.web.serving import judged, running
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +65,18 @@ def test_blind_spots_are_read_a_stretch_at_a_time(
             break
         query = {"before": told["next_before"]}
     assert read == len(whole) > 2
+
+
+async def test_blind_spots_leave_runs_out_unless_asked_for(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.sqlite") as apart:
+        await turned(apart)
+        for arm in ("one", "two"):
+            await of_a_run(apart, arm)
+        with running(apart) as viewer, viewer.client() as client:
+            for query, circles in (("", 1), ("?in_run=true", 2), ("?run_id=nightly", 2)):
+                told = client.get(f"/api/v1/blindspots{query}").json()
+                assert told["circles"]["circles"] == circles
+            assert "Circles of runs are left out" in client.get("/blindspots").text
 
 
 def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:

@@ -207,3 +207,32 @@ def test_voices_that_are_still_asked_are_told_apart_from_the_lost(server: Runnin
         page = httpx.get(f"{server.url}/circles/{name}").text
         assert page.count("asked …") == len(VOICES) - 1
         assert "not asked" not in page
+
+
+def test_a_circle_that_was_called_off_tells_who_had_not_answered(
+    server: Running, client: httpx.Client, store: Store
+) -> None:
+    with held(store) as sitting:
+        name = _sitting(store)
+        sitting.let(1)
+        _until(lambda: "0.80" in client.get(f"/circles/{name}").text)
+        with _stream(server, name) as events:
+            assert client.post(f"/api/v1/circles/{name}/cancel").status_code == 202
+            assert [kind for _, kind, _ in events][-1] == "closed"
+    for path in (f"/circles/{name}", f"/api/v1/circles/{name}/export?format=html"):
+        page = client.get(path).text
+        assert page.count("asked, no answer") == len(VOICES) - 1
+        assert "not asked" not in page
+    assert "lost</span>" not in client.get("/circles?status=cancelled").text
+
+
+def test_nothing_is_told_before_there_is_something(client: httpx.Client, store: Store) -> None:
+    early = ("<dt>Took</dt>", "<dt>Cost</dt>", "No voice changed its falsehood", "Empty chair:")
+    with held(store) as sitting:
+        name = _sitting(store)
+        page = client.get(f"/circles/{name}").text
+        assert [words for words in early if words in page] == []
+        sitting.let(1)
+        _until(lambda: "<dt>Cost</dt>" in client.get(f"/circles/{name}").text)
+    whole = client.get(f"/circles/{name}").text
+    assert all(words in whole for words in (early[0], early[1], early[3]))

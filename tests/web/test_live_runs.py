@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -91,3 +93,30 @@ def refused(client: httpx.Client, address: str) -> None:
         assert answer.headers["content-type"] == "application/problem+json"
         assert re.search("stop that run where it runs|wait until it is over", answer.json()["detail"])
     assert json.loads(client.get(f"/api/v1{address}").text)["summary"]["status"] == "sitting"
+
+
+def test_a_judgement_leads_to_a_kept_circle_only_when_that_is_whole(
+    client: httpx.Client, store: Store, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace("sample = 2", "sample = 1"))
+    query = {"run_id": "one"}
+    with gated() as (hosted, gate):
+        with running(hosted, plan, tmp_path / "one") as process:
+            (one,) = until(lambda: client.get("/api/v1/circles", params=query).json()["circles"])
+            with closing(sqlite3.connect(store.name, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                gate.open = True
+                until(lambda: "1 of 1" in client.get("/runs/one").text)
+                process.kill()
+                process.wait()
+        (left,) = client.get("/api/v1/circles", params=query).json()["circles"]
+        assert left["status"] == "interrupted"
+        again = f"/runs/one/circle?arm=circle&amp;dataset=examples&amp;record={one['record_id']}&amp;repeat=0"
+        assert f'<a href="{again}">' in client.get("/runs/one").text.partition('id="judgements"')[2]
+        assert f'href="/circles/{one["id"]}"' not in client.get(html.unescape(again)).text
+        with running(hosted, plan, tmp_path / "one") as process:
+            finish(process)
+    judgements = client.get("/runs/one").text.partition('id="judgements"')[2]
+    assert f'<a href="/circles/{one["id"]}">' in judgements
+    assert f'href="/circles/{one["id"]}"' in client.get(html.unescape(again)).text

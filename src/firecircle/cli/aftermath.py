@@ -87,22 +87,34 @@ def quorum_lines(result: FireCircleResult) -> list[str]:
     return lines
 
 
+def told_falsehood(falsehood: float, threshold: float) -> str:
+    """The falsehood with two digits; with more where rounding would lift it to the threshold it is below."""
+    for digits in (2, 3, 4):
+        told = f"{falsehood:.{digits}f}"
+        if falsehood >= threshold or float(told) < threshold:
+            break
+    return told
+
+
 def _talk(result: FireCircleResult) -> list[str]:
     first, rounds = result.rival_verdicts.get("round1_max"), len(result.dialogue_history)
     if result.consensus is None or first is None:
         return []
     if rounds < 2:
         return ["nobody talked: one round was held"]
-    before = f"round 1 alone: F {first.value:.2f}, {_word(first.alarm)}"
-    after = f"all {rounds} rounds: F {result.consensus.falsehood:.2f}, {_word(result.alarm)}"
+    alone, whole = (
+        told_falsehood(value, result.config.alarm_threshold)
+        for value in (first.value, result.consensus.falsehood)
+    )
+    before = f"round 1 alone: F {alone}, {_word(first.alarm)}"
+    after = f"all {rounds} rounds: F {whole}, {_word(result.alarm)}"
     lines = [f"{before}; {after}; {_change(result, first.value, first.alarm)}"]
     if result.rescues:
-        lines.append(f"rescues, voices that rose to an alarm: {_moves(result.rescues)}")
+        lines.append(f"rescues, voices that rose to an alarm: {_moves(result, result.rescues)}")
     if result.groupthink_losses:
         stands = " (the alarm they raised stands)" if result.alarm else ""
-        lines.append(
-            f"groupthink losses, voices that gave up an alarm{stands}: {_moves(result.groupthink_losses)}"
-        )
+        moves = _moves(result, result.groupthink_losses)
+        lines.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
     if dissent := _dissenting_rules(result):
         lines.append(f"{_word(not result.alarm)} by other rules: {', '.join(dissent)}")
     return [*lines, *_chair(result)]
@@ -131,9 +143,11 @@ def _chair(result: FireCircleResult) -> list[str]:
     return [f"the empty chair saw {result.empty_chair_influence:.0%} of the pattern types first"]
 
 
-def _moves(flips: Sequence[Flip]) -> str:
+def _moves(result: FireCircleResult, flips: Sequence[Flip]) -> str:
+    threshold = result.config.alarm_threshold
     return ", ".join(
-        f"{printable_line(flip.model)} {flip.before:.2f} → {flip.after:.2f} (round {flip.round_number})"
+        f"{printable_line(flip.model)} {told_falsehood(flip.before, threshold)} →"
+        f" {told_falsehood(flip.after, threshold)} (round {flip.round_number})"
         for flip in flips
     )
 

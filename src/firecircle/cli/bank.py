@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firecircle.cli.bank_runs import InRun, in_run_of
 from firecircle.cli.circles_filters import (
     AsJson,
     Label,
@@ -106,15 +107,18 @@ def learn(
     voice: Voice = None,
     label: Label = None,
     run: Run = None,
+    in_run: InRun = False,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Bank the patterns of the circles that are kept. Doing it again changes nothing.
 
-    Circles that raised no alarm, and those labelled benign, teach nothing.
+    Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
+    since several arms judge the same prompts, unless --run or --in-run asks for them.
     """
     from dataclasses import asdict
 
+    from firecircle.cli.bank_runs import left_out, left_out_told
     from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.layout import counted
     from firecircle.cli.screen import print_json
@@ -122,15 +126,27 @@ def learn(
     from firecircle.store.bank_learning import learn as learnt_from
     from firecircle.store.opening import open_store
 
-    filters = filters_from(since=since, until=until, pattern=pattern, voice=voice, label=label, run=run)
+    filters = filters_from(
+        since=since,
+        until=until,
+        alarm=True,
+        pattern=pattern,
+        voice=voice,
+        label=label,
+        run=run,
+        in_run=in_run_of(run, in_run),
+        mode="fire_circle",
+        store=store,
+    )
     learnt = Learnt()
     with open_store(store) as opened:
         steps = learnt_from(opened.bank, opened.circles, filters)
         for learnt in counted_off(steps, "reading circle"):  # noqa: B007 - the last one tells all
             pass
         entries = opened.bank.count()
+        of_runs = left_out(opened.circles, filters)
     if as_json:
-        print_json({**asdict(learnt), "entries": entries})
+        print_json({**asdict(learnt), "of_runs_left_out": of_runs, "entries": entries})
         return 0
     print(
         f"{counted(learnt.sightings, 'sighting')} learnt from {counted(learnt.circles, 'circle')},"
@@ -140,6 +156,8 @@ def learn(
         print(f"{counted(learnt.benign, 'circle')} with an alarm left out: labelled benign")
     if learnt.unreadable:
         print(f"{counted(learnt.unreadable, 'circle')} left out: cannot be read")
+    if of_runs:
+        print(left_out_told(of_runs))
     return 0
 
 

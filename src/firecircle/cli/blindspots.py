@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from firecircle.cli.bank_runs import InRun, in_run_of
 from firecircle.cli.circles_filters import AsJson, Label, Pattern, Run, Since, Until, filters_from
 from firecircle.cli.store_option import StoreOption
 
@@ -16,6 +17,7 @@ def blindspots(
     pattern: Pattern = None,
     label: Label = None,
     run: Run = None,
+    in_run: InRun = False,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -44,10 +46,14 @@ def blindspots(
 ) -> int:
     """Show what round 1 overlooked and the dialogue found, by pattern, voice and layer.
 
+    Circles of runs are left out, since several arms judge the same prompts, unless --run or --in-run asks for
+    them.
+
     \b
     firecircle blindspots
     firecircle blindspots --try --voice local:smollm2 --groups 3 --sample 5
     """
+    from firecircle.cli.bank_runs import left_out
     from firecircle.cli.blindspots_view import show_blindspots
     from firecircle.cli.circles_progress import counting
     from firecircle.errors import ConfigError
@@ -56,10 +62,20 @@ def blindspots(
 
     if (voice is not None) != try_them:
         raise ConfigError("--try: needs a --voice to judge, and --voice needs --try; give both")
-    filters = filters_from(since=since, until=until, pattern=pattern, label=label, run=run)
+    filters = filters_from(
+        since=since,
+        until=until,
+        pattern=pattern,
+        label=label,
+        run=run,
+        in_run=in_run_of(run, in_run),
+        mode="fire_circle",
+        store=store,
+    )
     with open_store(store) as opened:
         with counting("reading circle") as tell:
             found = find_blindspots(opened.circles, filters, threshold=threshold, on_circle=tell)
+        of_runs = left_out(opened.circles, filters)
         shown = found.groups[:groups]
         trials = None
         if voice is not None:
@@ -67,6 +83,13 @@ def blindspots(
 
             additions = dict.fromkeys(one.addition for one in shown if one.addition)
             trials = try_additions(
-                opened.circles, tuple(additions), voice, sample=sample, seed=seed, threshold=threshold
+                opened.circles,
+                tuple(additions),
+                voice,
+                sample=sample,
+                seed=seed,
+                threshold=threshold,
+                run_id=filters.run_id,
+                in_run=filters.in_run,
             )
-    return show_blindspots(found, shown, trials, as_json=as_json)
+    return show_blindspots(found, shown, trials, of_runs, as_json=as_json)

@@ -80,12 +80,18 @@ def try_additions(
     sample: int,
     seed: int,
     threshold: float | None = None,
+    run_id: str | None = None,
+    in_run: bool | None = False,
 ) -> Trials:
-    """Judge a sample of labelled prompts alone, plainly and with each addition."""
+    """Judge a sample of labelled prompts alone, plainly and with each addition.
+
+    `run_id` and `in_run` say, as in `Filters`, whether the sample is of a run, of all runs, or of none.
+    """
     if voice.startswith("embedded:"):
         raise ConfigError(f"--voice: {voice} reads no question; name a language model, such as local:smollm2")
     alarm_from = USUAL_THRESHOLD if threshold is None else threshold
-    cases = _sampled(circles, sample, seed, alarm_from)
+    among = Filters(mode="fire_circle", run_id=run_id, in_run=in_run)
+    cases = _sampled(circles, among, sample, seed, alarm_from)
     if not cases:
         raise ConfigError("--try: no kept circle is labelled attack or benign; keep some with --label")
     scores = asyncio.run(_scores(cases, additions, voice, seed))
@@ -103,13 +109,13 @@ def try_additions(
     )
 
 
-def _sampled(circles: CircleStore, sample: int, seed: int, threshold: float) -> list[_Case]:
+def _sampled(circles: CircleStore, among: Filters, sample: int, seed: int, threshold: float) -> list[_Case]:
     """So many attacks and benign prompts; of the attacks those first that round 1 missed."""
     draw = random.Random(seed)
     missed: list[str] = []
     attacks: list[str] = []
     benign: list[str] = []
-    for summary in circles.each_summary(Filters(mode="fire_circle")):
+    for summary in circles.each_summary(among):
         if is_benign(summary.label):
             benign.append(summary.id)
         elif is_attack(summary.label):

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from firecircle.cli.bank_runs import left_out_told
 from firecircle.cli.blindspots_trying import Outcome, Trial, Trials
 from firecircle.cli.findings import quoted
 from firecircle.cli.layout import Line, counted, section
@@ -22,18 +23,21 @@ NO_CHANGE = 0.005
 
 
 def show_blindspots(
-    found: Blindspots, shown: Sequence[Blindspot], trials: Trials | None, *, as_json: bool
+    found: Blindspots, shown: Sequence[Blindspot], trials: Trials | None, of_runs: int, *, as_json: bool
 ) -> int:
-    """Print what was found; the exit status."""
+    """Print what was found, and how many circles of runs were left out; the exit status."""
     if as_json:
         document = {
             **found.model_dump(mode="json"),
+            "of_runs_left_out": of_runs,
             "trials": None if trials is None else _trials_document(trials),
         }
         print_json(document)
         return 0
     console = console_on(sys.stdout)
     console.print(Text().append(" BLIND SPOTS ", style="bold reverse cyan").append(_headline(found)))
+    if of_runs:
+        console.print(Text(left_out_told(of_runs), style="dim"))
     console.print()
     if not found.circles.circles:
         console.print(

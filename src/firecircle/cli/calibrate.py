@@ -12,6 +12,7 @@ from firecircle.cli.store_option import StoreOption
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
+    from firecircle.errors import ConfigError
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
     from firecircle.store.calibrations import CalibrationStore
     from firecircle.store.circles import CircleStore
@@ -58,7 +59,8 @@ def calibrate(
 ) -> int:
     """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE.
 
-    A circle counts once for each voice: once --write has declared what rests on it, it is left out.
+    A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
+    of runs are left out too, since several arms judge the same prompts.
     """
     from firecircle.cli.circles_progress import counted_off
     from firecircle.cli.plan import names_in
@@ -72,7 +74,9 @@ def calibrate(
         labelled = _labelled(told, None if again else opened.calibrations, reading)
         outcome = propose(counted_off(labelled, "reading circle"))
         proposals = [one for one in outcome.proposals if not wanted or one.model in wanted]
-        _require_something(outcome, reading, wanted)
+        if not outcome.circles:
+            raise _nothing_to_go_by(0 if circles is not None else _labelled_in_runs(opened.circles))
+        _require_heard(reading, wanted)
         changed = [one for one in proposals if one.changed]
         written = _written(changed) if write else None
         if written is not None:
@@ -155,11 +159,29 @@ def _in_file(path: str) -> Iterator[_Told]:
         raise ConfigError(f"--circles: {path} is not UTF-8 text; name another file") from None
 
 
-def _require_something(outcome: Calibration, reading: _Reading, wanted: tuple[str, ...]) -> None:
+def _labelled_in_runs(circles: CircleStore) -> int:
+    from firecircle.store.finding import Filters
+
+    wanted = (Filters(in_run=True, mode="fire_circle", label=label) for label in ("attack", "benign"))
+    return sum(map(circles.count, wanted))
+
+
+def _nothing_to_go_by(in_runs: int) -> ConfigError:
+    from firecircle.cli.layout import counted
     from firecircle.errors import ConfigError
 
-    if not outcome.circles:
-        raise ConfigError("calibrate: no circle is labelled attack or benign; label some first")
+    if not in_runs:
+        return ConfigError("calibrate: no circle is labelled attack or benign; label some first")
+    return ConfigError(
+        "calibrate: no circle outside of runs is labelled attack or benign;"
+        f" {counted(in_runs, 'labelled circle')} of runs left out, since several arms judge the same prompts;"
+        " label others first"
+    )
+
+
+def _require_heard(reading: _Reading, wanted: tuple[str, ...]) -> None:
+    from firecircle.errors import ConfigError
+
     heard = frozenset[str]().union(*(voices for _, voices in reading.heard))
     unheard = [name for name in wanted if name not in heard]
     if unheard:

@@ -82,6 +82,7 @@ def list_circles(
         mode=mode,
         status=status,
         text=text,
+        store=store,
     )
     with open_store(store) as opened:
         page = opened.circles.find(filters, before=before, limit=limit)

@@ -28,7 +28,12 @@ Voice = Annotated[str | None, typer.Option(metavar="MODEL", help="In which this 
 Label = Annotated[
     str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
 ]
-Run = Annotated[str | None, typer.Option("--run", metavar="ID", help="Of this run.")]
+Run = Annotated[
+    str | None,
+    typer.Option(
+        "--run", metavar="RUN", help="Of this run: its id, the beginning of it, its folder, or last."
+    ),
+]
 InRun = Annotated[
     bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
 ]
@@ -71,10 +76,14 @@ def filters_from(
     ]
     | None = None,
     text: str | None = None,
+    store: str | None = None,
 ) -> Filters:
-    """The filters these options ask for."""
+    """The filters these options ask for; `store` is where the circles are, if it was named."""
+    from firecircle.errors import ConfigError
     from firecircle.store.finding import Filters
 
+    if run is not None and in_run is False:
+        raise ConfigError("--not-in-run: leaves out what --run asks for; leave one of them out")
     return Filters(
         since=None if since is None else moment(since, "--since"),
         until=None if until is None else moment(until, until_option),
@@ -82,12 +91,40 @@ def filters_from(
         pattern=None if pattern is None else type_name(pattern),
         voice=voice,
         label=label,
-        run_id=run,
+        run_id=None if run is None else run_named(run, store),
         in_run=in_run,
         mode=mode,
         status=status,
         text=text,
     )
+
+
+def run_named(told: str, store: str | None) -> str:
+    """The id of a run, as the lab knows it; of one whose folder is gone, if the store has circles of it."""
+    from firecircle.errors import ConfigError
+    from firecircle.store.finding import Filters
+    from firecircle.store.opening import open_store
+
+    if not told.strip():  # the beginning of every id
+        raise ConfigError("--run: is empty; give the id of a run, the beginning of it, its folder, or last")
+    found = None
+    unknown = f"run: no circle belongs to {told!r}; `firecircle circles list --in-run` shows which there are"
+    try:
+        from firecircle.lab.runs.folder import find_run
+
+        found = find_run(told).about.run_id
+    except ModuleNotFoundError:
+        pass  # the lab is not installed, yet its circles may have come from elsewhere
+    except ConfigError as wrong:
+        unknown = str(wrong)
+    if found == told:
+        return told
+    with open_store(store) as opened:
+        if opened.circles.find(Filters(run_id=told), limit=1).circles:
+            return told
+    if found is None:
+        raise ConfigError(f"--{unknown}")
+    return found
 
 
 def type_name(told: str) -> str:

@@ -95,6 +95,7 @@ def prune(
         mode=mode,
         status=status,
         text=text,
+        store=store,
     )
     if (filters == Filters()) != everything:
         raise ConfigError("--all: say which circles, such as --before 90d, or --all for every one; not both")

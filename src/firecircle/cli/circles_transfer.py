@@ -81,6 +81,7 @@ def export_to(
         mode=mode,
         status=status,
         text=text,
+        store=store,
     )
     if html is not None:
         if filters != Filters():

@@ -188,7 +188,8 @@ def evaluate(
     )
     layer = text if text is not None else user
     prompt = prompt_from(Sources(system, application, layer, turns, example))
-    keeping = None if dry_run else store_for(save, store, label)
+    is_read = rotate is not None or bank is not None
+    keeping = None if dry_run else store_for(save, store, label, is_read=is_read)
     if rotate is not None:
         from firecircle.cli.rotating import draw_circle
 

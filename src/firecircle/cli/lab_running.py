@@ -21,6 +21,8 @@ from firecircle.cli.screen import console_on, print_line
 from firecircle.cli.trouble import complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs import RunFolder, complete
+from firecircle.lab.runs.aside import aside
+from firecircle.lab.runs.live import A_MOMENT, LOCKED
 from firecircle.lab.runs.register import remember
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.tally import Tally
@@ -50,15 +52,14 @@ def carried_out(
             yield follow
 
     store = store_for(save, None, None)
-    unusable = _unlisted(folder)
+    _unlisted(folder)  # the end tells, when the store may be free again
     try:
         with store or nullcontext():
-            keeping = None if unusable else store
-            state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=keeping))
+            state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=store))
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
         return INTERRUPTED
-    unlisted = None if state.unkept else _unlisted(folder)
+    unlisted = _unlisted(folder)
     validation = None
     if validated and folder.state == "finished":
         from firecircle.lab.validation import validate
@@ -69,19 +70,22 @@ def carried_out(
     show_outcome(folder, state, validation, written, as_json=as_json)
     if told_too and not as_json:
         report_on(folder, None, as_json=False)
-    if unkept := state.unkept or (unusable if store else None):
-        print(f"warning: not kept: {printable_line(unkept)}", file=sys.stderr)
+    if state.unkept:
+        print(f"warning: not kept: {printable_line(state.unkept)}", file=sys.stderr)
     elif unlisted:
         print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
     return STOPPED if state.stopped else DONE
 
 
 def _unlisted(folder: RunFolder) -> str | None:
-    """Have the store know of the run; else why it does not. A store that cannot be used costs no run."""
+    """Have the store know of the run; else why it does not. A store that cannot be used costs no run, and one
+    that is locked a moment."""
     try:
-        remember(folder)
+        aside(lambda: remember(folder)).result(A_MOMENT)
     except StoreError as trouble:
         return str(trouble)
+    except TimeoutError:
+        return f"{LOCKED}; `firecircle lab resume {folder.path}` lists the run later"
     return None
 
 

@@ -55,6 +55,11 @@ def _document(file: str) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
+        if _is_export(data):
+            raise ConfigError(
+                f"{file}: an export, which `firecircle circles import` takes;"
+                " `firecircle circles show ID --json` then writes one circle for a replay"
+            ) from None
         raise ConfigError(f"{file}: not JSON; {WHAT_IT_IS}") from None
 
 
@@ -75,3 +80,14 @@ def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
                 f"{file}: holds no dialogue; only what the fire_circle mode wrote can be replayed"
             )
     raise ConfigError(f"{file}: no recorded circle; {WHAT_IT_IS}")
+
+
+def _is_export(data: bytes) -> bool:
+    """Whether the first line is the one with which an export of circles begins."""
+    from firecircle.store.transfer import KIND
+
+    try:
+        first = json.loads(data.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("kind") == KIND

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.events import Listener
+from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import CircleRecord, FireCircleResult
 from firecircle.cli.event_lines import STOP_WORDS
 from firecircle.cli.follow import following
@@ -92,7 +92,25 @@ def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
         yield None
     else:
         with following(console, replay.config.alarm_threshold, replay.introduction) as listener:
-            yield listener
+            yield _while_read(listener)
+
+
+def _while_read(listener: Listener) -> Listener:
+    """Tell until the reader of a pipe has left, which the report will find out.
+
+    Recorded voices answer all at once: raised here, it would be told once for each of them.
+    """
+    is_read = True
+
+    def tell(event: Event) -> None:
+        nonlocal is_read
+        if is_read:
+            try:
+                listener(event)
+            except BrokenPipeError:
+                is_read = False
+
+    return tell
 
 
 def _held(record: CircleRecord, listener: Listener | None) -> FireCircleResult:

@@ -18,10 +18,15 @@ SHORT = 8
 """How much of an id is enough to find a circle again."""
 
 
-def store_for(save: bool | None, where: str | None, label: str | None) -> Store | None:
-    """The store to keep the outcome in, not opened yet; None when nothing shall be kept."""
+def store_for(
+    save: bool | None, where: str | None, label: str | None, *, is_read: bool = False
+) -> Store | None:
+    """The store to keep the outcome in, not opened yet; None when nothing shall be kept.
+
+    A store that `is_read` may be named all the same: its history or its bank is heeded.
+    """
     if save is False:
-        for option, given in (("--store", where), ("--label", label)):
+        for option, given in (("--store", None if is_read else where), ("--label", label)):
             if given is not None:
                 raise ConfigError(f"{option}: nothing is kept with --no-save; leave one of them out")
         return None

@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from firecircle.circle.result import FireCircleResult
+from firecircle.cli.aftermath import told_falsehood
 from firecircle.cli.event_lines import STOP_WORDS
 from firecircle.cli.layout import Line, Section, counted
 from firecircle.cli.marks import bar, notes_of, style_of
@@ -98,7 +99,7 @@ def _opened(said: NeutrosophicEvaluation, threshold: float) -> Verdict:
     alarm = said.falsehood >= threshold
     verdict = Verdict("red" if alarm else "green")
     line = Text().append(" ALARM " if alarm else " no alarm ", style=f"bold reverse {verdict.colour}")
-    line.append(f"  F {said.falsehood:.2f} ", style="bold")
+    line.append(f"  F {told_falsehood(said.falsehood, threshold)} ", style="bold")
     line.append(bar(said.falsehood, BAR), style=style_of(said.falsehood, threshold))
     line.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
     verdict.lines.append(line)

@@ -92,12 +92,13 @@ class CircleStore:
             query, _ = matching(connection, filters or Filters(), [sa.func.count()])
             return int(connection.execute(query).scalar_one())
 
-    def present(self, ids: Sequence[str]) -> frozenset[str]:
-        """Those of these ids under which something is kept."""
+    def whole(self, ids: Sequence[str]) -> dict[str, float | None]:
+        """Those of these ids under which a circle is kept that came to its end, with its F if it has one."""
+        query = sa.select(circles.c.id, circles.c.falsehood).where(
+            circles.c.id.in_(ids), circles.c.status.not_in(("sitting", "cancelled"))
+        )
         with self.database.reading() as connection:
-            return frozenset(
-                connection.execute(sa.select(circles.c.id).where(circles.c.id.in_(ids))).scalars()
-            )
+            return {row.id: row.falsehood for row in connection.execute(query)}
 
     def summary(self, given: str) -> CircleSummary:
         """The circle with this id, or with the only id that begins so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -176,7 +177,7 @@ class HostedVoice:
         except ConnectionLost as lost:
             raise Setback(
                 "connection",
-                f"{lost} ({self.provider.name} at {self.provider.base_url})",
+                f"{_why_lost(lost)} ({self.provider.name} at {self.provider.base_url})",
                 worth_retrying=True,
             ) from None
         except AnswerUnreadable as unreadable:
@@ -223,6 +224,15 @@ class HostedVoice:
     def _cleared(self, text: str) -> str:
         text = as_written(text) if self.provider.reads_control_tokens else text
         return without_key(text, self._key.get_secret_value()) if self._key else text
+
+
+def _why_lost(lost: ConnectionLost) -> str:
+    """Why, without host and TLS settings, which aiohttp tells first: the address follows anyway."""
+    unreachable = re.fullmatch(r"Cannot connect to host .*? ssl:.*? \[(.*)\]", str(lost), re.DOTALL)
+    if unreachable is None:
+        return str(lost)
+    why = unreachable[1]
+    return "cannot connect" if why.startswith("Connect call failed") else f"cannot connect: {why}"
 
 
 def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:

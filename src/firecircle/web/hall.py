@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -11,14 +12,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.result import CallRecord
+from firecircle.circle.result import CallRecord, FireCircleResult
 from firecircle.config import EvaluationConfig
 from firecircle.convene import hold_circle, kept_in, rehearse
-from firecircle.errors import EvaluationError, StoreError
+from firecircle.errors import EvaluationError
+from firecircle.evaluation import EvaluationResult
 from firecircle.evaluator import judge
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
-from firecircle.web.problems import RequestError
+from firecircle.web.problems import Judged, RequestError
+from firecircle.web.visible import visible_plain
 
 MOST_AT_ONCE = 32
 SECONDS_TO_LEAVE = 10.0
@@ -106,19 +109,25 @@ class Hall:
         me = asyncio.current_task()
         assert me is not None
         recording = None
+        judged: FireCircleResult | EvaluationResult | None = None
+        unkept: list[str] = []
         try:
-            async with kept_in(self._store, label) as recording:
+            async with kept_in(self._store, label, on_unkept=unkept.append) as recording:
                 assert recording is not None
                 recording.opened.add_done_callback(partial(self._tell_name, me, named))
                 if isinstance(config, FireCircleConfig):
-                    await hold_circle(prompt, config, recording=recording)
+                    judged = await hold_circle(prompt, config, recording=recording)
                 else:
-                    await judge(prompt, config, listener=recording.tell_panel)
+                    judged = await judge(prompt, config, listener=recording.tell_panel)
         except EvaluationError:
             if recording is None or recording.id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason
+        finally:
+            if named.done():  # whoever asked has gone on; the terminal is all that is left
+                for why in unkept:
+                    print(f"warning: not kept: {visible_plain(why)}", file=sys.stderr)
         if not named.done():
-            raise StoreError("store: the judgement could not be kept; the terminal tells why")
+            raise _not_kept("; ".join(unkept), judged, config.alarm_threshold)
 
     def _name(self, circle_id: str, holder: asyncio.Task[None], named: Future[str]) -> None:
         self._by_id[circle_id] = holder
@@ -131,3 +140,12 @@ class Hall:
         """The id is the store's: a circle repeated with its seed gets a number behind it."""
         with suppress(RuntimeError):  # the hall was closed meanwhile
             self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)
+
+
+def _not_kept(why: str, judged: FireCircleResult | EvaluationResult | None, threshold: float) -> RequestError:
+    """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
+    said = judged.consensus if judged else None
+    if said is None:
+        return RequestError(503, f"the judgement could not be kept: {why}")
+    verdict = Judged(alarm=said.falsehood >= threshold, falsehood=said.falsehood, decided_by=said.model)
+    return RequestError(503, f"judged ({verdict.told()}), but it could not be kept: {why}", verdict=verdict)

@@ -57,6 +57,7 @@ def blindspots_page(request: Request) -> Response:
         groups=found.groups[:MOST_GROUPS],
         older=older,
         is_newest=query.before is None,
+        leaves_runs_out=not query.in_run and query.run_id is None,
     )
 
 

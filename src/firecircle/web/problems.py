@@ -16,6 +16,19 @@ from firecircle.web.visible import visible_plain
 MEDIA_TYPE = "application/problem+json"
 
 
+class Judged(Shape):
+    """A verdict that was reached although it could not be kept."""
+
+    alarm: bool
+    falsehood: float
+    decided_by: Text
+
+    def told(self) -> str:
+        """The same in words."""
+        word = "alarm" if self.alarm else "no alarm"
+        return f"{word}, F {self.falsehood:.3g} by {self.decided_by}"
+
+
 class Problem(Shape):
     """What went wrong with a request (RFC 9457)."""
 
@@ -23,16 +36,25 @@ class Problem(Shape):
     title: Text
     status: int
     detail: Text
+    verdict: Judged | None = None
+    """Of a judgement that could not be kept."""
 
 
 class RequestError(Exception):
     """Raised anywhere while a request is answered: a status and one line that names the way out."""
 
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        headers: dict[str, str] | None = None,
+        verdict: Judged | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.headers = headers or {}
+        self.verdict = verdict
 
 
 def refusal_of(error: Exception) -> RequestError:
@@ -63,9 +85,17 @@ def invalid(error: ValidationError, subject: str) -> RequestError:
 
 def problem_response(refusal: RequestError) -> Response:
     """The refusal as problem+json."""
-    told = Problem(title=title_of(refusal.status), status=refusal.status, detail=refusal.detail)
+    told = Problem(
+        title=title_of(refusal.status),
+        status=refusal.status,
+        detail=refusal.detail,
+        verdict=refusal.verdict,
+    )
     return JSONResponse(
-        told.model_dump(), status_code=refusal.status, media_type=MEDIA_TYPE, headers=refusal.headers
+        told.model_dump(exclude_none=True),
+        status_code=refusal.status,
+        media_type=MEDIA_TYPE,
+        headers=refusal.headers,
     )
 
 

@@ -147,13 +147,16 @@ def judgement_page(request: Request) -> Response:
 def _kept_circles(
     circles: CircleStore, run: RunFolder, shown: Sequence[Judgement | RunRecord]
 ) -> dict[int, str]:
-    """The stored circles of these judgements, by their places; of many there is none."""
-    from firecircle.lab.runs.live import kept_ids
+    """The stored circles that came to what these judgements say, by their places; of many there is none."""
+    from firecircle.lab.runs.live import is_same, kept_ids
 
     asked = [kept_ids(run.about, one.arm, one.dataset, one.record_id, one.repeat) for one in shown]
-    there = circles.present([name for names in asked for name in names])
-    found = {place: next(filter(there.__contains__, names), None) for place, names in enumerate(asked)}
-    return {place: name for place, name in found.items() if name is not None}
+    there = circles.whole([name for names in asked for name in names])
+    return {
+        place: name
+        for place, (one, names) in enumerate(zip(shown, asked, strict=True))
+        if (name := next((name for name in names if is_same(there, name, one.f)), None))
+    }
 
 
 def _held_again(run: RunFolder, found: RunRecord) -> FireCircleResult | None:

@@ -218,9 +218,16 @@ def unfinished_run(plan: Plan, base: Path) -> RunFolder | None:
     return None
 
 
+def _is_run(path: Path) -> bool:
+    try:
+        return (path / ABOUT).is_file()
+    except OSError:
+        return False  # too long for a file's name
+
+
 def find_run(name: str) -> RunFolder:
     """A run by its folder, its id, the beginning of its id, or `last`."""
-    if (Path(name) / ABOUT).is_file():
+    if _is_run(Path(name)):
         return RunFolder(Path(name))
     runs = list_runs()
     if name == "last" and runs:

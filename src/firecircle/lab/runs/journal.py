@@ -19,7 +19,7 @@ from typing import Self
 
 from firecircle.circle.voice import Usage
 from firecircle.errors import StoreError
-from firecircle.lab.runs.kept import KeptCall, KeptRecord, Placed, frozen, thawed
+from firecircle.lab.runs.kept import Judged, KeptCall, KeptRecord, Placed, frozen, thawed
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
@@ -114,6 +114,15 @@ class Journal:
             "SELECT arm, record FROM records WHERE repeat = ? AND place = ?", (repeat, place)
         )
         return dict(found.fetchall())
+
+    def judged_after(self, last: Judged | None, most: int) -> list[Judged]:
+        """The next judgements after one, by sitting, place and arm."""
+        found = self._reading.execute(
+            "SELECT repeat, place, arm, dataset, record_id, f FROM records"
+            " WHERE (repeat, place, arm) > (?, ?, ?) ORDER BY repeat, place, arm LIMIT ?",
+            (*(last[:3] if last else (-1, -1, "")), most),
+        )
+        return [Judged(*row) for row in found]
 
     def tallies(self) -> list[tuple[object, ...]]:
         """Per arm: arm, records, failed, attacks, found, benign, false alarms, calls, tokens, cost, lost."""

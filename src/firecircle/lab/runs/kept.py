@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from firecircle.circle.voice import Reply, Usage
 from firecircle.errors import FailureKind, VoiceError
@@ -82,6 +83,17 @@ class Placed:
     record_id: str
     voice: str
     round_number: int
+
+
+class Judged(NamedTuple):
+    """Which judgement it is, and its F; None when it failed."""
+
+    repeat: int
+    place: int
+    arm: str
+    dataset: str
+    record_id: str
+    f: float | None
 
 
 def unpacked(packed: bytes) -> RunRecord:

@@ -9,13 +9,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from concurrent.futures import wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
 
 from firecircle.circle.classify import PatternType
 from firecircle.circle.events import CircleClosed, CircleConvened, Event, Listener
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import StoreError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.cascade import FIRST, SECOND
 from firecircle.lab.datasets import Record
+from firecircle.lab.runs.aside import aside
 from firecircle.lab.runs.folder import RunAbout
 from firecircle.store.in_run import InRun
 from firecircle.store.opening import Store
@@ -28,6 +33,12 @@ PAUSE = 30.0
 """Seconds without new circles in the store after one could not be written."""
 SECONDS_TO_FINISH = 10.0
 """How long the end of a run waits for the store."""
+A_MOMENT = 1.0
+"""Seconds after which a store that takes nothing counts as locked."""
+SAME = 1e-9
+"""Two F no further apart are the same."""
+SLOW = "it is slower than the run"
+LOCKED = "it is locked: another process is writing"
 
 
 class LiveCircles:
@@ -35,70 +46,131 @@ class LiveCircles:
 
     def __init__(self, store: Store | None, about: RunAbout) -> None:
         """Without a store nothing is written."""
-        self._store = store
+        self.store = store
+        self.is_stuck = False
+        """Whether the store took nothing any more when the run was over."""
+        self.trouble: str | None = None
+        """What was last wrong with the store."""
         self._about = about
         self._open: list[Recording] = []
         self._left_out = 0
-        self._trouble: str | None = None
         self._not_before = 0.0
 
     def listener(self, circle: str, case: Case) -> Listener | None:
         """Who is to be told what happens in a circle of a case; nobody when nothing is kept."""
-        if self._store is None:
+        if self.store is None:
             return None
-        name = kept_id(self._about, circle, case.dataset, case.record.id, case.repeat)
-        recorder = self._store.recorder
+        name = self._name(circle, case)
+        store = self.store
         recording: Recording | None = None
 
         def tell(event: Event) -> None:
             nonlocal recording
             if isinstance(event, CircleConvened) and self._has_room():
-                where = InRun(self._about.run_id, circle, case.record.id)
-                recording = recorder.recording(label=_label(case.record), in_run=where)
+                recording = self._recording(store, circle, case)
                 self._open.append(recording)
             if recording is not None:
                 recording.tell(_renamed(event, name))
 
         return tell
 
+    def keep(self, circle: str, case: Case, result: FireCircleResult) -> Future[str]:
+        """Have a circle of a case written that is over, in the place of what was written before."""
+        assert self.store is not None
+        recording = self._recording(self.store, circle, case)
+        recording.tell(_renamed(CircleClosed(result=result), self._name(circle, case)))
+        return recording.kept
+
+    def _name(self, circle: str, case: Case) -> str:
+        return kept_id(self._about, circle, case.dataset, case.record.id, case.repeat)
+
+    def _recording(self, store: Store, circle: str, case: Case) -> Recording:
+        where = InRun(self._about.run_id, circle, case.record.id)
+        return store.recorder.recording(label=_label(case.record), in_run=where)
+
     def _has_room(self) -> bool:
         """Whether another circle may be written down; one that may not is counted."""
         for one in self._open:
             if one.kept.done() and (trouble := one.kept.exception()):
                 self._left_out += 1
-                self._trouble = str(trouble)
+                self.trouble = str(trouble)
                 self._not_before = time.monotonic() + PAUSE
         self._open = [one for one in self._open if not one.kept.done()]
         waiting = sum(one.result is not None for one in self._open)
         if waiting < MOST_UNWRITTEN and time.monotonic() >= self._not_before:
             return True
         self._left_out += 1
-        self._trouble = self._trouble or "it is slower than the run"
+        self.trouble = self.trouble or SLOW
         return False
 
-    async def written(self) -> str | None:
-        """Once everything is written, or the store has been waited for long enough: what is not there."""
-        if not self._open:
-            return self._told()
+    async def written(self) -> None:
+        """Back once everything is written, or the store has been waited for long enough."""
         over = [one.kept for one in self._open if one.result is not None]
         for one in self._open:
             if one.result is None:  # the run broke off
                 await one.settled()
-        await asyncio.to_thread(wait, over, SECONDS_TO_FINISH)
+        before = _done(over)
+        await _waited_for(over)
+        if before == _done(over) < len(over):  # nothing at all was written: is that the disk, or somebody?
+            self.trouble = LOCKED if await self._is_locked() else None
+            if self.trouble is None:  # whoever it was has just let go
+                await _waited_for(over)
+        self.is_stuck = _done(over) < len(over)
+        if self.is_stuck:
+            self.trouble = self.trouble or SLOW
         for kept in over:
-            if not kept.done() or kept.exception():
+            if not kept.done():
                 self._left_out += 1
-                self._trouble = str(kept.exception()) if kept.done() else "it is slower than the run"
+            elif trouble := kept.exception():
+                self._left_out += 1
+                self.trouble = self.trouble if self.is_stuck else str(trouble)
         self._open = []
-        return self._told()
 
-    def _told(self) -> str | None:
-        if not self._left_out:
-            return None
-        return (
-            f"{self._left_out:,} of this run's circles are not in the store: {self._trouble};"
-            " the run itself has everything"
-        )
+    async def _is_locked(self) -> bool:
+        """Whether nobody gets to write: a disk that is merely slow lets others in between two circles."""
+        assert self.store is not None
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(aside(partial(_try_to_write, self.store))), A_MOMENT)
+        except TimeoutError:
+            return True
+        except StoreError:
+            return False
+        return False
+
+    def told(self) -> str | None:
+        """What was left out meanwhile; None when nothing was."""
+        return not_there(self._left_out, self.trouble or SLOW) if self._left_out else None
+
+
+def _done(over: Sequence[Future[str]]) -> int:
+    return sum(kept.done() for kept in over)
+
+
+async def _waited_for(over: Sequence[Future[str]]) -> None:
+    if over:
+        await asyncio.to_thread(wait, over, SECONDS_TO_FINISH)
+
+
+def _try_to_write(store: Store) -> None:
+    with store.database.writing():
+        pass
+
+
+def not_there(count: int | None, why: str) -> str:
+    """That so many of a run's circles, or nobody knows how many, are not in the store."""
+    told = "some" if count is None else f"{count:,}"
+    return (
+        f"{told} of this run's circles are not in the store: {why};"
+        " the run itself has everything, and `firecircle lab resume` tries again"
+    )
+
+
+def is_same(there: Mapping[str, float | None], name: str, f: float | None) -> bool:
+    """Whether the whole circle of this id that is there came to this F; without one, whether there is any."""
+    if name not in there:
+        return False
+    kept = there[name]
+    return f is None or (kept is not None and abs(kept - f) < SAME)
 
 
 def kept_id(about: RunAbout, circle: str, dataset: str, record_id: str, repeat: int) -> str:

@@ -24,6 +24,7 @@ from firecircle.lab.arms.arm import is_embedded
 from firecircle.lab.arms.guided import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records
+from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.gate import Admission, Gate
 from firecircle.lab.runs.journal import Journal
@@ -82,8 +83,8 @@ async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = N
         except BaseExceptionGroup as several:
             raise _foremost(several) from None
         finally:
-            unkept = await run.live.written()
-        return RunState(tally, run.stopped, unkept)
+            await run.live.written()
+        return RunState(tally, run.stopped, await fill_in(folder, journal, arms, run.live))
 
 
 def _foremost(several: BaseExceptionGroup) -> BaseException:

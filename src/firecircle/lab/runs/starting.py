@@ -17,7 +17,10 @@ from firecircle.lab.arms import build_arms
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import require_unchanged, take_census
 from firecircle.lab.runs.export import export_records
+from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
+from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
 from firecircle.lab.runs.tally import Tally
 from firecircle.store.opening import Store
@@ -67,8 +70,6 @@ async def complete(
 
     Hosted and local circles are kept in the store, if there is one, from their first event on.
     """
-    from firecircle.lab.runs.journal import Journal
-
     with folder.held():
         if retry_failed:
             with Journal(folder.journal) as journal:
@@ -76,7 +77,8 @@ async def complete(
                     folder.reopen()
         if folder.state == "finished":
             with Journal(folder.journal) as journal:
-                return RunState(Tally.of(journal, folder.about.arms, folder.total))
+                tally = Tally.of(journal, folder.about.arms, folder.total)
+                return RunState(tally, unkept=await _filled_in(folder, journal, store))
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             state = await carry_out(folder, follow, store)
@@ -84,3 +86,12 @@ async def complete(
             export_records(folder.journal, folder.about.arms, folder.records)
             folder.finish({"arms": {name: asdict(arm) for name, arm in state.tally.arms.items()}})
         return state
+
+
+async def _filled_in(folder: RunFolder, journal: Journal, store: Store | None) -> str | None:
+    """Have the store hold what it could not take while the run was carried out; what it still does not."""
+    try:
+        arms = build_arms(folder.plan)
+    except ConfigError:
+        return None  # what a setting refers to is no longer there; the figures are
+    return await fill_in(folder, journal, arms, LiveCircles(store, folder.about))

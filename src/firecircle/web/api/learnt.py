@@ -61,7 +61,10 @@ def entry_asked_for(request: Request) -> FullEntry:
 def blindspots(request: Request, query: BlindspotQuery) -> BlindspotPage:
     """The blind spots in a stretch of the circles that a query asks for."""
     stretch = _Stretch(viewer_of(request).store.database, query.before)
-    found = find_blindspots(stretch, Filters(**query.model_dump(exclude={"before"})))
+    # The arms of a run judge the same prompts: its circles count only where they are asked for.
+    in_run = query.in_run if query.in_run is not None or query.run_id is not None else False
+    filters = Filters(**query.model_dump(exclude={"before", "in_run"}), in_run=in_run)
+    found = find_blindspots(stretch, filters)
     return BlindspotPage(**dict(found), next_before=stretch.next_before)
 
 

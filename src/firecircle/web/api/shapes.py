@@ -13,6 +13,12 @@ from firecircle.store.blindspots import Blindspots
 from firecircle.store.finding import CircleSummary, Status
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
+Words = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500),
+    Field(json_schema_extra={"pattern": r"\w"}),  # told by the search itself in better words
+]
+"""What is searched for: at least one word."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Mode = Literal["single", "parallel", "fire_circle"]
 
@@ -92,7 +98,7 @@ class CircleQuery(Shape):
     run_id: Name | None = None
     in_run: bool | None = None
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
-    text: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    text: Words | None = None
 
 
 class Circle(Shape):
@@ -190,6 +196,8 @@ class BlindspotQuery(Shape):
     pattern: Name | None = None
     label: Name | None = None
     run_id: Name | None = None
+    in_run: bool | None = None
+    """Only circles of runs; those are left out unless this or `run_id` is given."""
     before: int | None = Field(default=None, ge=0, lt=2**62)
     """`next_before` of the page before."""
 

@@ -28,6 +28,8 @@ class Cell:
     is_chair: bool = False
     waiting: bool = False
     """Asked, and not heard yet."""
+    unanswered: bool = False
+    """Asked, and the circle ended before an answer came."""
     badges: tuple[Badge, ...] = ()
     moved: float | None = None
     """How far F moved since the round before."""
@@ -98,6 +100,7 @@ def _cell(result: FireCircleResult, model: str, number: int, *, sitting: bool) -
     before = _said(result, model, number - 1)
     lost = next((f for f in result.failures if f.model == model and f.round_number == number), None)
     asked = any(prompt.model == model for prompt in held.voice_prompts)
+    unheard = asked and said is None and lost is None
     consensus = result.consensus
     return Cell(
         model=model,
@@ -105,7 +108,8 @@ def _cell(result: FireCircleResult, model: str, number: int, *, sitting: bool) -
         said=said,
         lost=lost,
         is_chair=held.empty_chair_model == model,
-        waiting=sitting and asked and said is None and lost is None,
+        waiting=sitting and unheard,
+        unanswered=unheard and not sitting,
         badges=_badges(said) if said else (),
         moved=said.falsehood - before.falsehood if said and before else None,
         decides=bool(consensus and consensus.model == model and consensus.round_number == number),

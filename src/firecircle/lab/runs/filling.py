@@ -1,0 +1,201 @@
+"""Bringing the store in line with the journal, once a run is over.
+
+A judgement is journaled before the store has its circle, so `kill -9`, or a store that was locked meanwhile,
+leaves judgements whose circle is not there, or open for ever. Such a circle is held again from the journal:
+nobody is asked. One question to the store tells of some hundred judgements, so a run of which everything is
+there hardly notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+
+from firecircle.errors import ConfigError, FireCircleError
+from firecircle.lab.arms.arm import Arm, Case, is_embedded
+from firecircle.lab.arms.cascade import FIRST, SECOND, CascadeArm
+from firecircle.lab.arms.circle import CircleArm, Held
+from firecircle.lab.runs.again import FromTheJournal
+from firecircle.lab.runs.aside import aside
+from firecircle.lab.runs.cases import Chosen, chosen_records
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.kept import Judged, unpacked
+from firecircle.lab.runs.live import SAME, LiveCircles, is_same, kept_id, not_there
+from firecircle.store.opening import Store
+
+AT_ONCE = 500
+"""Judgements in one question to the store; as many are in memory at a time."""
+CIRCLES_AT_ONCE = 50
+"""Circles held again before they are waited for."""
+PATIENCE = 10.0
+"""Seconds to wait for an answer of the store, or until it has taken some circles."""
+LONGEST = 60.0
+"""Seconds that are spent on holding circles again."""
+SILENT = "it does not answer"
+
+
+async def fill_in(folder: RunFolder, journal: Journal, arms: Sequence[Arm], live: LiveCircles) -> str | None:
+    """Have the store hold the circle of every judgement, as far as it takes them; what is still not there.
+
+    A run never fails for this.
+    """
+    circles = {arm.name: parts for arm in arms if (parts := _kept_parts(arm))}
+    if live.store is None or not circles:
+        return None
+    filling = _Filling(folder, journal, circles, live, live.store)
+    try:
+        await filling.everything()
+    except TimeoutError:
+        return live.told() or not_there(None, live.trouble or SILENT)
+    except Exception as trouble:  # noqa: BLE001 - the run has everything, and is over
+        return live.told() or not_there(None, _in_words(trouble))
+    return not_there(filling.left, filling.trouble) if filling.left else None
+
+
+def _kept_parts(arm: Arm) -> tuple[CircleArm, ...]:
+    """The circles of an arm that are written down while they sit."""
+    parts = (arm.first, arm.second) if isinstance(arm, CascadeArm) else (arm,)
+    return tuple(one for one in parts if isinstance(one, CircleArm) and not is_embedded(one.models))
+
+
+def _in_words(trouble: Exception) -> str:
+    return str(trouble) if isinstance(trouble, FireCircleError) else repr(trouble)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A circle that is not in the store as it was held."""
+
+    judged: Judged
+    circle: CircleArm
+    f: float | None
+    """What it came to, as far as the journal tells."""
+
+
+@dataclass(slots=True)
+class _Filling:
+    """One way through the journal. Judgements come by sitting and place, as records do from their data."""
+
+    folder: RunFolder
+    journal: Journal
+    circles: Mapping[str, tuple[CircleArm, ...]]
+    live: LiveCircles
+    store: Store
+    left: int = 0
+    trouble: str = ""
+    _has_given_up: bool = False
+    _began: float = field(default_factory=time.monotonic)
+    _repeat: int | None = None
+    _records: Iterator[Chosen] = field(default_factory=lambda: iter(()))
+    _at: Chosen | None = None
+
+    async def everything(self) -> None:
+        """Ask the store about all judgements, and hand it the circles it does not have."""
+        if self.live.is_stuck:  # what is missing is counted then
+            self._give_up(self.live.trouble or SILENT)
+        last: Judged | None = None
+        while some := self.journal.judged_after(last, AT_ONCE):
+            last = some[-1]
+            missing = await self._missing(some)
+            for start in range(0, len(missing), CIRCLES_AT_ONCE):
+                await self._hand_over(missing[start : start + CIRCLES_AT_ONCE])
+
+    def _give_up(self, why: str) -> None:
+        self._has_given_up, self.trouble = True, why
+
+    # -- what is missing -----------------------------------------------------------------------------
+
+    async def _missing(self, judged: Sequence[Judged]) -> list[_Missing]:
+        about = self.folder.about
+        named = {
+            kept_id(about, circle.name, one.dataset, one.record_id, one.repeat): (one, circle)
+            for one in judged
+            for circle in self.circles.get(one.arm, ())
+        }
+        if not named:
+            return []
+        asked = aside(lambda: self.store.circles.whole(tuple(named)))
+        there = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
+        return [
+            found
+            for name, (one, circle) in named.items()
+            if not (circle.name == one.arm and is_same(there, name, one.f))
+            and (found := self._as_it_sat(one, circle))
+            and not is_same(there, name, found.f)
+        ]
+
+    def _as_it_sat(self, one: Judged, circle: CircleArm) -> _Missing | None:
+        """The circle of a judgement with what it came to; None when it never sat."""
+        if circle.name == one.arm and one.f is not None:
+            return _Missing(one, circle, one.f)
+        record = unpacked(self.journal.judged_by(one.repeat, one.place)[one.arm])
+        if record.stopped is None or (circle.name == one.arm + SECOND and not record.escalated):
+            return None
+        had_last_word = circle.name != one.arm + FIRST or not record.escalated
+        return _Missing(one, circle, record.f if had_last_word else None)
+
+    # -- holding it again ----------------------------------------------------------------------------
+
+    async def _hand_over(self, missing: Sequence[_Missing]) -> None:
+        handed: list[Future[str]] = []
+        for one in missing:
+            if not self._has_given_up and time.monotonic() - self._began > LONGEST:
+                self._give_up("holding them again takes too long")
+            if self._has_given_up or (kept := await self._kept(one)) is None:
+                self.left += 1
+            else:
+                handed.append(kept)
+        if not handed:
+            return
+        await asyncio.to_thread(wait, handed, PATIENCE)
+        late = [kept for kept in handed if not kept.done()]
+        refused = [trouble for kept in handed if kept.done() and (trouble := kept.exception())]
+        self.left += len(late) + len(refused)
+        if late:
+            self._give_up(SILENT)
+        elif refused:
+            self.trouble = str(refused[-1])
+            self._has_given_up = len(refused) == len(handed)
+
+    async def _kept(self, one: _Missing) -> Future[str] | None:
+        """The circle held again and on its way into the store; None when it is not what it was."""
+        chosen = self._record(one.judged)
+        if chosen is None:
+            self.trouble = "the data has changed since"
+            return None
+        case = Case(
+            chosen.record,
+            chosen.dataset,
+            one.judged.repeat,
+            dict(self.folder.plan.sittings)[one.judged.repeat],
+        )
+        try:
+            held = await one.circle.hold(case, FromTheJournal(self.journal, one.judged.arm, case))
+        except ConfigError as unsuitable:
+            self.trouble = str(unsuitable)
+            return None
+        if one.f is not None and not _came_to(held, one.f):
+            self.trouble = "what was said is not in the journal"
+            return None
+        return self.live.keep(one.circle.name, case, held.result)
+
+    def _record(self, judged: Judged) -> Chosen | None:
+        """The record of a judgement; its data is read on from the one before."""
+        if self._repeat != judged.repeat:
+            self._repeat, self._at = judged.repeat, None
+            self._records = chosen_records(self.folder.plan, self.folder.base)
+        while self._at is None or self._at.place < judged.place:
+            self._at = next(self._records, None)
+            if self._at is None:
+                return None
+        same = (self._at.place, self._at.dataset, self._at.record.id)
+        return self._at if same == (judged.place, judged.dataset, judged.record_id) else None
+
+
+def _came_to(held: Held, f: float) -> bool:
+    said = held.result.consensus
+    return held.error is None and said is not None and abs(said.falsehood - f) < SAME
