@@ -20,7 +20,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -89,7 +89,7 @@ def load(path: Path = DEV) -> list[Bag]:
 
 
 def _in_a_document(user: Iterable[Sentence]) -> list[Sentence]:
-    return [replace(sentence, layer="application") for sentence in user]
+    return [sentence._replace(layer="application") for sentence in user]
 
 
 def _packed(window: Sequence[Sentence]) -> Window:

@@ -70,7 +70,7 @@ async def test_the_same_question_is_asked_once(cache: ReplyCache) -> None:
 async def test_any_other_question_is_asked(cache: ReplyCache, change: dict[str, Any]) -> None:
     async with LoopbackServer(lambda _: completion("hi")) as server:
         await voice_at(server, cache).speak(TURN)
-        await voice_at(server, cache).speak(replace(TURN, **change))
+        await voice_at(server, cache).speak(TURN._replace(**change))
     assert len(server.requests) == 2
 
 
@@ -89,7 +89,7 @@ async def test_what_does_not_shape_the_answer_does_not_count(cache: ReplyCache) 
     async with LoopbackServer(lambda _: completion("hi")) as server:
         await voice_at(server, cache).speak(TURN)
         assert (
-            await voice_at(server, cache).speak(replace(TURN, attempt_seconds=1.0, round_number=2))
+            await voice_at(server, cache).speak(TURN._replace(attempt_seconds=1.0, round_number=2))
         ).cached
 
 

@@ -178,7 +178,7 @@ async def test_an_echoed_key_is_redacted_everywhere(answer: Answer) -> None:
     heard: list[Retry] = []
     async with LoopbackServer(lambda _: answer) as server:
         voice = voice_at(server, key=KEY)
-        error = await lost(voice, replace(TURN, on_retry=heard.append))
+        error = await lost(voice, TURN._replace(on_retry=heard.append))
     shown = "".join(traceback.format_exception(error)) + repr(error) + repr(voice) + str(heard)
     assert KEY not in shown
     assert KEY[:12] not in shown
@@ -188,10 +188,10 @@ async def test_an_echoed_key_is_redacted_everywhere(answer: Answer) -> None:
 
 
 async def test_the_request_says_what_the_turn_says() -> None:
-    turn = replace(TURN, max_tokens=77, temperature=0.3, seed=5, reply_schema=SCHEMA)
+    turn = TURN._replace(max_tokens=77, temperature=0.3, seed=5, reply_schema=SCHEMA)
     async with LoopbackServer(lambda _: completion("hi")) as server:
         await voice_at(server).speak(turn)
-        await voice_at(server, "mistral").speak(replace(TURN, seed=0))
+        await voice_at(server, "mistral").speak(TURN._replace(seed=0))
     first, second = (request.body for request in server.requests)
     assert first == {
         "model": "m",
@@ -339,7 +339,7 @@ async def test_a_schema_that_is_turned_down_is_left_out_and_remembered(status: i
         return completion("hi")
 
     heard: list[Retry] = []
-    turn = replace(TURN, reply_schema=SCHEMA, on_retry=heard.append)
+    turn = TURN._replace(reply_schema=SCHEMA, on_retry=heard.append)
     async with LoopbackServer(picky) as server:
         assert (await voice_at(server).speak(turn)).attempts == 2
         assert (await voice_at(server).speak(turn)).attempts == 1
@@ -353,7 +353,7 @@ async def test_what_was_learnt_of_one_model_is_not_held_against_another() -> Non
             return failure(400, "response_format is not supported")
         return completion("hi")
 
-    turn = replace(TURN, reply_schema=SCHEMA)
+    turn = TURN._replace(reply_schema=SCHEMA)
     async with LoopbackServer(picky) as server:
         await voice_at(server).speak(turn)
         other = HostedVoice("vllm:n", PROVIDERS["vllm"].at(server.base_url), "n")
@@ -365,7 +365,7 @@ async def test_a_fault_that_is_not_the_schema_s_is_not_blamed_on_it() -> None:
     answers = one_after_another(
         failure(400, "too long"), failure(400, "too long"), completion("hi"), completion("hi")
     )
-    turn = replace(TURN, reply_schema=SCHEMA)
+    turn = TURN._replace(reply_schema=SCHEMA)
     async with LoopbackServer(answers) as server:
         error = await lost(voice_at(server), turn)
         assert (error.kind, error.attempts, str(error)) == ("http_error", 2, "too long (HTTP 400)")
@@ -382,7 +382,7 @@ async def test_parameters_a_model_names_as_unsupported_are_conceded_one_by_one()
         return completion("hi")
 
     async with LoopbackServer(reasoning_model) as server:
-        reply = await voice_at(server).speak(replace(TURN, max_tokens=77, reply_schema=SCHEMA))
+        reply = await voice_at(server).speak(TURN._replace(max_tokens=77, reply_schema=SCHEMA))
     assert reply.attempts == 3
     accepted = server.requests[-1].body
     assert accepted["max_completion_tokens"] == 77
@@ -410,7 +410,7 @@ async def test_parameters_a_model_names_as_unsupported_are_conceded_one_by_one()
 )
 async def test_a_passing_setback_is_tried_again(setback: Answer, reason: str) -> None:
     heard: list[Retry] = []
-    turn = replace(TURN, on_retry=heard.append)
+    turn = TURN._replace(on_retry=heard.append)
     async with LoopbackServer(one_after_another(setback, setback, completion("hi"))) as server:
         reply = await voice_at(server).speak(turn)
     assert (reply.text, reply.attempts) == ("hi", 3)
@@ -425,7 +425,7 @@ DRIPPING = replace(completion("late"), delivery="drip", drip_seconds=0.1)
 @pytest.mark.parametrize("late", [SILENT, DRIPPING], ids=["silent", "dripping"])
 async def test_an_attempt_that_takes_too_long_is_tried_again(late: Answer) -> None:
     heard: list[Retry] = []
-    turn = replace(TURN, attempt_seconds=1, on_retry=heard.append)
+    turn = TURN._replace(attempt_seconds=1, on_retry=heard.append)
     async with LoopbackServer(one_after_another(late, completion("hi"))) as server:
         reply = await voice_at(server).speak(turn)
     assert (reply.text, reply.attempts) == ("hi", 2)
@@ -458,7 +458,7 @@ async def test_retry_after_is_honoured(as_date: bool) -> None:
     # A date has whole seconds, so the wait it asks for is between one and two, less the way here.
     least = 0.5 if as_date else 0.2
     heard: list[Retry] = []
-    turn = replace(TURN, deadline=in_seconds(30), on_retry=heard.append)
+    turn = TURN._replace(deadline=in_seconds(30), on_retry=heard.append)
     started = asyncio.get_running_loop().time()
     async with LoopbackServer(busy_once) as server:
         assert (await voice_at(server).speak(turn)).attempts == 2
@@ -476,7 +476,7 @@ async def test_a_senseless_retry_after_is_survived(nonsense: str) -> None:
 @pytest.mark.parametrize("deadline", [60, None])
 async def test_a_wait_past_the_deadline_fails_at_once(deadline: float | None) -> None:
     heard: list[Retry] = []
-    turn = replace(TURN, deadline=None if deadline is None else in_seconds(deadline), on_retry=heard.append)
+    turn = TURN._replace(deadline=None if deadline is None else in_seconds(deadline), on_retry=heard.append)
     async with LoopbackServer(lambda _: failure(429, "slow down", retry_after="3600")) as server:
         async with asyncio.timeout(30):
             error = await lost(voice_at(server), turn)
@@ -489,7 +489,7 @@ async def test_waits_double_up_to_the_longest() -> None:
     heard: list[Retry] = []
     backoff = Backoff(first_seconds=0.01, longest_seconds=0.03)
     async with LoopbackServer(lambda _: failure(500)) as server:
-        await lost(voice_at(server, backoff=backoff), replace(TURN, on_retry=heard.append))
+        await lost(voice_at(server, backoff=backoff), TURN._replace(on_retry=heard.append))
     for retry, longest in zip(heard, (0.01, 0.02, 0.03, 0.03), strict=True):
         assert longest / 2 <= retry.wait_seconds <= longest
 
@@ -498,20 +498,20 @@ async def test_waits_double_up_to_the_longest() -> None:
 async def test_the_deadline_cuts_an_attempt_short(late: Answer) -> None:
     async with LoopbackServer(lambda _: late) as server:
         async with asyncio.timeout(10):
-            error = await lost(voice_at(server), replace(TURN, deadline=in_seconds(0.15)))
+            error = await lost(voice_at(server), TURN._replace(deadline=in_seconds(0.15)))
     assert (error.kind, error.attempts) == ("timeout", 1)
 
 
 async def test_a_deadline_already_past_is_a_timeout() -> None:
     async with LoopbackServer(lambda _: completion("hi")) as server:
-        assert (await lost(voice_at(server), replace(TURN, deadline=in_seconds(-1)))).kind == "timeout"
+        assert (await lost(voice_at(server), TURN._replace(deadline=in_seconds(-1)))).kind == "timeout"
 
 
 async def test_a_voice_that_timed_out_can_speak_again() -> None:
     answer = SILENT
     async with LoopbackServer(lambda _: answer) as server:
         voice = voice_at(server)
-        await lost(voice, replace(TURN, deadline=in_seconds(0.1)))
+        await lost(voice, TURN._replace(deadline=in_seconds(0.1)))
         answer = completion("hi")
         assert (await voice.speak(TURN)).text == "hi"
 
@@ -532,7 +532,7 @@ async def test_cancelling_an_attempt_is_immediate() -> None:
 
 async def test_cancelling_a_wait_between_attempts_is_immediate() -> None:
     waiting = asyncio.Event()
-    turn = replace(TURN, on_retry=lambda _: waiting.set())
+    turn = TURN._replace(on_retry=lambda _: waiting.set())
     async with LoopbackServer(lambda _: failure(429, retry_after="30")) as server:
         speaking = asyncio.create_task(voice_at(server).speak(turn))
         await waiting.wait()
@@ -616,7 +616,7 @@ async def test_a_spent_quota_is_not_waited_for() -> None:
 )
 async def test_a_filter_or_a_refusal_is_refused(answer: Answer, message: str) -> None:
     async with LoopbackServer(lambda _: answer) as server:
-        error = await lost(voice_at(server), replace(TURN, reply_schema=SCHEMA))
+        error = await lost(voice_at(server), TURN._replace(reply_schema=SCHEMA))
     assert (error.kind, error.attempts) == ("refused", 1)
     assert message in str(error)
 

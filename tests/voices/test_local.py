@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ TURN = Turn(
 
 
 def asking(text: str, **changes: Any) -> Turn:
-    return replace(TURN, messages=(*TURN.messages[:-1], Message("user", text)), **changes)
+    return TURN._replace(messages=(*TURN.messages[:-1], Message("user", text)), **changes)
 
 
 # -- what cannot be had is said in one line, with the way out --------------------------------------------
@@ -117,7 +116,7 @@ def test_the_sentence_model_is_fetched_but_speaks_for_nobody(monkeypatch: pytest
 
 @with_the_model
 async def test_it_answers_in_the_shape_it_is_asked_for_and_counts_its_tokens() -> None:
-    reply = await local_voice("local:smollm2").speak(replace(TURN, reply_schema=SCHEMA, max_tokens=80))
+    reply = await local_voice("local:smollm2").speak(TURN._replace(reply_schema=SCHEMA, max_tokens=80))
     said = json.loads(reply.text)
     assert said["word"] in ("yes", "no")
     assert said["number"] in (1, 2)
@@ -141,7 +140,7 @@ async def test_voices_of_one_file_share_what_was_read() -> None:
 @with_the_model
 async def test_a_seed_gives_the_same_words_again() -> None:
     voice = local_voice("local:smollm2")
-    turn = replace(TURN, temperature=1.5)
+    turn = TURN._replace(temperature=1.5)
     await voice.speak(turn)  # numbers differ in the last digits until the question has been read once
     assert (await voice.speak(turn)).text == (await voice.speak(turn)).text
 

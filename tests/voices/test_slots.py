@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -100,7 +99,7 @@ async def test_a_pause_is_kept_by_everybody() -> None:
     clock = asyncio.get_running_loop().time
     seen: list[float] = []
     refused = asyncio.Event()
-    turn = replace(TURN, on_retry=lambda _: refused.set())
+    turn = TURN._replace(on_retry=lambda _: refused.set())
 
     def busy_once(_: ChatRequest) -> Answer:
         seen.append(clock())
@@ -119,7 +118,7 @@ async def test_a_pause_beyond_the_deadline_fails_at_once_for_everybody() -> None
         for expected in ("slow down (HTTP 429); no time left", "vllm asked for a pause of 3"):
             async with asyncio.timeout(10):
                 with pytest.raises(VoiceError) as raised:
-                    await voice_at(server).speak(replace(TURN, deadline=in_seconds(60)))
+                    await voice_at(server).speak(TURN._replace(deadline=in_seconds(60)))
             assert raised.value.kind == "rate_limited"
             assert str(raised.value).startswith(expected)
     assert len(server.requests) == 1
@@ -134,7 +133,7 @@ async def test_what_a_router_passes_on_of_one_model_is_not_held_against_the_othe
     async with LoopbackServer(router) as server:
         other = HostedVoice("vllm:n", voice_at(server).provider, "n", backoff=QUICK)
         with pytest.raises(VoiceError, match="busy: r"):
-            await other.speak(replace(TURN, deadline=in_seconds(60)))
+            await other.speak(TURN._replace(deadline=in_seconds(60)))
         assert (await voice_at(server).speak(TURN)).text == "hi"
         assert (await other._connections()).slots.limit == 20
 
@@ -146,7 +145,7 @@ async def test_waiting_for_a_slot_ends_with_the_deadline() -> None:
         await asyncio.sleep(0.1)
         async with asyncio.timeout(3):
             with pytest.raises(VoiceError, match="no room for another call to vllm in time") as raised:
-                await voice.speak(replace(TURN, deadline=in_seconds(0.1)))
+                await voice.speak(TURN._replace(deadline=in_seconds(0.1)))
         assert raised.value.kind == "timeout"
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -175,7 +174,7 @@ async def test_whoever_stops_waiting_leaves_no_gap() -> None:
 async def test_attempts_and_waits_are_told() -> None:
     heard: list[Retry] = []
     async with LoopbackServer(RoomFor(1, latency=0.05)) as server:
-        turn = replace(TURN, on_retry=heard.append)
+        turn = TURN._replace(on_retry=heard.append)
         replies = await asyncio.gather(*(voice_at(server, start=3).speak(turn) for _ in range(3)))
     assert sum(reply.attempts for reply in replies) == 3 + len(heard)
     assert heard

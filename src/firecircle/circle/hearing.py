@@ -70,7 +70,7 @@ async def hear(
         if contradicts(reading):
             question = clarify(str(reading.verdict), reading.truth, reading.falsehood)
             asked_and_said = (*turn.messages, Message("assistant", reply.text))
-            again = replace(turn, messages=(*asked_and_said, Message("user", question)))
+            again = turn._replace(messages=(*asked_and_said, Message("user", question)))
             if may_ask(again):
                 reading, polarity, replies = await _clear_up(heard, voice, again, reply, reading, texts)
             else:
@@ -145,7 +145,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
     cancelled = False
     try:
         async with asyncio.timeout_at(turn.deadline) as limit:
-            reply = await voice.speak(replace(turn, on_retry=retrying))
+            reply = await voice.speak(turn._replace(on_retry=retrying))
         text = writable(reply.text)
         return reply if text == reply.text else replace(reply, text=text)
     except asyncio.CancelledError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -42,8 +42,7 @@ def _nobody_listens(_: Retry) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One question to one voice. Models read `messages`; analysers may read the parts instead."""
 
     messages: tuple[Message, ...]
@@ -64,7 +63,7 @@ class Turn:
     """How long one attempt may take."""
     deadline: float | None = None
     """When the round ends, on the event loop's clock; no retry starts after it."""
-    on_retry: Callable[[Retry], None] = field(default=_nobody_listens, repr=False)
+    on_retry: Callable[[Retry], None] = _nobody_listens
 
 
 @dataclass(frozen=True, slots=True)

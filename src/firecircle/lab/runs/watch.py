@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from firecircle.circle.budget import estimate_of
 from firecircle.circle.events import Listener
@@ -102,7 +102,7 @@ class WatchedVoice:
 
         started = loop.time()
         try:
-            reply = await self._voice.speak(replace(turn, on_retry=retrying))
+            reply = await self._voice.speak(turn._replace(on_retry=retrying))
         except VoiceError as error:
             return lost(error.kind, str(error), error.attempts)
         except asyncio.CancelledError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from firecircle.voices.embedded.decoded import Decoded
 from firecircle.voices.embedded.decoders import decode
@@ -107,7 +106,7 @@ class ConcealmentLens:
             return None
         start, end = decoded.place(text, found.start, found.end)
         note = f"hidden by {decoded.method}, then {found.note.removeprefix('hidden by ')}"
-        return replace(found, start=start, end=min(end, start + LONGEST_QUOTE), note=note)
+        return found._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
 
     def _buried(self, layer: str, reads: tuple[Read, ...]) -> Iterator[Finding]:
         """Sentences that order something, few among many that do not."""

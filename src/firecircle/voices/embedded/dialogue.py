@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from firecircle.circle.classify import MEANINGS
 from firecircle.circle.voice import Peer
@@ -61,10 +61,10 @@ def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) ->
             doubt *= 1 - share * alarms[label]
         who = " and ".join(loudest_first)
         verb = "points" if len(loudest_first) == 1 else "point"
-        return replace(finding, strength=1 - doubt, note=f"{finding.note}; {who} {verb} at the same words")
+        return finding._replace(strength=1 - doubt, note=f"{finding.note}; {who} {verb} at the same words")
     if not alarmed and finding.strength < STRONG:
-        return replace(
-            finding, strength=finding.strength * DROP, note=f"{finding.note}; no peer sees anything there"
+        return finding._replace(
+            strength=finding.strength * DROP, note=f"{finding.note}; no peer sees anything there"
         )
     return finding
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from firecircle.voices.embedded.reading import Reading
 
@@ -20,8 +19,7 @@ _FADING_FROM_THE_CHAIR = (1.0, 0.7, 0.3, 0.2)
 """The empty chair looks longer at what comes second."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One sign of manipulation: which pattern, where in the prompt, how strong, and why in plain words."""
 
     pattern: str

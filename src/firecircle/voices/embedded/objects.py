@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from firecircle.voices.embedded.text import Sentence
 from firecircle.voices.embedded.words import kind as k
@@ -32,8 +32,7 @@ _OTHERS_TOO = frozenset(("machine", "system", "tool", "model", "agent", "parser"
 """Names of the assistant that, narrowed by another noun, are names of something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """One thing a sentence wants, between which tokens that shows, and how telling it is."""
 
     name: str
@@ -42,8 +41,7 @@ class Intent:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """The object of a verb: the classes within its reach, and whose it is."""
 
     first: int

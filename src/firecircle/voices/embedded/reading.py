@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.acts import Order, orders
@@ -22,8 +22,7 @@ UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A sentence, the orders it gives and what it wants."""
 
     sentence: Sentence

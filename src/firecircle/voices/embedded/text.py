@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from firecircle.voices.embedded.words import classes_of, expressions, stem
 
@@ -23,8 +23,7 @@ _ENDS = frozenset(".!?\n。！？…;")
 _QUOTE_MARKS = frozenset("\"“”«»„`'‘")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A stretch of one layer: its tokens in lower case, where each stands, and the classes of each."""
 
     layer: str
