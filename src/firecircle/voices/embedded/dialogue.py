@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from firecircle.circle.classify import MEANINGS
 from firecircle.circle.voice import Peer
@@ -24,8 +24,7 @@ READ_AGAIN = "read again after"
 MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Pointed:
+class Pointed(NamedTuple):
     """Words of the prompt that a peer quoted: where they stand, what the peer calls it, how alarmed it is."""
 
     label: str
