@@ -35,17 +35,29 @@ class ReplyCache:
         self.path = path or user_folder("cache") / FILE_NAME
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with closing(self._open()) as file, file:
-                file.execute("PRAGMA journal_mode=WAL")
-                file.execute(
-                    "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, model TEXT NOT NULL,"
-                    " stored_at REAL NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"
-                )
+            self._prepare()
             self.path.chmod(0o600)
         except (OSError, sqlite3.Error) as broken:
             raise ConfigError(
                 f"cache_enabled: cannot use {self.path}: {broken}; delete it, or turn the cache off"
             ) from None
+
+    def _prepare(self) -> None:
+        patience = time.monotonic() + SECONDS_TO_WAIT
+        while True:
+            try:
+                with closing(self._open()) as file, file:
+                    file.execute("PRAGMA journal_mode=WAL")
+                    file.execute(
+                        "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, model TEXT NOT NULL,"
+                        " stored_at REAL NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"
+                    )
+                return
+            except sqlite3.OperationalError as trouble:
+                # Whoever made the file at the same moment is at it; SQLite does not wait for a kind of log.
+                if "locked" not in str(trouble) or time.monotonic() > patience:
+                    raise
+                time.sleep(0.02)
 
     def find(self, digest: str) -> Reply | None:
         """The reply that was kept, marked as such: nothing was paid and nobody asked."""
