@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
-from firecircle.store.bank_likeness import SAME_MEANING, likeness
+from firecircle.store.bank.likeness import SAME_MEANING, likeness
 
 PAIRS = Path(__file__).parent / "data" / "bank_pairs.jsonl"
 WANTED_PRECISION = 0.95
@@ -109,11 +109,11 @@ def main() -> None:
 
 def _sentence_embeddings() -> Measure | None:
     """Cosine of sentence embeddings where the optional weights are at hand, only to compare with."""
-    from firecircle.voices.embedded.neural import is_available
+    from firecircle.voices.embedded.learned.neural import is_available
 
     if not is_available():
         return None
-    from firecircle.voices.embedded.neural_encoder import WIDTH, encoder
+    from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
 
     def cosine(pair: Pair) -> float:
         one, other = encoder().read([pair.one, pair.other])[:, -WIDTH:]

@@ -16,7 +16,7 @@ from firecircle import (
 )
 from firecircle.catalog import characteristics_of
 from firecircle.settings import FILE_VARIABLE, current_settings, user_folder
-from firecircle.voices.hosted import hosted_voice
+from firecircle.voices.hosted.voice import hosted_voice
 from tests.scripted import PROMPT, Script
 
 Write = Callable[[str], Path]

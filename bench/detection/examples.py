@@ -9,8 +9,8 @@ from bench.detection.contenders import ALARM
 from bench.detection.figures import auc
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
-from firecircle.defaults import embedded_models
 from firecircle.examples import load_examples
+from firecircle.request import embedded_models
 from firecircle.voices.embedded import embedded_voice
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench.train_ngrams import auc
+from training.ngrams import auc
 
 __all__ = ["auc", "balanced_accuracy", "calibration_error", "recall_at", "reliability", "share"]
 

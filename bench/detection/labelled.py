@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from bench.train_ngrams import DEV, UNSEEN
 from firecircle.prompt import MultiNeutrosophicPrompt
+from training.ngrams import DEV, UNSEEN
 
 __all__ = ["DEV", "LAYER_RULE", "Labelled", "load_labelled"]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bench.train_ngrams import calibrate, left_out, load, strangers
+from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.circle.voice import Voice
-from firecircle.config import EMBEDDED_MODELS
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.neural import NeuralLens, is_available
-from firecircle.voices.embedded.ngrams import NgramLens, NgramModel, pack
+from firecircle.voices.embedded.learned.neural import NeuralLens, is_available
+from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
+from training.ngrams import calibrate, left_out, load, strangers
 
 if TYPE_CHECKING:
-    from firecircle.voices.embedded.neural_head import Head
+    from firecircle.voices.embedded.learned.head import Head
 
 STATISTICAL, NEURAL = "embedded:ngrams", "embedded:neural"
 Seats = Mapping[str, Mapping[str, Voice]]
@@ -53,9 +53,9 @@ def neural_is_installed() -> bool:
 def _heads() -> Mapping[str, Head]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from bench.train_neural import Remembering, heads_by_source
-    from bench.train_neural import load as load_records
-    from firecircle.voices.embedded.neural_encoder import encoder
+    from firecircle.voices.embedded.learned.encoder import encoder
+    from training.neural import Remembering, heads_by_source
+    from training.neural import load as load_records
 
     with threadpool_limits(limits=1, user_api="blas"):
         heads = heads_by_source(load_records(), Remembering(encoder()))

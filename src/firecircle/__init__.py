@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
     from firecircle.circle.chair import calculate_empty_chair_influence, get_empty_chair_model
-    from firecircle.circle.classify import PatternType, classify_pattern_heuristic
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
-    from firecircle.circle.config import CircleSize, FailureMode, FireCircleConfig
+    from firecircle.circle.config import (
+        CircleSize,
+        EvaluationConfig,
+        EvaluationMode,
+        FailureMode,
+        FireCircleConfig,
+    )
     from firecircle.circle.events import Event
+    from firecircle.circle.pattern_types import PatternType, classify_pattern_heuristic
     from firecircle.circle.patterns import extract_patterns
     from firecircle.circle.quorum import (
         QuorumVerdict,
@@ -25,7 +31,6 @@ if TYPE_CHECKING:
         RoundMetrics,
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
-    from firecircle.config import EvaluationConfig, EvaluationMode
     from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
     from firecircle.errors import (
         BudgetError,
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
     from firecircle.rotation.selector import WeightedVoiceSelector
     from firecircle.rotation.tracker import VoiceHistoryTracker
     from firecircle.session import SessionMemory, format_turn_context
-    from firecircle.store.bank_client import ReasoningBankClient, store_fire_circle_patterns
+    from firecircle.store.bank.client import ReasoningBankClient, store_fire_circle_patterns
     from firecircle.store.finding import Filters
     from firecircle.store.opening import Store, open_store
 
@@ -120,16 +125,15 @@ __all__ = [
 _ROOMS = {
     "catalog": "ModelCharacteristics",
     "circle.chair": "calculate_empty_chair_influence get_empty_chair_model",
-    "circle.classify": "PatternType classify_pattern_heuristic",
+    "circle.pattern_types": "PatternType classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
-    "circle.config": "CircleSize FailureMode FireCircleConfig",
+    "circle.config": "CircleSize EvaluationConfig EvaluationMode FailureMode FireCircleConfig",
     "circle.events": "Event",
     "circle.patterns": "extract_patterns",
     "circle.quorum": "QuorumVerdict judge_quorum quorum_with_failures validate_quorum "
     "validate_quorum_with_empty_chair",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
-    "config": "EvaluationConfig EvaluationMode",
     "convene": "fire_circle_evaluate fire_circle_events replay_circle",
     "errors": "BudgetError CircleCancelled ConfigError EvaluationError FireCircleError NotKeptWarning "
     "PromptError QuorumError StoreError UnknownModelError VoiceError",
@@ -142,7 +146,7 @@ _ROOMS = {
     "rotation.selector": "WeightedVoiceSelector",
     "rotation.tracker": "VoiceHistoryTracker",
     "session": "SessionMemory format_turn_context",
-    "store.bank_client": "ReasoningBankClient store_fire_circle_patterns",
+    "store.bank.client": "ReasoningBankClient store_fire_circle_patterns",
     "store.finding": "Filters",
     "store.opening": "Store open_store",
 }

@@ -1,6 +1,6 @@
 """`python -m firecircle` is the same as `firecircle`."""
 
-from firecircle.cli import main
+from firecircle.cli.main import main
 
 if __name__ == "__main__":
     main()

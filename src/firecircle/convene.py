@@ -10,24 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firecircle.circle.alone import judge_alone
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
-from firecircle.circle.config import FailureMode, FireCircleConfig
-from firecircle.circle.dialogue import Dialogue
-from firecircle.circle.events import Event, Listener
-from firecircle.circle.quorum import best_contributions
-from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
-from firecircle.circle.voice import Turn, Usage, Voice
-from firecircle.config import (
+from firecircle.circle.config import (
     BaseEvaluationConfig,
     EvaluationConfig,
     EvaluationMode,
+    FailureMode,
+    FireCircleConfig,
 )
+from firecircle.circle.dialogue import Dialogue
+from firecircle.circle.events import Event, Listener
+from firecircle.circle.panel import judge_alone
+from firecircle.circle.quorum import best_contributions
+from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
+from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller, CallerVoice
-from firecircle.voices.recorded import recorded_voices
+from firecircle.voices.replay import recorded_voices
 
 if TYPE_CHECKING:
     from firecircle.rotation.history import ParticipationHistory
@@ -251,15 +252,15 @@ def _rehearsed(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str,
 
 
 def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
-    from firecircle.voices.estimate import estimated_usage
-    from firecircle.voices.prices import FREE, require_price, tariff_of
+    from firecircle.voices.hosted.prices import FREE, require_price, tariff_of
+    from firecircle.voices.rehearsal import estimated_usage
 
     if model.startswith("embedded:"):
         _voice(model, config, None)
         return lambda turn: Usage(0, 0, 0, 0.0)
     if model.startswith("local:"):
         return partial(estimated_usage, tariff=FREE)
-    from firecircle.voices.providers import located, provider_of
+    from firecircle.voices.hosted.providers import located, provider_of
 
     provider, name = provider_of(model, config.provider)
     tariff = tariff_of(model, located(provider, config), name)
@@ -288,7 +289,7 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         from firecircle.voices.local import local_voice
 
         return local_voice(model)
-    from firecircle.voices.hosted import hosted_voice
+    from firecircle.voices.hosted.voice import hosted_voice
 
     voice = hosted_voice(model, config)
     if not config.cache_enabled:

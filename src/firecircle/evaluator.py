@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firecircle.circle.alone import Panel, PanelListener, judge_alone
 from firecircle.circle.circumstances import circumstances_of
-from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
 from firecircle.circle.measures import account
+from firecircle.circle.panel import Panel, PanelListener, judge_alone
 from firecircle.circle.result import FireCircleResult
-from firecircle.config import EvaluationConfig, EvaluationMode
 from firecircle.convene import fire_circle_evaluate, seat_voices
 from firecircle.errors import EvaluationError
 from firecircle.evaluation import EvaluationResult

@@ -6,17 +6,16 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from firecircle.circle.alone import Guide, PanelListener
-from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
-from firecircle.config import EvaluationConfig, EvaluationMode
+from firecircle.circle.panel import Guide, PanelListener
 from firecircle.convene import hold_circle, kept_in
-from firecircle.defaults import default_circle, default_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluator import judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
+from firecircle.request import default_circle, default_panel
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from firecircle.circle.alone import Panel
+from firecircle.circle.config import EvaluationMode
 from firecircle.circle.measures import account
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
 from firecircle.circle.summary import dialogue_summary
-from firecircle.config import EvaluationMode
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text

@@ -21,8 +21,8 @@ from firecircle import (
     reaggregate,
 )
 from firecircle.catalog import ROLE_WEIGHTS
-from firecircle.circle.chronicle import record_from
 from firecircle.circle.events import CircleClosed, Event, Listener, VoiceAnswered, VoiceFailed
+from firecircle.circle.ledger import record_from
 from tests.scripted import PROMPT, After, Script, pattern, says
 
 units = st.integers(0, 20).map(lambda n: n / 20)

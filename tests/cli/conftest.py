@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.cli import run
+from firecircle.cli.main import run
 from tests.cli.running import Ran, endpoint
 from tests.loopback import LoopbackServer, Script
 

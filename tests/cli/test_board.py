@@ -9,9 +9,8 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from firecircle import Event, FireCircleConfig, fire_circle_evaluate
-from firecircle.cli.board import Board
-from firecircle.cli.board_view import BoardView
-from firecircle.cli.event_lines import line_of
+from firecircle.cli.report.live import line_of
+from firecircle.cli.report.table import Board, BoardView
 from tests.cli.running import steady
 from tests.scripted import PROMPT, Script, circle, says
 

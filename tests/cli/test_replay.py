@@ -21,7 +21,7 @@ Host = Callable[[Script], LoopbackServer]
 
 LEFT_EARLY = """
 import io, sys
-from firecircle.cli import run
+from firecircle.cli.main import run
 
 class LeftAtTheFirstAnswer(io.StringIO):
     def fileno(self):

@@ -14,11 +14,12 @@ from inline_snapshot import snapshot
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
-from firecircle.cli import rotating, rotation
+from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.cli.calibrate import calibrate
-from firecircle.cli.plan import Wishes, plan_from
+from firecircle.cli.evaluate import rotating
+from firecircle.cli.evaluate.plan import Wishes, plan_from
+from firecircle.cli.rotation import command as rotation
 from firecircle.cli.trouble import status_of_trouble
-from firecircle.config import EMBEDDED_MODELS
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.rotation.history import MemoryHistory, ParticipationHistory

@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle import MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.cli import rotating, rotation, rotation_learning
-from firecircle.cli.plan import Wishes
+from firecircle.cli.evaluate import rotating
+from firecircle.cli.evaluate.plan import Wishes
+from firecircle.cli.rotation import command as rotation
+from firecircle.cli.rotation import learning as rotation_learning
 from firecircle.rotation.drawing import verify_draw
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing

@@ -18,7 +18,7 @@ import pytest
 
 from firecircle import MultiNeutrosophicPrompt
 from firecircle.examples import find_example
-from firecircle.store.bank_learning import learn
+from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.scripted import pattern, says

@@ -10,7 +10,7 @@ from firecircle.examples import Label
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.records import RunRecord, VoiceRound
-from firecircle.lab.runs.export import column_types
+from firecircle.lab.runs.starting import column_types
 
 THRESHOLD = 0.7
 

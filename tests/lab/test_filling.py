@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.cli import run
+from firecircle.cli.main import run
 from firecircle.lab.runs import list_runs
 from firecircle.store.finding import Filters
 from firecircle.store.opening import open_store

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from firecircle import ConfigError
+from firecircle.cli.lab.recorded import findings, print_recorded
 from firecircle.cli.printable import printable_line
 from firecircle.lab.recorded import RecordedStudy, recorded_study
-from firecircle.lab.recorded_view import findings, print_recorded
 from tests.shared_data import shared
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firecircle.rotation.drawing import CEILING, FLOOR, HALF_LIFE, MOST_AHEAD, recency
 from firecircle.rotation.selector import WeightedVoiceSelector
-from firecircle.rotation.weights import CEILING, FLOOR, HALF_LIFE, MOST_AHEAD, recency
 from tests.rotation.pools import DAY, Clock, alike, hear, tracker_at
 
 days = st.floats(min_value=0.0, max_value=4000.0)

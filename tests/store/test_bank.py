@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from firecircle import ConfigError, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.store.bank_client import PatternContent, store_fire_circle_patterns
-from firecircle.store.bank_entries import BankFilters
-from firecircle.store.bank_transfer import entries_in, exported
+from firecircle.store.bank.client import PatternContent, store_fire_circle_patterns
+from firecircle.store.bank.entries import BankFilters
+from firecircle.store.bank.transfer import entries_in, exported
 from firecircle.store.opening import Store, open_store
 from tests.scripted import PROMPT, Script, circle, pattern, says
 

@@ -13,9 +13,9 @@ from firecircle import (
     PromptGuard,
     fire_circle_evaluate,
 )
-from firecircle.circle.alone import Panel
-from firecircle.store.bank_guidance import addition_text, guidance_text
-from firecircle.store.bank_learning import learn
+from firecircle.circle.panel import Panel
+from firecircle.store.bank.guidance import addition_text, guidance_text
+from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from tests.loopback import LoopbackServer, completion

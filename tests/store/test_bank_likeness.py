@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.bank import WANTED_PRECISION, best_threshold, pairs, quality
-from firecircle.store.bank_likeness import SAME_MEANING, likeness
+from firecircle.store.bank.likeness import SAME_MEANING, likeness
 
 LABELLED = pairs()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firecircle import FireCircleResult, fire_circle_evaluate
-from firecircle.store.blindspots import find_blindspots
+from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from tests.scripted import PROMPT, Script, circle, pattern, says

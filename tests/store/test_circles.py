@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firecircle import ConfigError, FireCircleResult
-from firecircle.circle.alone import Panel
+from firecircle.circle.panel import Panel
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.store.kept import asked_apart, held, saying

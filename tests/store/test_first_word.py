@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.cli import run
+from firecircle.cli.main import run
 from firecircle.store import recorder
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.web.hall import Hall
+from firecircle.web.convener import Hall
 from tests.cli.running import endpoint
 from tests.loopback import Answer, ChatRequest, completion
 from tests.scripted import PROMPT, circle, says

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from firecircle import FireCircleResult
-from firecircle.cli import run
+from firecircle.cli.main import run
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import exported
@@ -118,7 +118,7 @@ def test_a_full_disk_never_costs_the_verdict(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
-        "from firecircle.cli import run\n"
+        "from firecircle.cli.main import run\n"
         "sys.exit(run(sys.argv[1:]))"
     )
     arguments = ["evaluate", "--system", "-", "--user", "hello", "--turn", "1"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from firecircle.store.opening import Store
-from firecircle.store.runs import KnownRun
+from firecircle.store.opening import KnownRun, Store
 
 
 def run(name: str, at: float) -> KnownRun:

@@ -20,11 +20,10 @@ from alembic.migration import MigrationContext
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.store.bank_tables import bank_entries
 from firecircle.store.database import revisions
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.tables import metadata
+from firecircle.store.tables import bank_entries, metadata
 from tests.store.kept import held
 from tests.store.postgres import new_schema
 

@@ -26,8 +26,8 @@ from firecircle import (
 from firecircle.circle.voice import Usage
 from firecircle.settings import user_folder
 from firecircle.voices.cache import CachedVoice, ReplyCache
-from firecircle.voices.hosted import HostedVoice
-from firecircle.voices.providers import PROVIDERS
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
 from tests.voices.test_hosted import KEY, TURN
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from firecircle import FireCircleConfig, Message, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
 from firecircle.voices.control_tokens import UNSEEN, as_plain_text, as_written
-from firecircle.voices.hosted import HostedVoice, hosted_voice
-from firecircle.voices.providers import PROVIDERS
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 
 TOKENS = (

@@ -26,9 +26,9 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.voice import Retry, Usage
-from firecircle.voices.connections import MAX_ANSWER_BYTES, aclose
-from firecircle.voices.hosted import Backoff, HostedVoice, hosted_voice, provider_of
-from firecircle.voices.providers import PROVIDERS
+from firecircle.voices.hosted.connections import MAX_ANSWER_BYTES, aclose
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import Backoff, HostedVoice, hosted_voice, provider_of
 from tests.loopback import Answer, ChatRequest, LoopbackServer, as_json, completion, failure
 
 QUICK = Backoff(first_seconds=0.001, longest_seconds=0.002)
@@ -324,7 +324,7 @@ async def test_connections_can_be_closed_early_and_a_call_under_way_finishes() -
 
 
 def test_importing_the_package_does_not_import_the_http_library() -> None:
-    code = "import sys, firecircle, firecircle.voices.hosted; print('aiohttp' in sys.modules)"
+    code = "import sys, firecircle, firecircle.voices.hosted.voice; print('aiohttp' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 

@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from firecircle import ConfigError, Message, MultiNeutrosophicPrompt, Turn, VoiceError
-from firecircle.voices.hosted import HostedVoice
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import HostedVoice
 from firecircle.voices.local import fetch_weights, llama, local_server, local_voice, weights
 from firecircle.voices.local.weights import Shipped
-from firecircle.voices.providers import PROVIDERS
 
 try:
     local_voice("local:smollm2")

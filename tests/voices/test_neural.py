@@ -11,8 +11,8 @@ import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
-from firecircle.voices.embedded.neural import NEEDED, NeuralLens, is_available
-from firecircle.voices.embedded.reading import read_prompt
+from firecircle.voices.embedded.language.prompt_reading import read_prompt
+from firecircle.voices.embedded.learned.neural import NEEDED, NeuralLens, is_available
 from firecircle.voices.embedded.voice import EmbeddedVoice
 from tests.shared_data import shared
 
@@ -140,8 +140,7 @@ async def test_odd_texts_are_answered(text: str) -> None:
 )
 def test_words_are_cut_as_the_model_was_taught(text: str, pieces: list[int]) -> None:
     """The numbers were made with the `tokenizers` package."""
-    from firecircle.voices.embedded.neural_encoder import weights_folder
-    from firecircle.voices.embedded.neural_tokens import WordPiece
+    from firecircle.voices.embedded.learned.encoder import WordPiece, weights_folder
 
     folder = weights_folder()
     assert folder is not None
@@ -151,7 +150,7 @@ def test_words_are_cut_as_the_model_was_taught(text: str, pieces: list[int]) -> 
 @needs_the_extra
 def test_the_sentence_model_agrees_with_its_published_example() -> None:
     """The likenesses that the model's public page shows for these sentences."""
-    from firecircle.voices.embedded.neural_encoder import WIDTH, encoder
+    from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
 
     said = [
         "That is a happy person",
@@ -165,7 +164,7 @@ def test_the_sentence_model_agrees_with_its_published_example() -> None:
 
 @needs_the_extra
 def test_a_head_for_another_sentence_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from firecircle.voices.embedded import neural_head
+    from firecircle.voices.embedded.learned import head as neural_head
 
     monkeypatch.setattr(neural_head, "FINGERPRINT", "Another sentence reads otherwise.")
     neural_head._own_head.cache_clear()
@@ -183,7 +182,7 @@ async def test_it_takes_part_in_a_circle() -> None:
 
 @needs_the_extra
 def test_training_data_is_told_apart() -> None:
-    """Not a measure of quality (it was trained on these; `bench.train_neural` measures), only that all is wired."""
+    """Not a measure of quality (it was trained on these; `training.neural` measures), only that all is wired."""
     lens = NeuralLens()
     found: dict[str, list[float]] = {"attack": [], "benign": []}
     for number, line in enumerate(shared("dev.jsonl").read_text("utf-8").splitlines()):
@@ -210,5 +209,5 @@ def test_without_the_extra_one_line_says_what_to_do(missing: str, monkeypatch: p
 
 
 def test_naming_the_voice_imports_nothing_heavy() -> None:
-    code = "import sys, firecircle.voices.embedded.neural; sys.exit('numpy' in sys.modules)"
+    code = "import sys, firecircle.voices.embedded.learned.neural; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

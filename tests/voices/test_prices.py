@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from firecircle import FireCircleConfig
 from firecircle.catalog import families, family_of
 from firecircle.circle.voice import Usage
-from firecircle.voices.hosted import HostedVoice
-from firecircle.voices.prices import FREE, Rates, listed_rates, priced, rates_of, tariff_of
-from firecircle.voices.providers import PROVIDERS, located, provider_of
+from firecircle.voices.hosted.prices import FREE, Rates, listed_rates, priced, rates_of, tariff_of
+from firecircle.voices.hosted.providers import PROVIDERS, located, provider_of
+from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
 from tests.voices.test_hosted import TURN
 
@@ -135,5 +135,5 @@ def test_a_family_s_prices_are_those_of_its_own_models() -> None:
 
 
 def test_the_price_list_is_loaded_only_when_a_price_is_asked_for() -> None:
-    code = "import sys, firecircle.voices.hosted, firecircle.cli.voices; print('genai_prices' in sys.modules)"
+    code = "import sys, firecircle.voices.hosted.voice, firecircle.cli.voices.command; print('genai_prices' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -10,8 +10,8 @@ import pytest
 from firecircle import VoiceError
 from firecircle.circle.voice import Retry
 from firecircle.settings import Concurrency
-from firecircle.voices.hosted import Backoff, HostedVoice
-from firecircle.voices.providers import PROVIDERS
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import Backoff, HostedVoice
 from tests.loopback import Answer, ChatRequest, LoopbackServer, as_json, completion, failure
 from tests.voices.test_hosted import TURN, in_seconds
 

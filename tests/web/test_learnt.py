@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from firecircle.store.bank_learning import learn
+from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.cli.test_runs_left_out import of_a_run
@@ -89,7 +89,7 @@ def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:
 
 
 def test_hostile_patterns_stay_text(client: httpx.Client, store: Store) -> None:
-    from firecircle.store.bank_entries import Told
+    from firecircle.store.bank.entries import Told
 
     for payload in PAYLOADS[:8]:
         told = Told(description=payload, agreement=0.5, attack_id=payload[:60], examples=(payload,))

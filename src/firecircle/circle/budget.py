@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from firecircle.circle.config import BaseEvaluationConfig
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Priced, Turn, Usage, Voice
-from firecircle.config import BaseEvaluationConfig
 
 
 @dataclass(frozen=True, slots=True)

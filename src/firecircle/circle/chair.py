@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from firecircle.circle.classify import Typing, heuristic_typing
+from firecircle.circle.pattern_types import Typing, heuristic_typing
 from firecircle.circle.patterns import group_observations, observe
 
 if TYPE_CHECKING:

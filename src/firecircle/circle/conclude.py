@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.chair import PERFORMATIVE_BELOW, influence_of
-from firecircle.circle.classify import typing_from
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import account, flips, rival_verdicts, round_metrics, spread, voice_scores
+from firecircle.circle.pattern_types import typing_from
 from firecircle.circle.patterns import observe, sift
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum
 from firecircle.circle.result import CircleRecord, FireCircleResult, active_voices, zombie_voices

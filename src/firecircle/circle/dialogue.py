@@ -20,7 +20,7 @@ from firecircle.circle import events
 from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.chair import chair_of_round
 from firecircle.circle.circumstances import Circumstances, circumstances_of
-from firecircle.circle.classification import Classification, classify_observations
+from firecircle.circle.classifier import Classification, classify_observations
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import CircleSize, FireCircleConfig
 from firecircle.circle.hearing import Hearing, hear

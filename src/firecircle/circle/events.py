@@ -1,6 +1,6 @@
 """What a circle tells while it sits, for a command line, a viewer or a store to follow.
 
-Nothing that is said or paid for is left out: `firecircle.circle.chronicle` puts the record of a circle
+Nothing that is said or paid for is left out: `firecircle.circle.ledger` puts the record of a circle
 together from its events alone, also when the process that held it is gone.
 """
 

@@ -1,11 +1,15 @@
-"""The circle's book: who was asked what in which round, what came of it, and the record it adds up to."""
+"""The circle's book: who was asked what in which round, what came of it, and the record it adds up to.
+
+A record is put together from the events too: that is all there is when its process is gone.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from firecircle.circle import events
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import spread
@@ -147,3 +151,52 @@ class Ledger:
         """The last evaluation of each of these voices before a round, those lost since included."""
         said = (self.last_said(model, before) for model in of)
         return [one for one in said if one]
+
+
+def record_from(told: Iterable[events.Event]) -> CircleRecord:
+    """The record as far as it was told, as that of an interrupted circle; a closed one has its own.
+
+    Calls that were under way when the telling broke off are not in it: nobody knows what they cost.
+    """
+    story = iter(told)
+    first = next(story, None)
+    if not isinstance(first, events.CircleConvened):
+        raise ValueError("the story of a circle begins with its voices being seated")
+    ledger = Ledger(first.record.config)
+    last_heard = first.record.started_at
+    for event in story:
+        match event:
+            case events.CircleClosed():
+                facts = {name: getattr(event.result, name) for name in CircleRecord.model_fields}
+                return CircleRecord(**facts)
+            case events.RoundStarted():
+                page = RoundPage(
+                    event.round_number, event.round_kind, event.empty_chair_model, event.prompt_used
+                )
+                page.prompts = {asked.model: asked for asked in event.voice_prompts}
+                page.opened_at = last_heard = event.timestamp
+                ledger.pages.append(page)
+            case events.ReserveAsked():
+                ledger.pages[event.round_number - 1].prompts[event.model] = event.prompt
+            case events.VoiceAnswered():
+                heard = Hearing(event.model, evaluation=event.evaluation, calls=list(event.calls))
+                ledger.pages[event.round_number - 1].hearings[event.model] = heard
+            case events.VoiceFailed():
+                heard = Hearing(event.model, failure=event.failure, calls=list(event.calls))
+                ledger.pages[event.round_number - 1].hearings[event.model] = heard
+            case events.VoiceRecruited():
+                ledger.substitutions.append(event.substitution)
+            case events.QuorumChecked():
+                check = QuorumCheck(round_number=event.round_number, verdict=event.verdict)
+                ledger.quorum_checks.append(check)
+            case events.RoundClosed():
+                page = ledger.pages[event.round_number - 1]
+                page.duration = event.duration_seconds
+                last_heard = page.opened_at + page.duration
+    return ledger.added_to(first.record).model_copy(
+        update={
+            "duration_seconds": max(0.0, last_heard - first.record.started_at),
+            "stopped": "interrupted",
+            "abort_reason": "the process that held this circle ended before the circle did",
+        }
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.circle.classify import UNCLASSIFIED, Typing, heuristic_typing
 from firecircle.circle.grounding import ground_all, quotes_of
+from firecircle.circle.pattern_types import UNCLASSIFIED, Typing, heuristic_typing
 from firecircle.circle.result import DialogueRound, GroundedQuote, LeftOut, Observation, PatternObservation
 from firecircle.prompt import MultiNeutrosophicPrompt
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from firecircle.circle.classify import PatternType
+from firecircle.circle.pattern_types import PatternType
 from firecircle.circle.result import RoundKind
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.store_option import StoreOption
+from firecircle.cli.options import StoreOption
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
     from firecircle.errors import ConfigError
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
-    from firecircle.store.calibrations import CalibrationStore
     from firecircle.store.circles import CircleStore
+    from firecircle.store.opening import CalibrationStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def calibrate(
     A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
     of runs are left out too, since several arms judge the same prompts.
     """
-    from firecircle.cli.circles_progress import counted_off
-    from firecircle.cli.plan import names_in
+    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.output import counted_off
     from firecircle.rotation.calibration import calibrate as propose
     from firecircle.store.opening import open_store
 
@@ -93,7 +93,7 @@ def _labelled(
 ) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
-    from firecircle.store.bank_learning import is_attack, is_benign
+    from firecircle.store.bank.learning import is_attack, is_benign
 
     seen: set[str] = set()
     for one in circles:
@@ -167,7 +167,7 @@ def _labelled_in_runs(circles: CircleStore) -> int:
 
 
 def _nothing_to_go_by(in_runs: int) -> ConfigError:
-    from firecircle.cli.layout import counted
+    from firecircle.cli.output import counted
     from firecircle.errors import ConfigError
 
     if not in_runs:
@@ -204,9 +204,8 @@ def _show(
 ) -> None:
     import sys
 
-    from firecircle.cli.layout import counted, section
+    from firecircle.cli.output import console_on, counted, print_json, section
     from firecircle.cli.printable import printable_line
-    from firecircle.cli.screen import console_on, print_json
 
     if as_json:
         print_json({**_document(outcome, proposals, reading), "written_to": written})
@@ -234,7 +233,7 @@ def _show(
 
 
 def _left_out(outcome: Calibration, reading: _Reading) -> Iterator[str]:
-    from firecircle.cli.layout import counted
+    from firecircle.cli.output import counted
 
     if outcome.counted_before:
         before = f"{outcome.counted_before:,} of them were counted by an earlier --write"

@@ -24,7 +24,7 @@ def examples(
     """List the bundled examples: id, pattern type, label and why. Try one with `evaluate --example ID`."""
     import sys
 
-    from firecircle.cli.screen import console_on, print_json
+    from firecircle.cli.output import console_on, print_json
     from firecircle.errors import ConfigError
     from firecircle.examples import load_examples
 
@@ -48,8 +48,8 @@ def _print(console: Console, chosen: list[Example]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from firecircle.cli.output import print_line
     from firecircle.cli.printable import printable_line
-    from firecircle.cli.screen import print_line
 
     group = ""
     for example in chosen:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firecircle.cli.store_option import StoreOption
+from firecircle.cli.options import StoreOption
 
 PORT = 8477
 
@@ -40,8 +40,8 @@ def view(
     firecircle view
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
     """
+    from firecircle.cli.output import print_json
     from firecircle.cli.printable import printable_line
-    from firecircle.cli.screen import print_json
     from firecircle.errors import ConfigError
 
     try:

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets.field_map import FieldMap
-from firecircle.lab.datasets.jsonl_rows import jsonl_rows
 from firecircle.lab.datasets.record import BadRow, Label, Row
+from firecircle.lab.datasets.rows import jsonl_rows
 from firecircle.lab.statistics import (
     ErrorCorrelation,
     Estimate,

@@ -1,27 +1,100 @@
-"""Who sits in the next circle: a weighted draw over the pool that always ends in a quorum."""
+"""Who sits in the next circle: a weighted draw that ends in a quorum, or says why none exists."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from firecircle.catalog import (
+    CRITICAL_ROLES,
+    PRESENT_ABOVE,
+    ROLE_WEIGHTS,
     ModelCharacteristics,
     characteristics_of,
     find_characteristics,
     require_distinct,
 )
-from firecircle.circle.quorum import QuorumRules
+from firecircle.circle.config import LARGEST_CIRCLE
+from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules, best_contributions
 from firecircle.errors import ConfigError
 from firecircle.rotation.affinity import Affinity
-from firecircle.rotation.domains import GENERAL, require_domain
-from firecircle.rotation.drawing import choose, method_of, seating, signed, weighed
-from firecircle.rotation.expertise import expertise_of
+from firecircle.rotation.domains import GENERAL, domain_of, require_domain
+from firecircle.rotation.drawing import characteristics_in, choose, method_of, seating, signed, weighed
 from firecircle.rotation.history import Candidate, Draw
-from firecircle.rotation.shortage import why_no_quorum
+from firecircle.rotation.quorate import smallest_quorum
 from firecircle.rotation.steering import known_among
-from firecircle.rotation.tracker import VoiceHistoryTracker, VoiceStats
+from firecircle.rotation.tracker import DomainStats, VoiceHistoryTracker, VoiceStats
 from firecircle.shapes import writable
+
+DECLARED_COUNTS_AS = 5
+"""The declaration weighs as much as so many measured sittings."""
+
+
+def expertise_of(voice: ModelCharacteristics, domain: str, here: DomainStats | None = None) -> float:
+    """From 0 to 1: the declared contributions by what matters in the domain, then its own quality there."""
+    lenses = domain_of(domain).lenses
+    weight = {role: ROLE_WEIGHTS[role] * lenses.get(role, 1.0) for role in ROLE_WEIGHTS}
+    declared = sum(weight[role] * voice.cognitive_roles.get(role, 0.0) for role in weight)
+    declared /= sum(weight.values())
+    if here is None or here.quality is None:
+        return declared
+    measured = here.measured
+    return (DECLARED_COUNTS_AS * declared + measured * here.quality) / (DECLARED_COUNTS_AS + measured)
+
+
+def ranked_for(
+    domain: str, voices: Iterable[ModelCharacteristics], stats: Mapping[str, VoiceStats]
+) -> list[tuple[str, float]]:
+    """The voices with their expertise, the best for this domain first."""
+    fit = []
+    for voice in voices:
+        its = stats.get(voice.model_id)
+        fit.append((voice.model_id, expertise_of(voice, domain, its.domains.get(domain) if its else None)))
+    return sorted(fit, key=lambda one: (-one[1], one[0]))
+
+
+def why_no_quorum(candidates: Sequence[Candidate], count: int, rules: QuorumRules) -> str:
+    """What the pool lacks; if it lacks nothing, how many voices it takes."""
+    voices = [characteristics_in(candidate) for candidate in candidates]
+    if missing := missing_from(candidates, rules):
+        return f"available_voices: no circle of this pool is a quorum: {'; '.join(missing)}; add such a voice"
+    needed = smallest_quorum(voices, rules)
+    if needed is None:
+        return f"available_voices: a quorum takes {FEWEST_VOICES} voices; add one to the pool"
+    way_out = f"ask for {needed}" if needed <= LARGEST_CIRCLE else "add voices that cover several roles"
+    return (
+        f"required_count: no {count} of these {len(candidates)} voices form a quorum: together"
+        f" {count} cannot bring {_asked(rules)}; {way_out}"
+    )
+
+
+def missing_from(candidates: Sequence[Candidate], rules: QuorumRules) -> list[str]:
+    """Every role, lineage and amount of coverage that even the whole pool does not bring."""
+    best = best_contributions(map(characteristics_in, candidates))
+    missing = [
+        f"nobody brings {role} (a contribution above {PRESENT_ABOVE:g})"
+        for role in CRITICAL_ROLES
+        if best.get(role, 0.0) <= PRESENT_ABOVE
+    ]
+    lineages = sorted({candidate.provider_lineage for candidate in candidates})
+    if len(lineages) < rules.min_provider_groups:
+        missing.append(
+            f"lineages are {', '.join(lineages) or 'none'}, and {rules.min_provider_groups} different"
+            " ones are needed"
+        )
+    coverage = sum(ROLE_WEIGHTS[role] * share for role, share in best.items())
+    if coverage < rules.min_cognitive_coverage - 1e-9:
+        thin = [role for role in ROLE_WEIGHTS if best.get(role, 0.0) <= PRESENT_ABOVE]
+        missing.append(
+            f"coverage is {coverage:.1f} of {rules.min_cognitive_coverage:g}, thin in {', '.join(thin)}"
+        )
+    return missing
+
+
+def _asked(rules: QuorumRules) -> str:
+    roles = " and ".join(CRITICAL_ROLES)
+    return f"{roles}, {rules.min_provider_groups} lineages and a coverage of {rules.min_cognitive_coverage:g}"
+
 
 DEFAULT_RULES = QuorumRules()
 

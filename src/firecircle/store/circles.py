@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection, RowMapping
 
-from firecircle.circle.chronicle import record_from
 from firecircle.circle.conclude import conclude
 from firecircle.circle.events import Event
+from firecircle.circle.ledger import record_from
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.store.database import Database, give_back_room

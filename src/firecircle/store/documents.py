@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from firecircle.circle.alone import Panel
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.shapes import one_line

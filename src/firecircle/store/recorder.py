@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
-from firecircle.circle.alone import Panel
 from firecircle.circle.events import CircleClosed, CircleConvened, Event
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError, StoreError
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from firecircle.circle.alone import Panel
 from firecircle.circle.measures import account
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, Failure, FireCircleResult, PatternObservation
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
-from firecircle.circle.alone import Panel
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.shapes import one_line, writable

@@ -19,7 +19,7 @@ from pathlib import Path
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.errors import ConfigError
 from firecircle.settings import user_folder
-from firecircle.voices.hosted import HostedVoice
+from firecircle.voices.hosted.voice import HostedVoice
 
 FILE_NAME = "replies.sqlite"
 SECONDS_TO_WAIT = 5.0

@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from firecircle.config import EvaluationConfig
+from firecircle.circle.config import EvaluationConfig
 from firecircle.errors import ConfigError
-from firecircle.voices.connections import open_session
-from firecircle.voices.providers import Provider, key_for, located
+from firecircle.voices.hosted.connections import open_session
+from firecircle.voices.hosted.providers import Provider, key_for, located
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

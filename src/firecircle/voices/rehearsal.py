@@ -1,14 +1,32 @@
-"""Voices for a rehearsal: they say something of typical length, and tell what the real answer may consume.
-
-With them a circle can be held for its cost alone. They never agree, so that every possible round is held.
-"""
+"""What a call may consume, said before it is made, and voices that rehearse a circle with it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from firecircle.circle.voice import Reply, Turn, Usage
+
+if TYPE_CHECKING:
+    from firecircle.circle.voice import Turn
+    from firecircle.voices.hosted.prices import Tariff
+
+
+BYTES_A_TOKEN = 3
+TOKENS_A_MESSAGE = 5
+"""What wraps a message: its role and its borders."""
+
+
+def estimated_usage(turn: Turn, tariff: Tariff | None) -> Usage:
+    """The tokens of the question, an answer as long as it may be, and their cost if the price is known."""
+    told = sum(len(message.content.encode("utf-8", "replace")) for message in turn.messages)
+    if turn.reply_schema is not None:
+        told += len(json.dumps(turn.reply_schema, default=dict))
+    tokens_in = -(-told // BYTES_A_TOKEN) + TOKENS_A_MESSAGE * len(turn.messages)
+    cost = tariff.cost(tokens_in, 0, turn.max_tokens) if tariff else None
+    return Usage(tokens_in, None, turn.max_tokens, cost)
+
 
 REASONING = "The circle rehearses; a voice would give its reasons here. " * 12
 """As much of a voice's reasoning as its peers are shown."""

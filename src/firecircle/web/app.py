@@ -22,8 +22,8 @@ from firecircle.web import learnt_pages, pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.openapi import BASE, openapi
 from firecircle.web.api.operations import OPERATIONS
-from firecircle.web.gate import LOGIN, Gate
-from firecircle.web.hall import Hall
+from firecircle.web.convener import Hall
+from firecircle.web.middleware import LOGIN, Gate
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
 from firecircle.web.rendering import templates
 from firecircle.web.viewer import Viewer

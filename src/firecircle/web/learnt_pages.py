@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from firecircle.circle.classify import PatternType
+from firecircle.circle.pattern_types import PatternType
 from firecircle.errors import ConfigError
 from firecircle.web.api.learnt import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import query_as

@@ -9,15 +9,15 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from firecircle.circle.classify import PatternType
-from firecircle.defaults import embedded_models
+from firecircle.circle.pattern_types import PatternType
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
+from firecircle.request import embedded_models
 from firecircle.web.api.circles import filters_of
 from firecircle.web.api.lookups import default_models
 from firecircle.web.api.reading import query_as
 from firecircle.web.api.shapes import CircleQuery, PromptQuery
-from firecircle.web.gate import LOGIN, with_cookie
+from firecircle.web.middleware import LOGIN, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.answer import answer_of

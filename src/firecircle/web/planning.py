@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from firecircle.circle.config import FireCircleConfig
-from firecircle.config import EvaluationConfig, EvaluationMode
-from firecircle.defaults import default_circle, default_panel, with_file_defaults
+from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
 from firecircle.errors import ConfigError
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.request import default_circle, default_panel, with_file_defaults
 from firecircle.web.api.shapes import Judging
 
 ONLY_CIRCLES = ("rounds", "reserves", "empty_chair", "strict")

@@ -11,7 +11,7 @@ from firecircle.errors import ConfigError
 from firecircle.store.finding import CircleSummary
 from firecircle.store.opening import Store
 from firecircle.web.access import Access
-from firecircle.web.hall import Hall
+from firecircle.web.convener import Hall
 from firecircle.web.problems import RequestError
 from firecircle.web.watch import Watch
 

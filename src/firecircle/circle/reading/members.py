@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from firecircle.circle.reading.names import NAMES_KEPT, plain_name
-from firecircle.circle.reading.notes import as_text, pattern_notes
+from firecircle.circle.reading.notes import NAMES_KEPT, as_text, pattern_notes, plain_name
 from firecircle.circle.reading.numbers import Figure, Scores, figure, settled
 
 if TYPE_CHECKING:

@@ -1,16 +1,33 @@
-"""Reading the patterns a voice reports, in whatever shape it wrote them."""
+"""Reading the patterns a voice reports, in whatever shape and under whatever names it wrote them."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from firecircle.circle.reading.names import plain_name
 from firecircle.evaluation import PatternNote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+NAMES_KEPT = 1_000
+"""How many are remembered: voices use the same dozen over and over."""
+_NOT_A_LETTER = re.compile(r"[^a-z]")
+_LONGEST_NAME = 60
+
+
+def plain_name(key: str) -> str:
+    """The letters of a name in lower case; nothing of one that is too long to be a name."""
+    return _letters(key) if len(key) <= _LONGEST_NAME else ""
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _letters(key: str) -> str:
+    return _NOT_A_LETTER.sub("", key.casefold())
+
 
 _TYPE_KEYS = ("type", "patterntype", "pattern", "name", "patternname", "category", "label")
 _DESCRIPTION_KEYS = ("description", "desc", "explanation", "details", "detail", "observation", "summary")

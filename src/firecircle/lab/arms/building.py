@@ -6,19 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, EvaluationMode, FireCircleConfig
 from firecircle.circle.voice import Voice
-from firecircle.config import EMBEDDED_MODELS, EvaluationConfig, EvaluationMode
 from firecircle.convene import seat_voices
-from firecircle.defaults import EMBEDDED_GENERALIST
 from firecircle.errors import ConfigError
-from firecircle.lab.arms.apart import ApartArm
 from firecircle.lab.arms.arm import Arm
-from firecircle.lab.arms.cascade import FIRST, SECOND, CascadeArm
-from firecircle.lab.arms.circle import CircleArm
+from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm
 from firecircle.lab.arms.guided import USUAL_FOLDS, GuidedArm
+from firecircle.lab.arms.panel import ApartArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
+from firecircle.request import EMBEDDED_GENERALIST
 
 UNSURE = (0.3, 0.8)
 """The band of a cascade that names none."""

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from firecircle.circle.alone import Guide
+from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Voice
-from firecircle.config import EvaluationConfig
 from firecircle.convene import rehearse
-from firecircle.lab.arms.apart import ask_apart
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.circle import CircleArm
+from firecircle.lab.arms.panel import ask_apart
 from firecircle.lab.records import Outcome
 
 USUAL_FOLDS = 5

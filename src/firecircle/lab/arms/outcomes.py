@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean, median
 
-from firecircle.circle.alone import Panel
 from firecircle.circle.measures import account
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.records import Outcome, Rival, VoiceRound

@@ -2,22 +2,115 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
 from typing import get_args
 
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
-from firecircle.lab.datasets.building import record_of
-from firecircle.lab.datasets.csv_rows import csv_rows
-from firecircle.lab.datasets.field_map import LAYER_FIELDS, FieldMap
-from firecircle.lab.datasets.folder_rows import folder_rows
-from firecircle.lab.datasets.jsonl_rows import jsonl_rows
-from firecircle.lab.datasets.parquet_rows import parquet_rows
+from firecircle.lab.datasets.field_map import LAYER_FIELDS, FieldMap, MapField
 from firecircle.lab.datasets.record import BadRow, Record, Row
-from firecircle.lab.datasets.seen_ids import SeenIds
+from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.shapes import writable
+
+CACHE_KIBIBYTES = 16_384
+
+
+class SeenIds:
+    """Digests of ids in a temporary database that SQLite moves to disk as it grows."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("PRAGMA synchronous = OFF")
+        self._database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY, line INTEGER) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+
+    def first_line(self, record_id: str, line: int) -> int | None:
+        """The line that already used this id; None when it is new, which is then remembered."""
+        digest = blake2b(record_id.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+        added = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (digest, line))
+        if added.rowcount:
+            return None
+        found: tuple[int] = self._database.execute(
+            "SELECT line FROM seen WHERE digest = ?", (digest,)
+        ).fetchone()
+        return found[0]
+
+    def close(self) -> None:
+        """Let the temporary database go."""
+        self._database.close()
+
+
+def record_of(row: Row, field_map: FieldMap, dataset: str) -> Record:
+    """The record in this row. A `ConfigError` says what is wrong with it."""
+    prompt = MultiNeutrosophicPrompt(
+        system=_text(row, field_map, "system") or "",
+        application=_text(row, field_map, "application") or "",
+        user=_text(row, field_map, "user") or "",
+        turns=_turns(_cell(row, field_map, "turns"), field_map),
+    )
+    prompt.require_text()
+    return Record(
+        id=_text(row, field_map, "id") or f"{dataset}:{row.line}",
+        prompt=prompt,
+        label=field_map.label_of(_cell(row, field_map, "label")),
+        family=_text(row, field_map, "family"),
+        source=_text(row, field_map, "source") or dataset,
+        row=row.line,
+        group=_text(row, field_map, "group"),
+    )
+
+
+def _cell(row: Row, field_map: FieldMap, field: MapField) -> object:
+    name = field_map.name_of(field)
+    return None if name is None else row.cells.get(name)
+
+
+def _text(row: Row, field_map: FieldMap, field: MapField) -> str | None:
+    """The text of a cell; None when it is null or empty. An id or family may be a number."""
+    value = _cell(row, field_map, field)
+    if value is None or isinstance(value, str):
+        return writable(value) if value else None
+    if field in ("id", "family", "source", "group") and isinstance(value, int | float):
+        return str(value)
+    raise ConfigError(f"{field_map.name_of(field)}: must be text, not {_kind(value)}")
+
+
+def _turns(value: object, field_map: FieldMap) -> tuple[EarlierTurn, ...] | None:
+    """None when unknown. A table without lists may hold them as JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else None
+        except (ValueError, RecursionError):
+            raise ConfigError(f"{field_map.turns}: must be a JSON list of turns") from None
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{field_map.turns}: must be a list of turns, not {_kind(value)}")
+    return tuple(_turn(turn, place, field_map) for place, turn in enumerate(value, 1))
+
+
+def _turn(turn: object, place: int, field_map: FieldMap) -> EarlierTurn:
+    role = turn.get("role") if isinstance(turn, dict) else None
+    content = turn.get("content") if isinstance(turn, dict) else None
+    if not isinstance(role, str) or not isinstance(content, str):
+        raise ConfigError(f"{field_map.turns}: turn {place} must have role and content, both text")
+    return EarlierTurn(role=role, content=content)
+
+
+def _kind(value: object) -> str:
+    return {bool: "a boolean", int: "a number", float: "a number", dict: "an object", list: "a list"}.get(
+        type(value), type(value).__name__
+    )
+
 
 BUNDLED = "examples"
 ENCODED = "encoded"

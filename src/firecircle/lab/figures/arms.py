@@ -32,7 +32,7 @@ from firecircle.lab.statistics import (
     rates_by_size,
     scored,
 )
-from firecircle.lab.statistics.chair import PERFORMATIVE_BELOW
+from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
 from firecircle.lab.statistics.estimate import FloatArray
 from firecircle.lab.statistics.scored import by_label
 from firecircle.shapes import Shape, Text

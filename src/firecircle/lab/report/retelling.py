@@ -14,10 +14,10 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.datasets import Record
 from firecircle.lab.report.choosing import Choice
-from firecircle.lab.runs.again import FromTheJournal
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.replaying import FromTheJournal
 
 
 async def retell(run: RunFolder, chosen: Sequence[Choice]) -> list[FireCircleResult | None]:

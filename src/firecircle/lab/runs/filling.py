@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 
 from firecircle.errors import ConfigError, FireCircleError
 from firecircle.lab.arms.arm import Arm, Case, is_embedded
-from firecircle.lab.arms.cascade import FIRST, SECOND, CascadeArm
-from firecircle.lab.arms.circle import CircleArm, Held
-from firecircle.lab.runs.again import FromTheJournal
-from firecircle.lab.runs.aside import aside
+from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import Chosen, chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.kept import Judged, unpacked
-from firecircle.lab.runs.live import SAME, LiveCircles, is_same, kept_id, not_there
+from firecircle.lab.runs.live import SAME, LiveCircles, aside, is_same, kept_id, not_there
+from firecircle.lab.runs.replaying import FromTheJournal
+from firecircle.lab.runs.rows import Judged, unpacked
 from firecircle.store.opening import Store
 
 AT_ONCE = 500

@@ -1,4 +1,4 @@
-"""Where a run lives: its plan, what it began with, its journal, and in the end its records."""
+"""Where a run lives: its plan, journal and records, and the register by which the store finds it again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,47 @@ from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.register import remembered_folders
 from firecircle.lab.runs.tally import Tally
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
+from firecircle.store.address import place_of
+
+
+def remember(run: RunFolder) -> None:
+    """Tell the store that this run was begun, and when it is over that it is."""
+    from firecircle.store.opening import KnownRun, open_store
+
+    about = run.about
+    folder = str(run.path.absolute())
+    with open_store() as store:
+        store.runs.begin(
+            KnownRun(
+                folder=folder,
+                run_id=about.run_id,
+                plan=run.plan.name,
+                digest=about.digest,
+                arms=about.arms,
+                judgements=run.total * len(about.arms),
+                started_at=about.started_at,
+            )
+        )
+        if run.state == "finished":
+            store.runs.finish(folder)
+
+
+def remembered_folders() -> tuple[Path, ...]:
+    """Where the store knows of runs; nowhere when there is no store, or it cannot be read."""
+    place = place_of()
+    if isinstance(place, Path) and not place.exists():
+        return ()
+    from firecircle.store.opening import open_store
+
+    try:
+        with open_store(place) as store:
+            return tuple(Path(known.folder) for known in store.runs.each())
+    except StoreError:
+        return ()  # runs are found in their usual folder all the same
+
 
 PLAN, ABOUT, JOURNAL, RECORDS, END = (
     "plan.toml",

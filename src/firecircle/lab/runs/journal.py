@@ -19,7 +19,7 @@ from typing import Self
 
 from firecircle.circle.voice import Usage
 from firecircle.errors import StoreError
-from firecircle.lab.runs.kept import Judged, KeptCall, KeptRecord, Placed, frozen, thawed
+from firecircle.lab.runs.rows import Judged, KeptCall, KeptRecord, Placed, frozen, thawed
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500

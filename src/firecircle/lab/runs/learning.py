@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
-from firecircle.circle.alone import Guide
+from firecircle.circle.panel import Guide
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.guided import GuidedArm
-from firecircle.lab.runs.again import FromTheJournal
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.store.bank_client import store_fire_circle_patterns
+from firecircle.lab.runs.replaying import FromTheJournal
+from firecircle.store.bank.client import store_fire_circle_patterns
 from firecircle.store.opening import open_store
 
 

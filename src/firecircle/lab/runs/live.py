@@ -1,30 +1,47 @@
-"""A run's circles in the user's store: written down while they sit, to be watched, and found again later.
-
-The journal is what a run goes by; the store is for whoever looks. Whatever is wrong with the store, and
-however slow it is, the run goes on at its own pace, and what is not there is told once, at the end.
-"""
+"""A run's circles in the user's store: written down while they sit, and never in the way of the run."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
+from typing import TypeVar
 
-from firecircle.circle.classify import PatternType
 from firecircle.circle.events import CircleClosed, CircleConvened, Event, Listener
+from firecircle.circle.pattern_types import PatternType
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.lab.arms.arm import Case
-from firecircle.lab.arms.cascade import FIRST, SECOND
+from firecircle.lab.arms.circle import FIRST, SECOND
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.aside import aside
 from firecircle.lab.runs.folder import RunAbout
 from firecircle.store.in_run import InRun
 from firecircle.store.opening import Store
 from firecircle.store.recorder import Recording
+
+Answer = TypeVar("Answer")
+
+
+def aside(work: Callable[[], Answer]) -> Future[Answer]:
+    """Do this on a thread of its own that holds nobody up, not even the end of the process."""
+    done: Future[Answer] = Future()
+    done.set_running_or_notify_cancel()  # whoever stops waiting cannot call it off
+
+    def do() -> None:
+        try:
+            answer = work()
+        except BaseException as trouble:  # noqa: BLE001 - whoever waits is told
+            done.set_exception(trouble)
+        else:
+            done.set_result(answer)
+
+    threading.Thread(target=do, name="aside", daemon=True).start()
+    return done
+
 
 MOST_UNWRITTEN = 100
 """Circles that are over and not yet written. When a disk is slower than the run, further ones are left out of

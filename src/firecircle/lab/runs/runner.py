@@ -23,17 +23,16 @@ from firecircle.lab.arms import Arm, build_arms
 from firecircle.lab.arms.arm import is_embedded
 from firecircle.lab.arms.guided import GuidedArm
 from firecircle.lab.plan import Plan
+from firecircle.lab.runs.budget import Purse
+from firecircle.lab.runs.capacity import Admission, Gate
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.gate import Admission, Gate
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.judging import Task, as_record, judge_with, with_earlier
-from firecircle.lab.runs.kept import KeptRecord, unpacked
+from firecircle.lab.runs.judging import Task, as_record, judge_tasks, judge_with, open_pool, with_earlier
 from firecircle.lab.runs.learning import learnt
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.pool import judge_tasks, open_pool
-from firecircle.lab.runs.purse import Purse
+from firecircle.lab.runs.rows import KeptRecord, unpacked
 from firecircle.lab.runs.tally import Tally
 from firecircle.lab.runs.watch import Watch
 from firecircle.store.opening import Store

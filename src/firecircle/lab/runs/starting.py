@@ -1,29 +1,101 @@
-"""Starting a run, or going on with the one that was begun: the same command does either.
-
-A run belongs to a plan by the plan's digest, which leaves out budget and concurrency. `run PLAN` goes on with
-the newest unfinished run of the same digest whose data is in the same folder; a finished one is never
-touched, a new run begins beside it.
-"""
+"""Starting a run or going on with it (the same command does either), and writing its records.parquet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, StoreError
 from firecircle.lab.arms import build_arms
 from firecircle.lab.plan import Plan
+from firecircle.lab.records import COLUMNS, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
-from firecircle.lab.runs.export import export_records
 from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
 from firecircle.lab.runs.tally import Tally
+from firecircle.shapes import Shape
 from firecircle.store.opening import Store
+
+MEMORY_LIMIT = "512MB"
+
+
+def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
+    """Write the table, all of it or nothing; how many rows it has."""
+    import duckdb
+
+    draft = target.with_name(f".{target.name}.part")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as folder:
+        lines = Path(folder) / "records.jsonl"
+        try:
+            count = _write_lines(journal, arms, lines)
+            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in column_types().items())
+            with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as database:
+                database.execute("SET preserve_insertion_order = true")
+                database.execute(
+                    f"COPY (SELECT * FROM read_json(?, format='newline_delimited', columns={{{columns}}},"
+                    f" maximum_object_size=67108864)) TO '{_quoted(draft)}'"
+                    " (FORMAT parquet, COMPRESSION zstd)",
+                    [str(lines)],
+                )
+            os.replace(draft, target)
+        except (OSError, duckdb.Error) as broken:
+            draft.unlink(missing_ok=True)
+            told = str(broken).splitlines()[0]
+            raise StoreError(
+                f"{target}: cannot be written: {told}; mend that (is the disk full?) and run the same command"
+                " again: the journal has everything"
+            ) from None
+    return count
+
+
+def _write_lines(journal: Path, arms: Sequence[str], lines: Path) -> int:
+    count = 0
+    with Journal(journal) as kept, lines.open("wb") as file:
+        for record in kept.all_records(arms):
+            file.write(record + b"\n")
+            count += 1
+    return count
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+@cache
+def column_types() -> dict[str, str]:
+    """Every column of the table with its DuckDB type, as the shape of a record has it."""
+    return {name: _type_of(RunRecord.model_fields[name].annotation) for name in COLUMNS}
+
+
+_PLAIN = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+
+
+def _type_of(annotation: Any) -> str:
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    origin = get_origin(annotation)
+    if origin is tuple:
+        return f"{_type_of(parts[0])}[]"
+    if origin is Literal:
+        return "VARCHAR"
+    if parts:
+        return _type_of(parts[0])
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Shape):
+        fields = (f'"{name}" {_type_of(field.annotation)}' for name, field in annotation.model_fields.items())
+        return f"STRUCT({', '.join(fields)})"
+    raise TypeError(f"no column type for {annotation!r}")
+
 
 Following = Callable[[RunFolder], AbstractContextManager[Follower]]
 """Opens whatever shows a run's progress."""

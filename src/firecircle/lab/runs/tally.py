@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.kept import KeptRecord
+from firecircle.lab.runs.rows import KeptRecord
 
 
 @dataclass(slots=True)

@@ -13,10 +13,10 @@ from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.arms.arm import EMBEDDED, Case, is_embedded
-from firecircle.lab.runs.gate import Gate
+from firecircle.lab.runs.capacity import Gate
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.kept import KeptCall, Placed
 from firecircle.lab.runs.live import LiveCircles
+from firecircle.lab.runs.rows import KeptCall, Placed
 
 PAST_DEADLINE = "no answer before the round's deadline"
 

@@ -4,19 +4,37 @@ Nothing here knows a voice, a file or a screen. A figure that cannot be had is N
 Scores are F, high means alarm, and the alarm is raised at the threshold and above.
 """
 
-from firecircle.lab.statistics.agreement import krippendorff_alpha
 from firecircle.lab.statistics.calibration import Calibration, Threshold, calibrate
-from firecircle.lab.statistics.chair import ChairEffect, chair_effect
-from firecircle.lab.statistics.circle_size import SizeRates, rates_by_size
-from firecircle.lab.statistics.comparison import Comparison, Difference, McNemar, compare, mcnemar
-from firecircle.lab.statistics.cost import cost_per_found_attack
-from firecircle.lab.statistics.cross_validation import HeldOut, Scorer, held_out
+from firecircle.lab.statistics.comparison import (
+    Comparison,
+    Difference,
+    McNemar,
+    compare,
+    false_discovery,
+    holm,
+    mcnemar,
+)
+from firecircle.lab.statistics.cross_validation import (
+    HeldOut,
+    Scorer,
+    Weights,
+    fit_weights,
+    held_out,
+    weighted_scores,
+)
 from firecircle.lab.statistics.curves import Curve, CurvePoint, auc, average_precision, curve, recall_at
-from firecircle.lab.statistics.error_correlation import ErrorCorrelation, effective_voices, error_correlation
+from firecircle.lab.statistics.dialogue import (
+    ChairEffect,
+    ExcessFlips,
+    Flips,
+    Opinions,
+    PatternFigures,
+    chair_effect,
+    excess_flips,
+    flips,
+    pattern_figures,
+)
 from firecircle.lab.statistics.estimate import CONFIDENCE, Estimate, wilson
-from firecircle.lab.statistics.multiplicity import false_discovery, holm
-from firecircle.lab.statistics.opinions import ExcessFlips, Flips, Opinions, excess_flips, flips
-from firecircle.lab.statistics.patterns import PatternFigures, pattern_figures
 from firecircle.lab.statistics.performance import (
     Group,
     Performance,
@@ -24,10 +42,17 @@ from firecircle.lab.statistics.performance import (
     performance_by_group,
     rates_by_round,
 )
-from firecircle.lab.statistics.rates import Rates, rates
+from firecircle.lab.statistics.rates import Rates, cost_per_found_attack, rates
 from firecircle.lab.statistics.resampling import mean_with_interval, share_over_records
 from firecircle.lab.statistics.scored import Scored, scored
-from firecircle.lab.statistics.weights import Weights, fit_weights, weighted_scores
+from firecircle.lab.statistics.voices import (
+    ErrorCorrelation,
+    SizeRates,
+    effective_voices,
+    error_correlation,
+    krippendorff_alpha,
+    rates_by_size,
+)
 
 __all__ = [
     "CONFIDENCE",

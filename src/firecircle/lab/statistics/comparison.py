@@ -1,11 +1,11 @@
-"""Two arms on the same records: which is better, and may chance explain it?"""
+"""Two arms on the same records: which is better, may chance explain it, what stands after many looks?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest, false_discovery_control
 
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
@@ -19,6 +19,36 @@ from firecircle.lab.statistics.resampling import (
 )
 from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, by_label, same_length
 from firecircle.shapes import Shape, Text
+
+
+def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Holm's step-down p-values: the chance of even one false claim. Untested comparisons stay None."""
+    return _where_tested(p_values, _holm)
+
+
+def false_discovery(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Benjamini and Hochberg's p-values: the expected share of false claims among those made."""
+    return _where_tested(p_values, lambda tested: numbers(false_discovery_control(tested, method="bh")))
+
+
+def _where_tested(
+    p_values: Sequence[float | None], correct: Callable[[FloatArray], FloatArray]
+) -> tuple[float | None, ...]:
+    tested = [place for place, p in enumerate(p_values) if p is not None and np.isfinite(p)]
+    corrected: list[float | None] = [None] * len(p_values)
+    if tested:
+        for place, p in zip(tested, correct(numbers([p_values[place] for place in tested])), strict=True):
+            corrected[place] = float(p)
+    return tuple(corrected)
+
+
+def _holm(tested: FloatArray) -> FloatArray:
+    order = np.argsort(tested, kind="stable")
+    stepped = tested[order] * np.arange(tested.size, 0, -1)
+    corrected = np.empty_like(tested)
+    corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return corrected
+
 
 Statistic = Callable[[FloatArray, FloatArray], FloatArray]
 """Of the scores of attacks and of benign prompts."""

@@ -1,10 +1,13 @@
-"""What an alarm threshold achieves: hits, false alarms, and the rates they amount to."""
+"""What an alarm threshold achieves: hits, false alarms, their rates, and what a found attack costs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import hypot
 
-from firecircle.lab.statistics.estimate import Estimate, nothing, wilson
+import numpy as np
+
+from firecircle.lab.statistics.estimate import Estimate, FloatArray, nothing, numbers, wilson
 from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, Scored
 from firecircle.shapes import Shape
 
@@ -61,4 +64,27 @@ def _balanced(recall: Estimate, false_alarm_rate: Estimate) -> Estimate:
         low=max(0.0, value - hypot(hit - hit_low, wrong_high - wrong) / 2),
         high=min(1.0, value + hypot(hit_high - hit, wrong - wrong_low) / 2),
         n=recall.n + false_alarm_rate.n,
+    )
+
+
+def cost_per_found_attack(costs: Sequence[float | None] | FloatArray, achieved: Rates) -> Estimate:
+    """Total cost (of benign prompts too: they had to be judged) per attack found, in the currency of `costs`.
+
+    `costs` has an entry a record, None where the price is unknown. The interval is that of the recall,
+    turned round; the upper end is open (None) when the recall may be 0.
+    """
+    spent = numbers(costs)
+    unknown = int((~np.isfinite(spent)).sum())
+    if spent.size == unknown:
+        return nothing("no price is known")
+    if not achieved.found:
+        return nothing(achieved.recall.note or "no attack was found", achieved.recall.n)
+    total, attacks = float(np.nansum(spent)), achieved.recall.n
+    low, high = achieved.recall.low, achieved.recall.high
+    return Estimate(
+        value=total / achieved.found,
+        low=total / (attacks * high) if high else None,
+        high=total / (attacks * low) if low else None,
+        n=attacks,
+        note=f"at least: {unknown} of {spent.size} records have no known price" if unknown else None,
     )

@@ -16,7 +16,7 @@ from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Voice
-    from firecircle.voices.embedded.findings import Lens
+    from firecircle.voices.embedded.lenses.findings import Lens
 
 __all__ = ["EMBEDDED_NAMES", "embedded_voice"]
 
@@ -44,13 +44,13 @@ def _lens(name: str) -> Lens:
 @cache
 def _lenses() -> dict[str, Callable[[], Lens]]:
     """The lenses by name, imported when the first embedded voice is asked for."""
-    from firecircle.voices.embedded.authority import AuthorityLens
-    from firecircle.voices.embedded.concealment import ConcealmentLens
-    from firecircle.voices.embedded.extraction import ExtractionLens
-    from firecircle.voices.embedded.layers import LayersLens
-    from firecircle.voices.embedded.neural import NeuralLens
-    from firecircle.voices.embedded.ngrams import NgramLens
-    from firecircle.voices.embedded.past import TimeLens
+    from firecircle.voices.embedded.learned.neural import NeuralLens
+    from firecircle.voices.embedded.learned.ngrams import NgramLens
+    from firecircle.voices.embedded.lenses.authority import AuthorityLens
+    from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
+    from firecircle.voices.embedded.lenses.extraction import ExtractionLens
+    from firecircle.voices.embedded.lenses.layers import LayersLens
+    from firecircle.voices.embedded.lenses.time import TimeLens
 
     lenses = (TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, NgramLens, NeuralLens)
     return {lens.name: lens for lens in lenses}

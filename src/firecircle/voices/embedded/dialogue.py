@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from firecircle.circle.classify import MEANINGS
+from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.voice import Peer
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.findings import STRONG, WEAK, Finding, Lens
-from firecircle.voices.embedded.reading import UNVOUCHED, Reading
+from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, Reading
+from firecircle.voices.embedded.lenses.findings import STRONG, WEAK, Finding, Lens
 
 LIFT = (0.5, 0.3, 0.2)
 """How much of the peers' alarm about the same words is added to a finding of one's own, the loudest first."""

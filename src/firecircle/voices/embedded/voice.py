@@ -9,8 +9,8 @@ from typing import Any
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.dialogue import reconsider
-from firecircle.voices.embedded.findings import WEAK, Finding, Lens, falsehood, strongest_first
-from firecircle.voices.embedded.reading import Reading, read_prompt
+from firecircle.voices.embedded.language.prompt_reading import Reading, read_prompt
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Lens, falsehood, strongest_first
 
 REPORTED = 0.3
 """Findings below this are too weak to report as patterns, except from the empty chair."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.estimate import estimated_usage
+from firecircle.voices.hosted.prices import FREE
 from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Completion, Llama, require_library
 from firecircle.voices.local.weights import Weights, weights_of
-from firecircle.voices.prices import FREE
+from firecircle.voices.rehearsal import estimated_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.circle.alone import Panel
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import messages
 from firecircle.errors import ConfigError
 from firecircle.store.finding import Filters

@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse, Response
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
 from firecircle.rotation.fairness import FairnessReport, fairness_in
-from firecircle.store.bank_entries import BankFilters, FullEntry
-from firecircle.store.blindspots import find_blindspots
+from firecircle.store.bank.blindspots import find_blindspots
+from firecircle.store.bank.entries import BankFilters, FullEntry
 from firecircle.store.circles import CircleStore
 from firecircle.store.database import Database
 from firecircle.store.finding import CircleSummary, Filters

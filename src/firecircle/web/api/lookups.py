@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.catalog import families
-from firecircle.circle.classify import MEANINGS
-from firecircle.defaults import default_circle, embedded_models
+from firecircle.circle.pattern_types import MEANINGS
 from firecircle.errors import ConfigError
+from firecircle.request import default_circle, embedded_models
 from firecircle.settings import current_settings
 from firecircle.store import tables
 from firecircle.web.api.shapes import PatternKind, PatternKinds, VoiceKind, Voices

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from firecircle.rotation.fairness import FairnessReport
 from firecircle.shapes import Shape
-from firecircle.store.bank_entries import FullEntry
+from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.api import circles, judging, learnt, live, lookups, runs, shapes
 

@@ -8,8 +8,8 @@ from pydantic import Field, StringConstraints
 
 from firecircle.prompt import MAX_LAYER_CHARS, Focus
 from firecircle.shapes import Shape
-from firecircle.store.bank_entries import BankEntry
-from firecircle.store.blindspots import Blindspots
+from firecircle.store.bank.blindspots import Blindspots
+from firecircle.store.bank.entries import BankEntry
 from firecircle.store.finding import CircleSummary, Status
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firecircle.circle.alone import Panel
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, Failure, FireCircleResult
 from firecircle.evaluation import NeutrosophicEvaluation
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from firecircle.circle.alone import Panel
 from firecircle.circle.measures import account
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation

@@ -1,0 +1,109 @@
+"""Asking a voice to name the patterns that their observers did not name themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from firecircle.circle.budget import Budget, estimate_of
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.evidence import fence, fresh_nonce
+from firecircle.circle.hearing import Hearing, Lost, call
+from firecircle.circle.pattern_types import MEANINGS, needs_classifier, read_classification
+from firecircle.circle.questions import render, template
+from firecircle.circle.result import CallRecord, DialogueRound
+from firecircle.circle.voice import Message, Turn, Voice
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+AT_ONCE = 25
+"""How many observations one question holds; weak models lose count beyond that."""
+
+
+@dataclass(slots=True)
+class Classification:
+    """The types a voice gave, the calls it took, and what went wrong if something did."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    calls: list[CallRecord] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    advisory: str | None = None
+
+
+async def classify_observations(
+    model: str,
+    voice: Voice,
+    history: Sequence[DialogueRound],
+    prompt: MultiNeutrosophicPrompt,
+    config: FireCircleConfig,
+    made: Sequence[CallRecord] = (),
+) -> Classification:
+    """Let a voice type every observation that declares none of the eight types.
+
+    The calls `made` before count against the budget.
+    """
+    notes = (note for held in history[1:] for said in held.evaluations for note in said.pattern_notes)
+    wanted = tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
+    return await classify_descriptions(
+        model, voice, wanted, prompt=prompt, config=config, round_number=len(history), made=made
+    )
+
+
+async def classify_descriptions(
+    model: str,
+    voice: Voice,
+    descriptions: Sequence[str],
+    *,
+    prompt: MultiNeutrosophicPrompt,
+    config: FireCircleConfig,
+    round_number: int,
+    made: Sequence[CallRecord] = (),
+) -> Classification:
+    """Let a voice type these descriptions; the keyword heuristic answers for any it leaves out."""
+    outcome = Classification()
+    heard = Hearing(model)
+    budget = Budget.of(config)
+    left_out = 0
+    for start in range(0, len(descriptions), AT_ONCE):
+        batch = descriptions[start : start + AT_ONCE]
+        turn = Turn(
+            messages=_question(batch, config.seed),
+            prompt=prompt,
+            round_number=round_number,
+            max_tokens=config.max_tokens,
+            temperature=0.0,
+            seed=config.seed,
+            attempt_seconds=config.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
+        )
+        if budget.limited and budget.shortage((*made, *heard.calls), [estimate_of(voice, turn)]):
+            outcome.advisory = f"classifier {model} was not asked (over_budget); the heuristic stood in"
+            break
+        try:
+            reply = await call(heard, voice, turn, "classify")
+        except Lost as lost:
+            outcome.advisory = f"classifier {model} failed ({lost.kind}: {lost}); the heuristic stood in"
+            break
+        outcome.replies.append(reply.text)
+        told = read_classification(reply.text, batch)
+        outcome.types.update(told)
+        left_out += len(batch) - len(told)
+    if left_out and not outcome.advisory:
+        outcome.advisory = f"classifier {model} left out {left_out} observations; the heuristic stood in"
+    outcome.calls = heard.calls
+    return outcome
+
+
+def _question(descriptions: Sequence[str], seed: int | None) -> tuple[Message, ...]:
+    nonce = fresh_nonce(seed, descriptions)
+    fenced = "\n\n".join(
+        fence(nonce, f"observation {n}", text) for n, text in enumerate(descriptions, start=1)
+    )
+    categories = "\n".join(f"- {kind.value}: {meaning}" for kind, meaning in MEANINGS.items())
+    return (
+        Message("system", "You sort short observations about prompts into categories."),
+        Message(
+            "user",
+            render(template("classify"), nonce=nonce, categories=categories, observations=fenced),
+        ),
+    )

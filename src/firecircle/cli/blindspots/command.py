@@ -1,0 +1,94 @@
+"""`firecircle blindspots`: what judging alone overlooked and talking found, and what may help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firecircle.cli.bank.runs import InRun, in_run_of
+from firecircle.cli.options import AsJson, Label, Pattern, Run, Since, StoreOption, Until, filters_from
+
+
+def blindspots(
+    since: Since = None,
+    until: Until = None,
+    pattern: Pattern = None,
+    label: Label = None,
+    run: Run = None,
+    in_run: InRun = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="F", min=0, max=1, help="From which falsehood on it is an alarm; default: as then."
+        ),
+    ] = None,
+    groups: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many groups to show, and to try.")
+    ] = 10,
+    try_them: Annotated[
+        bool,
+        typer.Option(
+            "--try", help="Judge a sample of the kept prompts again with each addition, and show the change."
+        ),
+    ] = False,
+    voice: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Who judges it: a language model, such as local:smollm2."),
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(metavar="N", min=1, help="With --try: so many attacks and so many benign prompts.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which sample; the same seed, the same one.")] = 1,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what round 1 overlooked and the dialogue found, by pattern, voice and layer.
+
+    Circles of runs are left out, since several arms judge the same prompts, unless --run or --in-run asks for
+    them.
+
+    \b
+    firecircle blindspots
+    firecircle blindspots --try --voice local:smollm2 --groups 3 --sample 5
+    """
+    from firecircle.cli.bank.runs import left_out
+    from firecircle.cli.blindspots.view import show_blindspots
+    from firecircle.cli.output import counting
+    from firecircle.errors import ConfigError
+    from firecircle.store.bank.blindspots import find_blindspots
+    from firecircle.store.opening import open_store
+
+    if (voice is not None) != try_them:
+        raise ConfigError("--try: needs a --voice to judge, and --voice needs --try; give both")
+    filters = filters_from(
+        since=since,
+        until=until,
+        pattern=pattern,
+        label=label,
+        run=run,
+        in_run=in_run_of(run, in_run),
+        mode="fire_circle",
+        store=store,
+    )
+    with open_store(store) as opened:
+        with counting("reading circle") as tell:
+            found = find_blindspots(opened.circles, filters, threshold=threshold, on_circle=tell)
+        of_runs = left_out(opened.circles, filters)
+        shown = found.groups[:groups]
+        trials = None
+        if voice is not None:
+            from firecircle.cli.blindspots.trying import try_additions
+
+            additions = dict.fromkeys(one.addition for one in shown if one.addition)
+            trials = try_additions(
+                opened.circles,
+                tuple(additions),
+                voice,
+                sample=sample,
+                seed=seed,
+                threshold=threshold,
+                run_id=filters.run_id,
+                in_run=filters.in_run,
+            )
+    return show_blindspots(found, shown, trials, of_runs, as_json=as_json)

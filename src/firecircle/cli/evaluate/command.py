@@ -1,0 +1,228 @@
+"""`firecircle evaluate`: judge one prompt and leave with 0 for no alarm, 1 for an alarm, 2 for trouble."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from firecircle.cli.options import StoreOption
+
+SOURCE = "text, @file, or - for standard input"
+
+
+def evaluate(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help=f"The user's message: {SOURCE}.")] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help=f"The operator's text: {SOURCE}.")
+    ] = None,
+    application: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The application's text, such as documents and tool results.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="TEXT", help="The user's message.")] = None,
+    turns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='Earlier turns: text or @file with [{"role": ..., "content": ...}]; [] for a first turn.',
+        ),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Start from a bundled example; `firecircle examples` lists them.",
+        ),
+    ] = None,
+    turn: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of this turn, if the earlier ones are unknown.",
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Remember the session here; created if missing, updated after a verdict.",
+        ),
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Who judges; repeat or separate by commas. Default: hosted if OPENROUTER_API_KEY is set,"
+            " else the built-in voices.",
+        ),
+    ] = None,
+    reserves: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Who sits in when a lost voice breaks the quorum."),
+    ] = None,
+    no_quorum: Annotated[
+        bool,
+        typer.Option("--no-quorum", help="Judge without a quorum, for experiments."),
+    ] = False,
+    mode: Annotated[
+        Literal["single", "parallel", "fire_circle"],
+        typer.Option(help="One voice, several apart, or several in dialogue."),
+    ] = "fire_circle",
+    focus: Annotated[
+        Literal["prompt", "system", "application", "user"] | None,
+        typer.Option(help="Judge one layer, the others as context."),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Abort at the first lost voice.")] = False,
+    chair_prompt: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Your own prompt for the empty chair."),
+    ] = None,
+    rotate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="Draw a circle of N from --models by who was heard least; auto follows from the prompt.",
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="The field the prompt comes from, such as finance or software."),
+    ] = None,
+    match_expertise: Annotated[
+        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
+    ] = False,
+    affinity: Annotated[
+        bool,
+        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
+    ] = False,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Record what --rotate would draw, but keep the usual circle.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None,
+    budget_usd: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="Stop before more than this is spent."),
+    ] = None,
+    budget_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Stop before more tokens than this are used."),
+    ] = None,
+    save: Annotated[
+        bool | None,
+        typer.Option(
+            "--save/--no-save",
+            help="Keep what was asked and said, for `firecircle circles` to find again. Default: keep.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What the prompt really is, such as attack or benign; kept with it."
+        ),
+    ] = None,
+    store: StoreOption = None,
+    bank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Single and parallel modes: tell the voices of the K most relevant patterns in the bank.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Print what every voice said in every round."),
+    ] = False,
+) -> int:
+    """Judge a prompt. Exit status 0: no alarm, 1: alarm, 2: error.
+
+    \b
+    firecircle evaluate --example temporal_inconsistency-01-attack
+    firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
+    cat message.txt | firecircle evaluate --system @system.txt --user - --json
+    """
+    from firecircle.cli.bank.guide import guide_for
+    from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
+    from firecircle.cli.evaluate.judging import judge
+    from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
+    from firecircle.cli.evaluate.request import Request
+    from firecircle.cli.evaluate.saving import label_of, store_for
+    from firecircle.errors import ConfigError
+
+    if text is not None and user is not None:
+        raise ConfigError("--user: given twice, as an argument and as --user; keep one")
+    wishes = Wishes(
+        mode=mode,
+        models=names_in(models or (), "--models"),
+        focus=focus,
+        seed=seed,
+        threshold=threshold,
+        rounds=rounds,
+        strict=strict,
+        reserves=names_in(reserves or (), "--reserves"),
+        chair_prompt=chair_prompt,
+        domain=domain,
+        no_quorum=no_quorum,
+        budget_usd=budget_usd,
+        budget_tokens=budget_tokens,
+    )
+    layer = text if text is not None else user
+    prompt = prompt_from(Sources(system, application, layer, turns, example))
+    is_read = rotate is not None or bank is not None
+    keeping = None if dry_run else store_for(save, store, label, is_read=is_read)
+    if rotate is not None:
+        from firecircle.cli.evaluate.rotating import draw_circle
+
+        wishes = draw_circle(
+            wishes,
+            prompt,
+            rotate,
+            shadow=shadow,
+            match_expertise=match_expertise,
+            affinity=affinity,
+            keep=keeping is not None,
+            where=store,
+        )[0]
+    elif shadow or match_expertise or affinity:
+        raise ConfigError(
+            "--shadow, --match-expertise, --affinity: only a drawn circle has that; add --rotate N"
+        )
+    plan = plan_from(wishes)
+    memory = opened_session(session, turn, prompt)
+    changed = any(given is not None for given in (system, application, layer, turns))
+    request = Request(
+        prompt,
+        plan,
+        memory,
+        session,
+        example,
+        store=keeping,
+        label=label_of(label, example, changed=changed),
+        bank=guide_for(bank, mode, store),
+        as_json=as_json,
+        verbose=verbose,
+    )
+    if dry_run:
+        from firecircle.cli.evaluate.dry_run import estimate
+
+        return estimate(request)
+    return judge(request)

@@ -1,0 +1,127 @@
+"""Judging one prompt for the command line: show it happening, keep the session, tell the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.events import Listener
+from firecircle.circle.result import FireCircleResult
+from firecircle.cli.evaluate.inputs import save_session
+from firecircle.cli.evaluate.request import Request
+from firecircle.cli.evaluate.saving import told_when_not_kept
+from firecircle.cli.output import console_on, print_all, print_json
+from firecircle.cli.printable import printable_line
+from firecircle.cli.report.live import following
+from firecircle.cli.report.report import circle_report, panel_report, remains
+from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
+from firecircle.errors import CircleCancelled, EvaluationError
+from firecircle.guard import PromptGuard
+from firecircle.metrics import ReciprocityMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOff:
+    """The user pressed Ctrl-C."""
+
+    heard: FireCircleResult | None = None
+
+
+def judge(request: Request) -> int:
+    """Judge the prompt and print what came of it; the exit status."""
+    console = console_on(sys.stderr if request.as_json else sys.stdout)
+    introduction = request.introduction
+    with told_when_not_kept(), request.store or nullcontext():
+        return _judge(console, request, introduction)
+
+
+def _judge(console: Console, request: Request, introduction: str) -> int:
+    try:
+        with _shown(console, request) as listener:
+            outcome = asyncio.run(_judged(request, listener))
+    except EvaluationError as error:
+        return _fail(console, request, str(error), error.partial_result, TROUBLE)
+    if isinstance(outcome, CalledOff):
+        return _fail(console, request, "interrupted", outcome.heard, INTERRUPTED)
+    try:
+        if request.session and request.session_file:
+            save_session(request.session, request.session_file)
+    finally:
+        _tell(console, request, outcome, introduction)
+    return ALARM if outcome.alarm else NO_ALARM
+
+
+async def _judged(request: Request, listener: Listener | None) -> ReciprocityMetrics | CalledOff:
+    config = request.plan.config
+    guard = PromptGuard(config if isinstance(config, EvaluationConfig) else None, store=request.store)
+    circle = config if isinstance(config, FireCircleConfig) else None
+    try:
+        return await guard.evaluate_prompt(
+            request.prompt,
+            request.plan.mode,
+            circle,
+            request.session,
+            on_event=listener,
+            label=request.label,
+            bank=request.bank,
+        )
+    except CircleCancelled as cancelled:
+        return CalledOff(cancelled.partial_result)
+    except asyncio.CancelledError:
+        return CalledOff()
+
+
+@contextmanager
+def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
+    """Show the judging while it happens."""
+    if request.as_json and not console.is_terminal:
+        yield None
+    elif request.plan.mode is EvaluationMode.FIRE_CIRCLE:
+        with following(console, request.threshold, request.introduction) as listener:
+            yield listener
+    elif console.is_terminal:
+        with console.status(f"listening to {', '.join(map(printable_line, request.plan.asked))}"):
+            yield None
+    else:
+        yield None
+
+
+def _tell(console: Console, request: Request, metrics: ReciprocityMetrics, introduction: str) -> None:
+    result = metrics.fire_circle
+    if request.as_json:
+        print_json((result or metrics).model_dump(mode="json"))
+    elif result is not None:
+        print_all(console, circle_report(console, request, result, metrics))
+    else:
+        print_all(console, [introduction, *panel_report(console, request, metrics)])
+
+
+def _fail(
+    console: Console, request: Request, message: str, partial: FireCircleResult | None, status: int
+) -> int:
+    """Say what went wrong, and what was heard before it did."""
+    message = _with_the_cause(message, partial)
+    complain(message)
+    if request.as_json:
+        heard = partial.model_dump(mode="json") if partial else None
+        print_json({"error": message, "partial_result": heard})
+    elif partial is not None:
+        kept_as = request.store.recorder.latest if request.store else None
+        print_all(console, remains(console, request, partial, kept_as))
+    return status
+
+
+def _with_the_cause(message: str, partial: FireCircleResult | None) -> str:
+    """The engine's words, and those of the voice that was lost first unless they are in them."""
+    first = next(iter(partial.failures), None) if partial else None
+    return (
+        message
+        if first is None or first.message in message
+        else f"{message} ({first.model}: {first.message})"
+    )

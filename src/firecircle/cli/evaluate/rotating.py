@@ -1,0 +1,81 @@
+"""Judging by rotation: the circle is drawn from a pool before anybody is asked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
+from firecircle.cli.evaluate.plan import Wishes
+from firecircle.cli.output import console_on
+from firecircle.cli.printable import printable_line
+from firecircle.cli.rotation.command import usual_pool
+from firecircle.cli.rotation.learning import affinity_told, pairs_learnt
+from firecircle.convene import participation_history
+from firecircle.errors import ConfigError
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.rotation.domains import GENERAL
+from firecircle.rotation.history import Draw
+from firecircle.rotation.pool_size import circle_size_for
+from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
+from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.store.opening import open_store
+
+AUTO = "auto"
+
+
+def draw_circle(
+    wishes: Wishes,
+    prompt: MultiNeutrosophicPrompt,
+    rotate: str,
+    *,
+    shadow: bool = False,
+    match_expertise: bool = False,
+    affinity: bool = False,
+    keep: bool = True,
+    where: str | None = None,
+) -> tuple[Wishes, Draw]:
+    """The wishes with the drawn voices for models, and the draw; what was wished for is the pool.
+
+    A draw that is not to be kept, for a rehearsal or without saving, is not recorded. The error stream tells
+    who was drawn and how to verify it; a shadow's only trace would be the store otherwise.
+    """
+    if wishes.mode != "fire_circle":
+        raise ConfigError("--rotate: only a circle rotates; leave it out or use --mode fire_circle")
+    pool = wishes.models or usual_pool()
+    count = _count(rotate, prompt, len(pool))
+    with open_store(where) as store:
+        selector = WeightedVoiceSelector(
+            VoiceHistoryTracker(participation_history(store)),
+            rules=None if wishes.no_quorum else DEFAULT_RULES,
+            match_expertise=match_expertise,
+            affinity=pairs_learnt(store.circles, pool) if affinity else (),
+            shadow=shadow,
+        )
+        seed = None if wishes.seed is None else str(wishes.seed)
+        drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed, record=keep)
+    console = console_on(sys.stderr)
+    for told in (_told(drawn, kept=keep), *((affinity_told(drawn),) if affinity else ())):
+        console.print(told, soft_wrap=not console.is_terminal)
+    if shadow:
+        return wishes, drawn
+    reserves = tuple(reserve for reserve in wishes.reserves if reserve not in drawn.selected)
+    return replace(wishes, models=drawn.selected, reserves=reserves), drawn
+
+
+def _told(drawn: Draw, *, kept: bool) -> str:
+    names = ", ".join(map(printable_line, drawn.selected))
+    how = "drawn" if drawn.used else "would be drawn (shadow)"
+    verify = f"`firecircle rotation verify {drawn.draw_id[:8]}`" if kept else "not recorded"
+    return f"{how} from {len(drawn.candidates)} voices: {names}; {verify}"
+
+
+def _count(rotate: str, prompt: MultiNeutrosophicPrompt, available: int) -> int:
+    if rotate == AUTO:
+        return circle_size_for(prompt, available)
+    if rotate.isdecimal() and SMALLEST_CIRCLE <= int(rotate) <= LARGEST_CIRCLE:
+        return int(rotate)
+    raise ConfigError(
+        f"--rotate: a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} voices, got {rotate[:20]!r};"
+        f" write a number or {AUTO}, which follows from the prompt"
+    )

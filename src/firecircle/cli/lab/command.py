@@ -1,0 +1,274 @@
+"""`firecircle lab`: experiments that tell whether the dialogue pays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from firecircle.lab.plan import Plan
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `lab init` writes one.")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, its folder, or `last`.")
+]
+Out = Annotated[
+    str | None,
+    typer.Option("--out", metavar="FOLDER", help="The run's folder; default: one beside the others."),
+]
+New = Annotated[
+    bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
+]
+Save = Annotated[
+    bool | None,
+    typer.Option(
+        "--save/--no-save",
+        help="Keep its hosted and local circles in the store, where they are seen while they sit."
+        " Default: keep.",
+        show_default=False,
+    ),
+]
+
+
+def lab_commands() -> typer.Typer:
+    """All commands of the lab. Each returns its exit status."""
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        help="Experiments: put arms through datasets and see whether the dialogue pays.",
+    )
+    app.command("init")(init)
+    app.command("estimate")(estimate)
+    app.command("run")(run)
+    app.command("resume")(resume)
+    app.command("report")(report)
+    app.command("compare")(compare)
+    app.command("list")(list_all)
+    app.command("recorded")(recorded)
+    app.command("study")(study)
+    return app
+
+
+def init(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to write the plan.")],
+    as_json: AsJson = False,
+) -> int:
+    """Write a plan to start from, every key explained."""
+    from pathlib import Path
+
+    from firecircle.cli.output import print_json
+    from firecircle.errors import ConfigError
+    from firecircle.lab.studies import starting_plan
+
+    path = Path(file)
+    try:
+        with path.open("x", encoding="utf-8") as new:
+            new.write(starting_plan())
+    except FileExistsError:
+        raise ConfigError(f"FILE: {path} is already there; name another, or delete it") from None
+    except OSError as unwritable:
+        raise ConfigError(f"FILE: cannot write {path}: {unwritable.strerror}") from None
+    if as_json:
+        print_json({"written": str(path)})
+    else:
+        print(f"written; next: firecircle lab estimate {path}")
+    return 0
+
+
+def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
+    """Tell calls, tokens, price and time of each arm before anything is spent."""
+    import asyncio
+    from pathlib import Path
+
+    _require_extra()
+    from firecircle.cli.lab.view import show_estimate
+    from firecircle.lab.estimate import estimate as estimated
+    from firecircle.lab.plan import read_plan
+
+    path = Path(plan)
+    told, _ = read_plan(path)
+    show_estimate(asyncio.run(estimated(told, path.parent)), told, as_json=as_json)
+    return 0
+
+
+def run(plan: PlanFile, out: Out = None, new: New = False, save: Save = None, as_json: AsJson = False) -> int:
+    """Carry a plan out, or go on with its unfinished run. Exit status 0: all done, 1: stopped by the budget.
+
+    The same command after a crash, a kill or Ctrl-C goes on: no record is lost, no finished call is paid
+    twice. A run belongs to its plan by everything but budget and concurrency; with anything else changed, a
+    new run begins.
+    """
+    from pathlib import Path
+
+    _require_extra()
+    from firecircle.lab.plan import read_plan
+
+    path = Path(plan)
+    told, text = read_plan(path)
+    return _carry_out(told, text, path.parent, out=out, new=new, save=save, as_json=as_json)
+
+
+def resume(
+    name: RunName,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Judge once more what failed, such as during an outage.")
+    ] = False,
+    save: Save = None,
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a run where it stopped."""
+    _require_extra()
+    from firecircle.cli.lab.running import carried_out
+    from firecircle.lab.runs import find_run
+
+    return carried_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
+
+
+def report(
+    name: RunName,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FOLDER", help="Where to; default: `report` in the run.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
+    from pathlib import Path
+
+    _require_extra("altair", "vl_convert")
+    from firecircle.cli.lab.running import report_on
+    from firecircle.lab.runs import find_run
+
+    return report_on(find_run(name), Path(out) if out else None, as_json=as_json)
+
+
+def compare(
+    first: RunName,
+    second: RunName,
+    as_json: AsJson = False,
+) -> int:
+    """Set two finished runs beside each other: arms of the same name, on the prompts both judged."""
+    _require_extra()
+    from firecircle.cli.lab.view import show_comparison
+    from firecircle.lab.compare import compare_runs
+    from firecircle.lab.runs import find_run
+
+    show_comparison(compare_runs(find_run(first), find_run(second)), as_json=as_json)
+    return 0
+
+
+def list_all(as_json: AsJson = False) -> int:
+    """List the runs that are kept, the newest first."""
+    _require_extra()
+    from firecircle.cli.lab.view import show_runs
+    from firecircle.lab.runs import list_runs
+
+    show_runs(list_runs(), as_json=as_json)
+    return 0
+
+
+def recorded(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Prompts with the T/I/F of several models.")],
+    threshold: Annotated[
+        float, typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
+    ] = 0.7,
+    as_json: AsJson = False,
+) -> int:
+    """What recorded judgements show: each model, rival rules, and thresholds calibrated on other prompts."""
+    from pathlib import Path
+
+    _require_extra()
+    from firecircle.cli.lab.recorded import show_recorded
+    from firecircle.lab.recorded import recorded_study
+
+    show_recorded(recorded_study(Path(file), threshold), as_json=as_json)
+    return 0
+
+
+def study(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="dialogue, chair, quorum, ablation, guidance, cost or validation."
+        ),
+    ],
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--models", metavar="A,B", help="Who sits; default: the embedded voices."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Labelled prompts; default: the bundled examples.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Judge so many of them, drawn by the seed.")
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Print the study's plan, to be changed and run by itself.")
+    ] = False,
+    out: Out = None,
+    new: New = False,
+    save: Save = None,
+    as_json: AsJson = False,
+) -> int:
+    """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
+    from pathlib import Path
+
+    _require_extra("altair", "vl_convert")
+    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.output import print_json
+    from firecircle.lab.studies import study_plan, study_text
+
+    text = study_text(name, names_in(models or (), "--models"), data, sample)
+    told = study_plan(text, name)
+    if plan_only:
+        print_json(told.model_dump(mode="json")) if as_json else print(text, end="")
+        return 0
+    validated = name == "validation"
+    return _carry_out(
+        told,
+        text,
+        Path.cwd(),
+        out=out,
+        new=new,
+        save=save,
+        as_json=as_json,
+        validated=validated,
+        reported=True,
+    )
+
+
+def _carry_out(
+    told: Plan,
+    text: str,
+    base: Path,
+    *,
+    out: str | None,
+    new: bool,
+    save: bool | None,
+    as_json: bool,
+    validated: bool = False,
+    reported: bool = False,
+) -> int:
+    from pathlib import Path
+
+    from firecircle.cli.lab.running import carried_out
+    from firecircle.lab.runs import open_run
+
+    folder = open_run(told, text, base, out=Path(out) if out else None, new=new)
+    return carried_out(folder, save=save, as_json=as_json, validated=validated, reported=reported)
+
+
+def _require_extra(*more: str) -> None:
+    """A missing package is told before work begins, not in its middle."""
+    from importlib.util import find_spec
+
+    from firecircle.errors import ConfigError
+
+    missing = [name for name in ("duckdb", "numpy", "scipy", *more) if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"lab: needs {', '.join(missing)}; install firecircle[lab]")

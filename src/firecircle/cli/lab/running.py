@@ -1,0 +1,203 @@
+"""A run on the screen: a live table or plain lines while it goes, and its report told in sentences."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from firecircle.cli.evaluate.saving import store_for
+from firecircle.cli.lab.view import arms_table, show_outcome
+from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.cli.printable import printable_line
+from firecircle.cli.trouble import complain
+from firecircle.errors import StoreError
+from firecircle.lab.runs import RunFolder, complete
+from firecircle.lab.runs.folder import remember
+from firecircle.lab.runs.live import A_MOMENT, LOCKED, aside
+from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.tally import Tally
+
+if TYPE_CHECKING:
+    from firecircle.lab.report import Written
+    from firecircle.lab.runs import RunFolder
+
+
+MARKS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
+"""Before a sentence: it shows a gain, no gain, or calls for care."""
+
+
+def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
+    """Write the report and tell it."""
+    if as_json:
+        print_json({"run_id": folder.about.run_id, **report_data(folder, out)})
+    else:
+        _tell(_written(folder, out))
+    return 0
+
+
+def _written(folder: RunFolder, out: Path | None) -> Written:
+    from firecircle.lab.report import write_report
+
+    folder.require_finished()
+    return asyncio.run(write_report(folder, out))
+
+
+def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:
+    """Write the report; where it is and what it says, for `--json`."""
+    written = _written(folder, out)
+    files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
+    return {
+        **files,
+        "pictures": [str(one) for one in written.pictures],
+        "sentences": [one.model_dump(mode="json") for one in written.sentences],
+    }
+
+
+def _tell(written: Written) -> None:
+    console = console_on(sys.stdout)
+    width = console.width if console.is_terminal else 10_000
+    for one in written.sentences:
+        line = f"{MARKS[one.tone]} {printable_line(one.text)}"
+        print_line(console, textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
+    print_line(console, f"\nreport: {printable_line(str(written.page))}")
+
+
+FRAMES_PER_SECOND = 4
+SECONDS_BETWEEN_LINES = 5.0
+DONE, STOPPED, INTERRUPTED = 0, 1, 130
+
+
+def carried_out(
+    folder: RunFolder,
+    *,
+    save: bool | None,
+    as_json: bool,
+    retry_failed: bool = False,
+    validated: bool = False,
+    reported: bool = False,
+) -> int:
+    """Carry the run out and tell how it went, and if asked whether it passes validation and what it shows;
+    the exit status."""
+    console = console_on(sys.stderr)
+
+    @contextmanager
+    def following(run: RunFolder) -> Iterator[Follower]:
+        _tell_beginning(console, run)
+        with _live(console) if console.is_terminal else _lines(console) as follow:
+            yield follow
+
+    store = store_for(save, None, None)
+    _unlisted(folder)  # the end tells, when the store may be free again
+    try:
+        with store or nullcontext():
+            state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=store))
+    except KeyboardInterrupt:
+        complain("interrupted; the same command goes on where this one stopped")
+        return INTERRUPTED
+    unlisted = _unlisted(folder)
+    validation = None
+    if validated and folder.state == "finished":
+        from firecircle.lab.validation import validate
+
+        validation = validate(folder)
+    told_too = reported and folder.state == "finished"
+    written = report_data(folder) if told_too and as_json else None
+    show_outcome(folder, state, validation, written, as_json=as_json)
+    if told_too and not as_json:
+        report_on(folder, None, as_json=False)
+    if state.unkept:
+        print(f"warning: not kept: {printable_line(state.unkept)}", file=sys.stderr)
+    elif unlisted:
+        print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
+    return STOPPED if state.stopped else DONE
+
+
+def _unlisted(folder: RunFolder) -> str | None:
+    """Have the store know of the run; else why it does not. A store that cannot be used costs no run, and one
+    that is locked a moment."""
+    try:
+        aside(lambda: remember(folder)).result(A_MOMENT)
+    except StoreError as trouble:
+        return str(trouble)
+    except TimeoutError:
+        return f"{LOCKED}; `firecircle lab resume {folder.path}` lists the run later"
+    return None
+
+
+def _tell_beginning(console: Console, run: RunFolder) -> None:
+    print_line(console, f"run {printable_line(run.about.run_id)} in {printable_line(str(run.path))}")
+    begun_with, now = run.about.versions.get("firecircle"), version("firecircle")
+    if begun_with != now:
+        print_line(
+            console, f"begun with firecircle {begun_with}, going on with {now}: what is said may differ"
+        )
+    for dataset in run.about.census.datasets:
+        name = printable_line(dataset.name, 60)
+        print_line(
+            console,
+            f"{name}: {dataset.records:,} records ({dataset.attacks:,} attacks, {dataset.benign:,} benign,"
+            f" {dataset.unlabelled:,} without a label)",
+        )
+        if dataset.bad_rows:
+            unusable = (
+                "row cannot be used, and is" if dataset.bad_rows == 1 else "rows cannot be used, and are"
+            )
+            print_line(console, f"{name}: {dataset.bad_rows:,} {unusable} left out:")
+            for told in dataset.first_bad_rows:
+                print_line(console, f"  {printable_line(told, 200)}")
+
+
+@contextmanager
+def _live(console: Console) -> Iterator[Follower]:
+    latest: list[Tally] = []
+    started = time.monotonic()
+
+    def picture() -> RenderableType:
+        return _picture(latest[-1], console.width, time.monotonic() - started) if latest else Text("")
+
+    with Live(get_renderable=picture, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
+
+        def follow(tally: Tally) -> None:
+            latest[:] = [tally]
+
+        yield follow
+
+
+def _picture(tally: Tally, width: int, seconds: float) -> RenderableType:
+    return Group(arms_table(tally, width), Text(_spending(tally, seconds), style="dim"))
+
+
+def _spending(tally: Tally, seconds: float) -> str:
+    parts = [f"{tally.done:,} of {tally.total * len(tally.arms):,} judgements", f"{seconds:.0f} s"]
+    if tally.calls_allowed:
+        parts.append(f"{tally.calls_under_way} calls asked for, {tally.calls_allowed} allowed")
+    if tally.spent_tokens:
+        parts.append(f"{tally.spent_tokens:,} tokens, ${tally.spent_usd:.4f} spent")
+    if tally.retries:
+        parts.append(f"{tally.retries:,} retries, the last: {printable_line(tally.notes[-1], 60)}")
+    return " · ".join(parts)
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Follower]:
+    told_at = started = time.monotonic()
+
+    def follow(tally: Tally) -> None:
+        nonlocal told_at
+        now = time.monotonic()
+        if now - told_at >= SECONDS_BETWEEN_LINES:
+            told_at = now
+            print_line(console, _spending(tally, now - started))
+
+    yield follow

@@ -1,0 +1,262 @@
+"""Tables of the lab: what a plan may take, how far a run is, which runs there are, two runs compared."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from firecircle.cli.output import console_on, print_json
+from firecircle.cli.printable import printable_line, shortened
+
+if TYPE_CHECKING:
+    from firecircle.lab.compare import RunsBeside
+    from firecircle.lab.estimate import Estimate
+    from firecircle.lab.plan import Plan
+    from firecircle.lab.runs import RunFolder, RunState
+    from firecircle.lab.runs.tally import ArmTally, Tally
+    from firecircle.lab.statistics import Estimate as Figure
+    from firecircle.lab.validation import Validation
+
+
+PIPED = 400
+"""Columns of a table that no terminal limits: nothing in it is cut."""
+
+
+def table_console() -> Console:
+    """Standard output for tables. A pipe has no width, so that no cell is shortened there."""
+    console = console_on(sys.stdout)
+    if not console.is_terminal:
+        console.width = PIPED
+    return console
+
+
+def _table(titles: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _money(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:,.4f}" if usd else "free"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# -- before a run --------------------------------------------------------------------------------------
+
+
+def show_estimate(found: Estimate, plan: Plan, *, as_json: bool) -> None:
+    """What each arm may take, and all together."""
+    if as_json:
+        total = {"cost_usd": found.cost_usd, "tokens": found.tokens}
+        print_json({**found.model_dump(mode="json"), "total": total, "digest": plan.digest})
+        return
+    console = table_console()
+    table = _table(("records", "calls", "tokens in", "tokens out", "price", "time"))
+    for arm in found.arms:
+        table.add_row(
+            shortened(printable_line(arm.arm), max(12, console.width - 66)),
+            f"{arm.records:,}",
+            f"{arm.calls:,}",
+            f"{arm.tokens_in:,}",
+            f"{arm.tokens_out:,}",
+            _money(arm.cost_usd),
+            _duration(arm.seconds),
+        )
+    console.print(table)
+    console.print(f"\nall, at most: {found.tokens:,} tokens, {_money(found.cost_usd)}")
+    if found.over_budget:
+        console.print(Text(f"over budget: {found.over_budget}; the run would stop on the way", "bold yellow"))
+    notes = [
+        f"Nothing was sent. {found.rehearsed:,} records were rehearsed with every round that could be held; a"
+        " circle that agrees early holds fewer.",
+        f"Time: embedded arms as measured on this machine; others take {found.seconds_per_call:g} s a call,"
+        f" {plan.concurrency.calls} at once.",
+    ]
+    notes.extend(
+        f"{printable_line(dataset.name, 60)}: {dataset.bad_rows:,} rows cannot be used, the first is"
+        f" {printable_line(dataset.first_bad_rows[0], 120)}."
+        for dataset in found.census.datasets
+        if dataset.bad_rows
+    )
+    for note in notes:
+        console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
+
+
+# -- during and after a run ------------------------------------------------------------------------------
+
+
+def arms_table(tally: Tally, width: int) -> Table:
+    """How far each arm is and what it shows so far."""
+    table = _table(("judged", "failed", "recall", "false alarms", "calls", "tokens", "spent"))
+    for name, arm in tally.arms.items():
+        table.add_row(
+            shortened(printable_line(name), max(12, width - 72)),
+            f"{arm.records:,}/{tally.total:,}",
+            f"{arm.failed:,}" if arm.failed else "",
+            _of(arm.found, arm.attacks),
+            _of(arm.false_alarms, arm.benign),
+            f"{arm.calls:,}",
+            f"{arm.tokens:,}",
+            "" if arm.cost_usd is None else _money(arm.cost_usd),
+        )
+    return table
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count / total:.0%} of {total:,}" if total else ""
+
+
+def show_outcome(
+    folder: RunFolder,
+    state: RunState,
+    validation: Validation | None,
+    report: Mapping[str, object] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """How a run was left, and what to do next."""
+    finished = folder.state == "finished"
+    if as_json:
+        print_json(
+            {
+                "run_id": folder.about.run_id,
+                "folder": str(folder.path),
+                "state": folder.state,
+                "stopped": state.stopped,
+                "records": str(folder.records) if finished else None,
+                "spent": {"tokens": state.tally.spent_tokens, "usd": state.tally.spent_usd},
+                "retries": state.tally.retries,
+                "total": state.tally.total,
+                "arms": {name: _figures(arm) for name, arm in state.tally.arms.items()},
+                "validation": validation.model_dump(mode="json") if validation else None,
+                "report": report,
+            }
+        )
+        return
+    console = table_console()
+    console.print(arms_table(state.tally, console.width))
+    console.print()
+    name = printable_line(folder.about.run_id)
+    if state.stopped:
+        console.print(f"stopped: {printable_line(state.stopped)}", soft_wrap=True)
+        console.print("raise [budget] in the plan and give the same command: the run goes on", soft_wrap=True)
+        return
+    for test in validation.tests if validation else ():
+        console.print(
+            f"{'pass' if test.passed else 'FAIL'}  {test.name}: {printable_line(test.told)}", soft_wrap=True
+        )
+    failed = sum(arm.failed for arm in state.tally.arms.values())
+    if failed:
+        console.print(f"{failed:,} failed; firecircle lab resume {name} --retry-failed", soft_wrap=True)
+    console.print(f"finished: {printable_line(str(folder.records))}", soft_wrap=True)
+    console.print(f"next: firecircle lab report {name}", soft_wrap=True)
+
+
+def _figures(arm: ArmTally) -> dict[str, object]:
+    return {**asdict(arm), "recall": arm.recall, "false_alarm_rate": arm.false_alarm_rate}
+
+
+# -- runs ----------------------------------------------------------------------------------------------
+
+
+def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
+    """Every run, the newest first."""
+    if as_json:
+        print_json(
+            [
+                {
+                    "run_id": run.about.run_id,
+                    "folder": str(run.path),
+                    "state": run.state,
+                    "started_at": run.about.started_at,
+                    "arms": list(run.about.arms),
+                    "records": run.about.census.records,
+                    "judged": run.judged,
+                    "to_judge": run.total * len(run.about.arms),
+                    "digest": run.about.digest,
+                }
+                for run in runs
+            ]
+        )
+        return
+    console = table_console()
+    if not runs:
+        console.print("no run yet; `firecircle lab study dialogue` makes one")
+    table = _table(("started", "state", "judged", "arms"))
+    for run in runs:
+        table.add_row(
+            shortened(printable_line(run.about.run_id), max(20, console.width - 44)),
+            time.strftime("%m-%d %H:%M", time.localtime(run.about.started_at)),
+            run.state,
+            f"{run.judged:,}/{run.total * len(run.about.arms):,}",
+            f"{len(run.about.arms)}",
+        )
+    if runs:
+        console.print(table)
+
+
+def show_comparison(beside: RunsBeside, *, as_json: bool) -> None:
+    """What changed from the second run to the first."""
+    if as_json:
+        print_json(beside.model_dump(mode="json"))
+        return
+    console = table_console()
+    print(f"first   {printable_line(beside.first)}")
+    print(f"second  {printable_line(beside.second)}")
+    print("the same plan\n" if beside.same_plan else "different plans\n")
+    areas = _table(("prompts", "AUC first", "second", "difference"))
+    alarms = _table(("recall first", "second", "false alarms first", "second", "p"))
+    for arm in beside.arms:
+        name = shortened(printable_line(arm.arm), 24)
+        ours, theirs, paired = arm.first.at_threshold, arm.second.at_threshold, arm.comparison
+        areas.add_row(
+            name,
+            f"{arm.shared:,}",
+            _number(arm.first.auc.value),
+            _number(arm.second.auc.value),
+            _interval(paired.auc.difference),
+        )
+        alarms.add_row(
+            name,
+            _share(ours.recall.value),
+            _share(theirs.recall.value),
+            _share(ours.false_alarm_rate.value),
+            _share(theirs.false_alarm_rate.value),
+            _number(paired.right.p_value),
+        )
+    console.print(areas)
+    print()
+    console.print(alarms)
+    for which, names in (("first", beside.only_first), ("second", beside.only_second)):
+        if names:
+            print(f"only in the {which}: {printable_line(', '.join(names))}")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _interval(figure: Figure) -> str:
+    if figure.value is None:
+        return ""
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:+.3f}"
+    return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"

@@ -1,0 +1,70 @@
+"""The `firecircle` command and all its subcommands. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from firecircle.cli.bank.command import bank_commands
+from firecircle.cli.blindspots.command import blindspots
+from firecircle.cli.calibrate import calibrate
+from firecircle.cli.circles.command import circles_commands
+from firecircle.cli.evaluate.command import evaluate
+from firecircle.cli.examples import examples
+from firecircle.cli.lab.command import lab_commands
+from firecircle.cli.quorum.command import quorum
+from firecircle.cli.replay.command import replay
+from firecircle.cli.rotation.command import rotation_commands
+from firecircle.cli.trouble import status_of_trouble
+from firecircle.cli.view import view
+from firecircle.cli.voices.command import voices
+from firecircle.cli.voices.doctor import doctor
+from firecircle.cli.voices.local import local_commands
+
+
+def main() -> None:
+    """The `firecircle` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; no mistake of the user ends in a traceback."""
+    with status_of_trouble() as trouble:
+        app = command_line()
+        status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    return trouble.status
+
+
+def command_line() -> typer.Typer:
+    """All commands. Each returns its exit status."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(firecircle)
+    for command in (evaluate, view, replay, blindspots, quorum, voices, doctor, examples, calibrate):
+        app.command()(command)
+    app.add_typer(bank_commands(), name="bank")
+    app.add_typer(circles_commands(), name="circles")
+    app.add_typer(lab_commands(), name="lab")
+    app.add_typer(local_commands(), name="local")
+    app.add_typer(rotation_commands(), name="rotation")
+    return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"firecircle {version('firecircle')}")
+        raise typer.Exit
+
+
+def firecircle(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave."),
+    ] = False,
+) -> None:
+    """Several voices judge a layered prompt alone, then talk about what they saw."""

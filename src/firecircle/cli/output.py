@@ -1,0 +1,205 @@
+"""How commands print: safe consoles, laid-out sections, signs of life while waiting, confirmation."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO, TypeVar
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from firecircle.cli.printable import printable_line
+from firecircle.errors import ConfigError
+
+WIDEST = 100
+"""Lines longer than this are tiring to read, however wide the terminal."""
+NARROWEST = 40
+
+_STAND_INS = str.maketrans("█░◆↺⇄≈✗→…“”·±", '#.^<x~X>."".~')
+
+
+def console_on(stream: TextIO) -> Console:
+    """A console that shows styles and control sequences only when the stream is a terminal."""
+    _make_encodable(stream)
+    is_terminal = stream.isatty()
+    console = Console(
+        file=stream,
+        force_terminal=is_terminal,
+        color_system="auto" if is_terminal else None,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    console.width = max(NARROWEST, min(console.width, WIDEST if is_terminal else console.width))
+    return console
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output, in ASCII, so that no text in it can steer a terminal."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
+    """The parts of a report, one below the other. Only a terminal has a width that text must keep to."""
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)
+
+
+def print_line(console: Console, line: str) -> None:
+    """One line as it is, however long: a reader of a pipe must not find it broken in two."""
+    print(line, file=console.file, flush=True)
+
+
+def _make_encodable(stream: TextIO) -> None:
+    """What the stream's encoding lacks is replaced by a stand-in instead of raising."""
+    codecs.register_error("firecircle.stand_in", _stand_in)
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="firecircle.stand_in")
+
+
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unknown = error.object[error.start : error.end]
+    known = unknown.translate(_STAND_INS)
+    return "".join(character if character.isascii() else "?" for character in known), error.end
+
+
+LABEL_WIDTH = 10
+HANG = 2
+"""How far the rest of a wrapped line stands in from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One paragraph of a section, indented by so many steps."""
+
+    text: Text
+    indent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A label and its paragraphs."""
+
+    label: str
+    lines: Sequence[Line]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The paragraphs beside the label, without blanks at the line ends."""
+        label = self.label
+        for line in self.lines:
+            for row in _rows(line, console, options.max_width - LABEL_WIDTH):
+                yield Text().append(label.ljust(LABEL_WIDTH), style="bold").append_text(row)
+                label = ""
+
+
+def section(label: str, lines: Sequence[str | Line]) -> Iterator[Section]:
+    """The section, or nothing if there is nothing to say."""
+    if lines:
+        yield Section(label, [line if isinstance(line, Line) else Line(Text(line)) for line in lines])
+
+
+def counted(count: int, thing: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _rows(line: Line, console: Console, width: int) -> Iterator[Text]:
+    before = 2 * line.indent
+    for place, row in enumerate(line.text.wrap(console, max(10, width - before - HANG))):
+        row.rstrip()
+        yield Text(" " * (before + (HANG if place else 0))).append_text(row)
+
+
+Outcome = TypeVar("Outcome")
+PATIENCE_SECONDS = 1.0
+
+
+async def heard_from_all(
+    work: Mapping[str, Coroutine[Any, Any, Outcome]],
+    when_done: Callable[[str, Outcome], None] = lambda name, outcome: None,
+) -> dict[str, Outcome]:
+    """Everybody's outcome, all at once. Those who take long are named on the error stream."""
+    names = {asyncio.create_task(one): name for name, one in work.items()}
+    waiting = set(names)
+    outcomes: dict[str, Outcome] = {}
+    patience = PATIENCE_SECONDS
+    try:
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                outcomes[names[task]] = task.result()
+                when_done(names[task], task.result())
+            if not done:
+                patience *= 2
+                late = ", ".join(sorted(printable_line(names[task]) for task in waiting))
+                print(f"waiting for {late}", file=sys.stderr, flush=True)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    return {name: outcomes[name] for name in work}
+
+
+NOT_BEFORE = 0.5
+"""Seconds of work that nobody needs to be told of."""
+EVERY = 0.1
+
+Thing = TypeVar("Thing")
+
+
+@contextmanager
+def counting(
+    doing: str, total: int | None = None, *, not_before: float = NOT_BEFORE
+) -> Iterator[Callable[[int], None]]:
+    """What to call with how many are done; the line stands on the error stream, if that is a terminal."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        yield lambda done: None
+        return
+    due = time.monotonic() + not_before
+    of = "" if total is None else f" of {total:,}"
+    told = False
+
+    def tell(done: int) -> None:
+        nonlocal due, told
+        if time.monotonic() >= due:
+            due, told = time.monotonic() + EVERY, True
+            print(f"\r\x1b[2K{doing} {done:,}{of}", end="", file=stream, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if told:
+            print("\r\x1b[2K", end="", file=stream, flush=True)
+
+
+def counted_off(things: Iterable[Thing], doing: str) -> Iterator[Thing]:
+    """The same things, counted while they pass."""
+    with counting(doing) as tell:
+        for number, thing in enumerate(things, start=1):
+            yield thing
+            tell(number)
+
+
+def is_meant(question: str, *, yes: bool, otherwise: str) -> bool:
+    """Whether the user says so: beforehand with --yes, or now at the terminal.
+
+    Where nobody can be asked it is an error that says `otherwise`, such as "nothing was deleted".
+    """
+    if yes:
+        return True
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError(f"--yes: needed where nobody can be asked; {otherwise}")
+    print(f"{printable_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

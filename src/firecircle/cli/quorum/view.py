@@ -1,0 +1,127 @@
+"""Coverage explained: for each role who covers it best and what that adds to the total."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
+from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
+from firecircle.cli.output import console_on, counted, print_json, print_line, section
+from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.report.marks import bar
+
+VALID, NOT_VALID = 0, 1
+BAR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCoverage:
+    """How one role is covered."""
+
+    role: str
+    weight: float
+    critical: bool
+    best_voice: str | None
+    contribution: float
+    weighted: float
+
+
+def weigh(voices: Sequence[ModelCharacteristics], rules: QuorumRules, *, as_json: bool) -> int:
+    """Print what the voices cover and whether it is enough; the exit status."""
+    verdict = judge_quorum(voices, rules)
+    roles = [_coverage(role, voices) for role in ROLE_WEIGHTS]
+    if as_json:
+        print_json(
+            {
+                "models": [voice.model_id for voice in voices],
+                "valid": verdict.valid,
+                "coverage": round(verdict.coverage, 6),
+                "min_coverage": rules.min_cognitive_coverage,
+                "roles": [asdict(role) for role in roles],
+                "lineages": {name: list(members) for name, members in verdict.lineages.items()},
+                "min_lineages": rules.min_provider_groups,
+                "shortfalls": list(verdict.shortfalls),
+            }
+        )
+    else:
+        _explain(console_on(sys.stdout), verdict, roles, rules)
+    return VALID if verdict.valid else NOT_VALID
+
+
+def list_families(*, as_json: bool) -> int:
+    """Print every family of models the catalog knows."""
+    if as_json:
+        print_json([family.model_dump(mode="json") for family in families()])
+        return 0
+    console = console_on(sys.stdout)
+    for family in families():
+        roles = ", ".join(f"{role} {share:.1f}" for role, share in family.cognitive_roles.items())
+        if not console.is_terminal:
+            print_line(console, f"{' '.join(family.match)}\t{family.provider_lineage}\t{roles}")
+            continue
+        console.print(Text(" ".join(family.match), style="bold"))
+        console.print(*section("", [f"{family.provider_lineage}: {roles}"]))
+    return 0
+
+
+def _coverage(role: str, voices: Sequence[ModelCharacteristics]) -> RoleCoverage:
+    best = max(voices, key=lambda voice: voice.cognitive_roles.get(role, 0.0), default=None)
+    share = best.cognitive_roles.get(role, 0.0) if best else 0.0
+    name = best.model_id if best and share > 0 else None
+    weight = ROLE_WEIGHTS[role]
+    return RoleCoverage(role, weight, role in CRITICAL_ROLES, name, share, round(weight * share, 6))
+
+
+def _explain(
+    console: Console, verdict: QuorumVerdict, roles: Sequence[RoleCoverage], rules: QuorumRules
+) -> None:
+    count = sum(len(members) for members in verdict.lineages.values())
+    colour = "green" if verdict.valid else "red"
+    word = " QUORUM " if verdict.valid else " NO QUORUM "
+    headline = Text().append(word, style=f"bold reverse {colour}")
+    headline.append(f"  {counted(count, 'voice')}", style="bold")
+    console.print(headline)
+    console.print()
+    console.print(_table(roles, console.width))
+    notes = [f"* critical: some voice must have a share above {PRESENT_ABOVE}"]
+    if not verdict.coverage_by_role.get(CHAIR_ROLE):
+        notes.append(f"From round 2 on whoever holds the empty chair covers {_plain(CHAIR_ROLE)}.")
+    for note in notes:
+        console.print(Text(note, style="dim"))
+    coverage = f"{verdict.coverage:.2f} (needs {rules.min_cognitive_coverage:.2f})"
+    lineages = [f"{len(verdict.lineages)} (needs {rules.min_provider_groups})"]
+    for lineage, members in verdict.lineages.items():
+        lineages.append(f"{printable_line(lineage)}: {', '.join(map(printable_line, members))}")
+    short = [printable_line(shortfall) for shortfall in verdict.shortfalls]
+    console.print()
+    for label, lines in (("Coverage", [coverage]), ("Lineages", lineages), ("Short", short)):
+        for part in section(label, lines):
+            console.print(part)
+
+
+def _table(roles: Sequence[RoleCoverage], width: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for title in ("role", "share", "covers", "", "covered best by"):
+        table.add_column(title, justify="right" if title == "covers" else "left", no_wrap=True)
+    for role in roles:
+        name = (
+            shortened(printable_line(role.best_voice), max(12, width - 59)) if role.best_voice else "nobody"
+        )
+        table.add_row(
+            Text(f"{_plain(role.role)}{' *' if role.critical else ''}"),
+            Text(f"{role.contribution:.2f} × {role.weight:.0f}"),
+            Text(f"{role.weighted:.2f}"),
+            Text(bar(role.contribution, BAR)),
+            Text(name, style="" if role.best_voice else "bold"),
+        )
+    return table
+
+
+def _plain(role: str) -> str:
+    return role.replace("_", " ")

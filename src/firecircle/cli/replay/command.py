@@ -1,0 +1,56 @@
+"""`firecircle replay`: hold a recorded circle again without asking anybody, under other settings too."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def replay(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `evaluate --json` printed; - for standard input.")
+    ],
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm."),
+    ] = None,
+    pattern_threshold: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", min=0, max=1, help="Which share of the voices makes a pattern."),
+    ] = None,
+    quorum: Annotated[
+        bool | None,
+        typer.Option("--quorum/--no-quorum", help="Whether the verdict asks for a quorum."),
+    ] = None,
+    min_coverage: Annotated[
+        float | None, typer.Option(metavar="N", min=0, help="The coverage of roles a quorum needs.")
+    ] = None,
+    min_groups: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The number of lineages a quorum needs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Print what every voice said in every round."),
+    ] = False,
+) -> int:
+    """Hold a recorded circle again; nobody is asked. Exit status 0: no alarm, 1: alarm, 2: error.
+
+    \b
+    firecircle evaluate --example false_authority-03-attack --json > circle.json
+    firecircle replay circle.json --verbose
+    firecircle replay circle.json --threshold 0.5 --pattern-threshold 0.3
+    """
+    from firecircle.cli.replay.replaying import Replay, Settings, hold_again, read_recording, resettled
+
+    record = read_recording(file)
+    settings: Settings = {
+        "alarm_threshold": threshold,
+        "pattern_threshold": pattern_threshold,
+        "enforce_quorum": quorum,
+        "min_cognitive_coverage": min_coverage,
+        "min_provider_groups": min_groups,
+    }
+    config = resettled(record.config, settings)
+    return hold_again(Replay(record, config, file, as_json=as_json, verbose=verbose))

@@ -1,0 +1,223 @@
+"""A recorded circle read from a file and held again under other settings, told like one that sits now."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from firecircle.circle.conclude import CONCLUSIVE, reaggregate
+from firecircle.circle.config import EvaluationMode, FireCircleConfig
+from firecircle.circle.events import Event, Listener
+from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
+from firecircle.cli.evaluate.plan import Plan
+from firecircle.cli.evaluate.request import Request
+from firecircle.cli.output import console_on, counted, print_all, print_json
+from firecircle.cli.printable import printable_line
+from firecircle.cli.report.live import STOP_WORDS, following
+from firecircle.cli.report.report import circle_report, remains
+from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
+from firecircle.convene import replay_circle
+from firecircle.errors import ConfigError, EvaluationError
+from firecircle.metrics import metrics_of_circle
+from firecircle.shapes import one_line
+
+Settings = Mapping[str, float | bool | None]
+"""Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
+WHAT_IT_IS = "give a file that `firecircle evaluate --json` wrote"
+
+
+def read_recording(file: str) -> CircleRecord:
+    """What was asked, said and lost in the circle of a file; what followed from it is drawn anew."""
+    circle = _circle_in(_document(file), file)
+    version = circle.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{file}: recorded by a newer firecircle (schema {version}, this one reads {SCHEMA_VERSION});"
+            " upgrade firecircle"
+        )
+    try:
+        return CircleRecord.model_validate(
+            {name: circle[name] for name in CircleRecord.model_fields if name in circle}
+        )
+    except ValidationError as invalid:
+        raise ConfigError(
+            f"{file}: no recorded circle: {one_line(invalid, 'circle')}; {WHAT_IT_IS}"
+        ) from None
+
+
+def resettled(config: FireCircleConfig, settings: Settings) -> FireCircleConfig:
+    """The configuration with these settings of the verdict."""
+    changes = {name: value for name, value in settings.items() if value is not None}
+    return FireCircleConfig(**{**dict(config), **changes}) if changes else config
+
+
+def _document(file: str) -> Any:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as unreadable:
+        raise ConfigError(
+            f"{file}: cannot be read: {unreadable.strerror or unreadable}; {WHAT_IT_IS}"
+        ) from None
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        if _is_export(data):
+            raise ConfigError(
+                f"{file}: an export, which `firecircle circles import` takes;"
+                " `firecircle circles show ID --json` then writes one circle for a replay"
+            ) from None
+        raise ConfigError(f"{file}: not JSON; {WHAT_IT_IS}") from None
+
+
+def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
+    """The circle in what was written: by itself, in an error, or in the metrics of a prompt."""
+    if isinstance(document, dict):
+        if "dialogue_history" in document:
+            return document
+        held = document.get("partial_result") or document.get("fire_circle")
+        if isinstance(held, dict):
+            return held
+        if "partial_result" in document:
+            raise ConfigError(
+                f"{file}: judging failed before anybody was heard, so there is nothing to replay"
+            )
+        if "mode" in document and "evaluations" in document:
+            raise ConfigError(
+                f"{file}: holds no dialogue; only what the fire_circle mode wrote can be replayed"
+            )
+    raise ConfigError(f"{file}: no recorded circle; {WHAT_IT_IS}")
+
+
+def _is_export(data: bytes) -> bool:
+    """Whether the first line is the one with which an export of circles begins."""
+    from firecircle.store.transfer import KIND
+
+    try:
+        first = json.loads(data.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("kind") == KIND
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What one `replay` command line asks for, once it is understood."""
+
+    record: CircleRecord
+    config: FireCircleConfig
+    """The recorded settings, those of the verdict changed as asked."""
+    file: str
+    as_json: bool = False
+    verbose: bool = False
+
+    @property
+    def request(self) -> Request:
+        """The same as a request to judge, for the views that show one."""
+        plan = Plan(EvaluationMode.FIRE_CIRCLE, self.config, chosen_by_user=True)
+        return Request(self.record.prompt, plan, as_json=self.as_json, verbose=self.verbose)
+
+    @property
+    def introduction(self) -> str:
+        """Where the circle comes from, and what it judged."""
+        when = datetime.fromtimestamp(self.record.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        voices = counted(len(self.record.config.models), "voice")
+        rounds = counted(len(self.record.dialogue_history), "round")
+        sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in self.record.prompt.layers)
+        turn = self.record.circumstances.turn_number
+        told = f"{sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}"
+        return (
+            f"Fire Circle: replay of {printable_line(self.file)}, recorded {when}: {voices}, {rounds};"
+            f" nobody is asked\nPrompt: {told}\n"
+        )
+
+
+def hold_again(replay: Replay) -> int:
+    """Hold the recorded circle, tell its verdict under the settings asked for; the exit status."""
+    console = console_on(sys.stderr if replay.as_json else sys.stdout)
+    with _shown(console, replay) as listener:
+        held = _held(replay.record, listener)
+    recorded = reaggregate(replay.record)
+    if held.without_times() == recorded.without_times():
+        held = recorded  # with the times of then
+    else:
+        print_all(console, [f"note: {_difference(recorded, held)}"])
+    result = reaggregate(held, replay.config)
+    if result.stopped not in CONCLUSIVE:
+        return _tell_remains(console, replay, result)
+    if replay.as_json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        print_all(console, circle_report(console, replay.request, result, metrics_of_circle(result)))
+    return ALARM if result.alarm else NO_ALARM
+
+
+@contextmanager
+def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
+    """Show the circle as it is held; of one that is not held only the introduction."""
+    if replay.as_json and not console.is_terminal:
+        yield None
+    elif replay.record.stopped == "cancelled":
+        print_all(console, [replay.introduction])
+        yield None
+    else:
+        with following(console, replay.config.alarm_threshold, replay.introduction) as listener:
+            yield _while_read(listener)
+
+
+def _while_read(listener: Listener) -> Listener:
+    """Tell until the reader of a pipe has left, which the report will find out.
+
+    Recorded voices answer all at once: raised here, it would be told once for each of them.
+    """
+    is_read = True
+
+    def tell(event: Event) -> None:
+        nonlocal is_read
+        if is_read:
+            try:
+                listener(event)
+            except BrokenPipeError:
+                is_read = False
+
+    return tell
+
+
+def _held(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
+    """The circle held once more. One that was called off ended at no point a replay could find again."""
+    if record.stopped == "cancelled":
+        return reaggregate(record)
+    try:
+        return asyncio.run(replay_circle(record, on_event=listener))
+    except EvaluationError as error:
+        if error.partial_result is None:
+            raise
+        return error.partial_result
+
+
+def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -> int:
+    why = partial.abort_reason or STOP_WORDS[partial.stopped]
+    message = f"{replay.file}: the recorded circle reached no consensus: {why}"
+    complain(message)
+    if replay.as_json:
+        print_json({"error": message, "partial_result": partial.model_dump(mode="json")})
+    else:
+        print_all(console, remains(console, replay.request, partial))
+    return TROUBLE
+
+
+def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
+    falsehoods = (
+        f"F {one.consensus.falsehood:.2f}" if one.consensus else "no verdict" for one in (then, now)
+    )
+    before, after = falsehoods
+    return f"the recorded replies are read otherwise today; {before} then, {after} now"

@@ -1,0 +1,1 @@
+"""A circle on the terminal: the verdict, what explains it, and the table of voices and rounds."""

@@ -1,0 +1,281 @@
+"""`firecircle rotation`: who was heard and who is due, the next sittings, and how a circle was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firecircle.cli.options import StoreOption
+from firecircle.cli.rotation.mend import mend
+
+if TYPE_CHECKING:
+    from firecircle.rotation.affinity import Affinity
+    from firecircle.rotation.history import Draw, ParticipationHistory
+
+Pool = Annotated[
+    list[str] | None,
+    typer.Option("--models", metavar="A,B,C", help="The pool; default: the voices of the usual circle."),
+]
+File = Annotated[
+    str | None,
+    typer.Option("--history", metavar="FILE", help="Look at an exported history instead of the store."),
+]
+DomainName = Annotated[str, typer.Option("--domain", metavar="D", help="The decision domain.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def rotation_commands() -> typer.Typer:
+    """The commands of the group."""
+    group = typer.Typer(help="Who is invited: participation, fairness and draws.")
+    for command in (show, simulate, verify, pairs, mend):
+        group.command()(command)
+    group.command("export")(export_to)
+    group.command("import")(import_from)
+    return group
+
+
+@contextmanager
+def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
+    """The history in the store, as rotation reads it."""
+    from firecircle.convene import participation_history
+    from firecircle.store.opening import open_store
+
+    with open_store(where) as store:
+        yield participation_history(store)
+
+
+def show(
+    models: Pool = None,
+    domain: DomainName = "general",
+    history: File = None,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show how often each voice was heard and held the chair, how even that is, and what each weighs now."""
+    import time
+
+    from firecircle.cli.rotation.view import Standings, show_standings
+    from firecircle.rotation.drawing import characteristics_in
+    from firecircle.rotation.fairness import fairness_in
+    from firecircle.rotation.selector import WeightedVoiceSelector, ranked_for
+    from firecircle.rotation.tracker import VoiceHistoryTracker
+
+    with _opened(history, store) as kept:
+        names, now = _pool(models), time.time()
+        tracker = VoiceHistoryTracker(kept)
+        if not models:
+            # Whoever was heard belongs into the picture, member of the usual circle or not.
+            names = tuple(dict.fromkeys((*names, *tracker.stats())))
+        candidates = WeightedVoiceSelector(tracker, rules=None).candidates(names, domain, now)
+        voices = [characteristics_in(candidate) for candidate in candidates]
+        standings = Standings(
+            report=fairness_in(kept, names),
+            weights={one.voice_id: one.weight for one in candidates},
+            expertise=ranked_for(domain, voices, tracker.stats(names)),
+            draws=tuple(kept.draws()),
+            domain=domain,
+            at=now,
+        )
+        return show_standings(standings, as_json=as_json)
+
+
+def simulate(
+    count: Annotated[
+        int, typer.Argument(metavar="N", min=2, max=10, help="How many voices sit in a circle.")
+    ],
+    models: Pool = None,
+    sittings: Annotated[int, typer.Option(metavar="K", min=1, max=1000, help="How many sittings.")] = 10,
+    every: Annotated[float, typer.Option(metavar="DAYS", min=0, help="Days between them.")] = 1.0,
+    rounds: Annotated[int, typer.Option(metavar="R", min=1, max=4, help="Rounds in each.")] = 3,
+    domain: DomainName = "general",
+    seed: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Simulate the same again; default: a fresh one.")
+    ] = None,
+    no_quorum: Annotated[bool, typer.Option("--no-quorum", help="Draw without a quorum.")] = False,
+    match_expertise: Annotated[
+        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
+    ] = False,
+    affinity: Annotated[
+        bool,
+        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
+    ] = False,
+    history: File = None,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Draw the next K circles of N voices on a copy of the history; nobody is asked, nothing is kept."""
+    import secrets
+    import time
+
+    from firecircle.cli.rotation.view import show_simulation
+    from firecircle.errors import ConfigError
+    from firecircle.rotation.fairness import DAY, simulate_sittings
+    from firecircle.rotation.selector import DEFAULT_RULES
+
+    if affinity and history is not None:
+        raise ConfigError(
+            "--affinity: an exported history holds no circles to learn from; leave one of them out"
+        )
+    seed = secrets.token_hex(8) if seed is None else seed
+    pool = _pool(models)
+    with _opened(history, store) as kept:
+        outcome = simulate_sittings(
+            kept,
+            pool,
+            count,
+            sittings,
+            start=time.time(),
+            seed=seed,
+            domain=domain,
+            every_seconds=every * DAY,
+            rounds=rounds,
+            rules=None if no_quorum else DEFAULT_RULES,
+            match_expertise=match_expertise,
+            affinity=_learnt(store, pool) if affinity else (),
+        )
+    if affinity:
+        _tell_affinity(outcome.draws[0])
+    return show_simulation(outcome, seed, as_json=as_json)
+
+
+def verify(
+    draw_id: Annotated[str, typer.Argument(metavar="DRAW_ID", help="The draw; the first letters will do.")],
+    history: File = None,
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Draw a recorded circle again from its seed. Exit status 0: the same circle, 1: another, 2: error."""
+    from firecircle.cli.rotation.view import show_check
+    from firecircle.rotation.drawing import verify_draw
+
+    with _opened(history, store) as kept:
+        draw = _find_draw(kept, draw_id)
+        check = verify_draw(draw, kept)
+    return show_check(draw, check, as_json=as_json)
+
+
+def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
+    """Show which voices complement each other: pairs that back more patterns than either does alone."""
+    from firecircle.cli.output import counted_off
+    from firecircle.cli.rotation.learning import glances
+    from firecircle.cli.rotation.view import show_pairs
+    from firecircle.rotation.affinity import affinities
+    from firecircle.store.finding import Filters
+    from firecircle.store.opening import open_store
+
+    with open_store(store) as opened:
+        listed = counted_off(
+            opened.circles.each_summary(Filters(mode="fire_circle", in_run=False)), "reading circle"
+        )
+        found = affinities(glances(opened.circles, (one for one in listed if one.pattern_types)))
+    return show_pairs(found, as_json=as_json)
+
+
+def export_to(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Where to, what is there is replaced; - for standard output."),
+    ] = "-",
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write the whole participation history to one JSON file."""
+    from firecircle.cli.output import counted, print_json
+    from firecircle.errors import ConfigError
+    from firecircle.rotation.history_file import document_of, export_history
+
+    if as_json and file == "-":
+        raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
+    with open_history(store) as kept:
+        if file == "-":
+            print(document_of(kept).model_dump_json(indent=2), flush=True)
+            return 0
+        written = export_history(kept, file)
+    rows, draws = len(written.participations), len(written.draws)
+    if as_json:
+        print_json({"file": file, "participations": rows, "draws": draws})
+    else:
+        print(f"{counted(rows, 'participation')} and {counted(draws, 'draw')} written")
+    return 0
+
+
+def import_from(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `rotation export` wrote.")],
+    store: StoreOption = None,
+    as_json: AsJson = False,
+) -> int:
+    """Take over the participations and draws of a file; a damaged file is refused as a whole."""
+    from dataclasses import asdict
+
+    from firecircle.cli.output import counted, print_json
+    from firecircle.rotation.history_file import import_history
+
+    with open_history(store) as kept:
+        taken = import_history(file, kept)
+    if as_json:
+        print_json({"file": file, **asdict(taken)})
+    else:
+        print(
+            f"{counted(taken.participations, 'participation')} and {counted(taken.draws, 'draw')} taken over,"
+            f" {taken.known:,} were there already"
+        )
+    return 0
+
+
+def _opened(file: str | None, where: str | None) -> AbstractContextManager[ParticipationHistory]:
+    from contextlib import nullcontext
+
+    if file is None:
+        return open_history(where)
+    from firecircle.errors import ConfigError
+
+    if where is not None:
+        raise ConfigError("--history: a file is looked at instead of a store; leave one of them out")
+    from firecircle.rotation.history_file import read_history
+
+    return nullcontext(read_history(file))
+
+
+def usual_pool() -> tuple[str, ...]:
+    """Who is drawn from when nobody was named: the voices of the usual circle."""
+    from firecircle.cli.evaluate.plan import Wishes, plan_from
+
+    return plan_from(Wishes()).config.models
+
+
+def _pool(models: list[str] | None) -> tuple[str, ...]:
+    from firecircle.cli.evaluate.plan import names_in
+
+    return names_in(models or (), "--models") or usual_pool()
+
+
+def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
+    from firecircle.cli.rotation.learning import pairs_learnt
+    from firecircle.store.opening import open_store
+
+    with open_store(where) as store:
+        return pairs_learnt(store.circles, pool)
+
+
+def _tell_affinity(drawn: Draw) -> None:
+    import sys
+
+    from firecircle.cli.output import console_on
+    from firecircle.cli.rotation.learning import affinity_told
+
+    console = console_on(sys.stderr)
+    console.print(affinity_told(drawn), soft_wrap=not console.is_terminal)
+
+
+def _find_draw(history: ParticipationHistory, given: str) -> Draw:
+    from firecircle.errors import ConfigError
+
+    found = [draw for draw in history.draws() if given and draw.draw_id.startswith(given)]
+    if not found:
+        raise ConfigError(f"DRAW_ID: no draw begins with {given!r}; `firecircle rotation show` lists them")
+    if len({draw.draw_id for draw in found}) > 1:
+        raise ConfigError(f"DRAW_ID: {len(found)} draws begin with {given!r}; write more of the id")
+    return found[0]

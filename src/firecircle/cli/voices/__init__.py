@@ -1,0 +1,1 @@
+"""`firecircle voices`, `firecircle doctor` and `firecircle local`."""

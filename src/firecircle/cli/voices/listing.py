@@ -1,0 +1,131 @@
+"""The roll of all voices: who there is, what each brings and costs, and who could speak now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from firecircle.catalog import (
+    Family,
+    ModelCharacteristics,
+    declared_in_settings,
+    families,
+    find_characteristics,
+)
+from firecircle.circle.config import EvaluationConfig
+from firecircle.cli.output import heard_from_all
+from firecircle.errors import ConfigError
+from firecircle.settings import current_settings
+from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
+from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
+from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
+
+VENDORS = {"mistralai": "mistral"}
+"""Vendors whose own endpoint goes by another name than OpenRouter gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostEntry:
+    """A provider and whether it could be asked now."""
+
+    provider: Provider
+    state: Readiness
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceEntry:
+    """A voice, or a family of them: what it brings, what a million tokens cost, who could speak for it."""
+
+    names: tuple[str, ...]
+    provider_lineage: str
+    alignment_style: str
+    confidence: float
+    cognitive_roles: dict[str, float]
+    price: tuple[Rates, Rates] | None
+    """The cheapest and the dearest; None is unknown."""
+    ready: bool
+    why: str
+
+
+async def call_the_roll() -> tuple[list[HostEntry], list[VoiceEntry]]:
+    """Every provider and every voice."""
+    providers = known_providers()
+    states = await heard_from_all({name: readiness_of(one) for name, one in providers.items()})
+    hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
+    return hosts, [*(_family(family, hosts) for family in families()), *_local(), *_declared(hosts)]
+
+
+def _where_it_is(provider: Provider) -> Provider:
+    try:
+        return located(provider, EvaluationConfig())
+    except ConfigError:
+        # Whether it is ready tells the same mistake.
+        return provider
+
+
+def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
+    if family.match[0].startswith("embedded:"):
+        price: tuple[Rates, Rates] | None = (rates_of(FREE), rates_of(FREE))
+        state = Readiness(True, "built in")
+    else:
+        price = listed_rates(family)
+        speakers = [host.provider.name for host in hosts if host.state.ready and _hosts(host, family)]
+        why = f"by {', '.join(speakers)}" if speakers else "no provider that has it is ready"
+        state = Readiness(bool(speakers), why)
+    return VoiceEntry(
+        family.match,
+        family.provider_lineage,
+        family.alignment_style,
+        family.confidence,
+        family.cognitive_roles,
+        price,
+        state.ready,
+        state.why,
+    )
+
+
+def _hosts(host: HostEntry, family: Family) -> bool:
+    if host.state.models:
+        return any(fnmatchcase(name, match) for name in host.state.models for match in family.match)
+    if host.provider.name == "openrouter":
+        return any("/" in match for match in family.match)
+    vendors = {match.partition("/")[0] for match in family.match if "/" in match}
+    return host.provider.name in {VENDORS.get(vendor, vendor) for vendor in vendors}
+
+
+def _local() -> list[VoiceEntry]:
+    """The models that a registry package brings along."""
+    from firecircle.voices.local.weights import PREFIX, SHIPPED
+
+    known = ((model, find_characteristics(model)) for model in (f"{PREFIX}{name}" for name in SHIPPED))
+    return [_entry(model, brings, local_readiness(model), FREE) for model, brings in known if brings]
+
+
+def _declared(hosts: list[HostEntry]) -> list[VoiceEntry]:
+    """The models that the user's own file declares."""
+    states = {host.provider.name: host.state for host in hosts}
+    entries = []
+    for model in current_settings().models:
+        brings = declared_in_settings(model)
+        assert brings is not None
+        try:
+            provider, name = provider_of(model, "openrouter")
+        except ConfigError as nobody:
+            entries.append(_entry(model, brings, Readiness(False, str(nobody)), None))
+        else:
+            entries.append(_entry(model, brings, states[provider.name], tariff_of(model, provider, name)))
+    return entries
+
+
+def _entry(model: str, brings: ModelCharacteristics, state: Readiness, tariff: Tariff | None) -> VoiceEntry:
+    rates = rates_of(tariff) if tariff else None
+    return VoiceEntry(
+        (model,),
+        brings.provider_lineage,
+        brings.alignment_style,
+        brings.confidence,
+        brings.cognitive_roles,
+        (rates, rates) if rates else None,
+        state.ready,
+        state.why,
+    )

@@ -1,0 +1,69 @@
+"""The arms without a dialogue: one voice once, or several voices apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from firecircle.circle.circumstances import circumstances_of
+from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.panel import Panel, judge_alone
+from firecircle.circle.result import CallRecord
+from firecircle.circle.voice import Voice
+from firecircle.convene import rehearse
+from firecircle.errors import EvaluationError
+from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.outcomes import outcome_of_panel
+from firecircle.lab.records import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ApartArm:
+    """`single` and `parallel`: the circle's first question, asked once."""
+
+    name: str
+    kind: str
+    config: EvaluationConfig
+    voices: dict[str, Voice]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Everybody who is asked."""
+        return tuple(self.voices)
+
+    async def judge(self, case: Case, seating: Seating) -> Outcome:
+        """Ask each voice once."""
+        return await ask_apart(case, self.config, self.voices, seating)
+
+    async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
+        """One call a voice."""
+        return await rehearse(case.record.prompt, self.config)
+
+
+async def ask_apart(
+    case: Case,
+    config: EvaluationConfig,
+    voices: Mapping[str, Voice],
+    seating: Seating,
+    guidance: Sequence[str] = (),
+) -> Outcome:
+    """What voices make of a case, each by itself, after this guidance if there is any."""
+    started = time.monotonic()
+    heard: list[Panel] = []
+    error = None
+    try:
+        await judge_alone(
+            case.record.prompt,
+            config.model_copy(update={"seed": case.seed}),
+            {model: seating.seat(model, voice) for model, voice in voices.items()},
+            circumstances_of(case.record.prompt, seed=case.seed),
+            listener=heard.append,
+            guidance=guidance,
+        )
+    except EvaluationError as failed:
+        error = str(failed)
+    seconds = max(time.monotonic() - started, seating.seconds())
+    if not heard:
+        return Outcome(status="failed", error=error, latency_seconds=seconds)
+    return outcome_of_panel(heard[0], seconds=seconds, error=error)

@@ -1,0 +1,211 @@
+"""Rows of a dataset, one at a time, from CSV, JSONL and Parquet files or a folder of texts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterator
+from glob import escape
+from pathlib import Path
+from typing import BinaryIO
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets.field_map import MAP_FIELDS, FieldMap
+from firecircle.lab.datasets.record import BadRow, Row
+from firecircle.prompt import MAX_LAYER_CHARS
+
+LONGEST_FIELD = 8 * MAX_LAYER_CHARS
+"""Past this a quote was never closed, and the rest of the file would be read as one field."""
+
+_SEPARATORS = ",;\t|"
+
+
+def csv_rows(path: Path) -> Iterator[Row | BadRow]:
+    """Every row under the header, with the line it begins on."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    # Bytes that are no UTF-8 come through as lone surrogates, so that only their own row is refused.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        separator = _separator(file.readline(LONGEST_FIELD))
+        file.seek(0)
+        rows = csv.reader(file, delimiter=separator, strict=True)
+        header = _next(rows, path, 1)
+        if header is None:
+            return
+        if isinstance(header, BadRow):
+            raise ConfigError(f"{path}: the header cannot be read: {header.reason}; mend the first line")
+        _check(header, path)
+        line = rows.line_num + 1
+        while (cells := _next(rows, path, line)) is not None:
+            if isinstance(cells, BadRow):
+                yield cells
+            elif cells:
+                yield _csv_row(line, header, cells)
+            line = rows.line_num + 1
+
+
+def _separator(header: str) -> str:
+    return max(_SEPARATORS, key=header.count)
+
+
+def _check(header: list[str], path: Path) -> None:
+    for name in header:
+        if header.count(name) > 1:
+            raise ConfigError(f"{path}: two columns are called {name!r}; give each its own name")
+
+
+def _next(rows: Iterator[list[str]], path: Path, line: int) -> list[str] | BadRow | None:
+    try:
+        return next(rows, None)
+    except csv.Error as broken:
+        if "end of data" in str(broken) or "field limit" in str(broken):
+            raise ConfigError(
+                f"{path}: line {line}: a quote in this row is never closed, so the rows after it cannot"
+                " be told apart; close it"
+            ) from None
+        return BadRow(line, f"a quote inside a quoted field is not doubled ({broken})")
+
+
+def _csv_row(line: int, header: list[str], cells: list[str]) -> Row | BadRow:
+    if len(cells) != len(header):
+        return BadRow(line, f"{len(cells)} cells under {len(header)} column names")
+    if any("\udc80" <= character <= "\udcff" for cell in cells if not cell.isascii() for character in cell):
+        return BadRow(line, "the row is not UTF-8")
+    return Row(line, dict(zip(header, cells, strict=True)))
+
+
+SIDECAR = ".json"
+TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+LARGEST_FILE = 4 * MAX_LAYER_CHARS
+"""In bytes: no UTF-8 file larger than this holds a text within the limit."""
+
+
+def folder_rows(folder: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
+    """Every file below the folder, in the order of their names; hidden ones are none of ours."""
+    number = 0
+    for place, inner, files in os.walk(folder):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        names = set(files)
+        texts = {Path(name).stem for name in files if not name.endswith(SIDECAR)}
+        for name in sorted(name for name in files if not name.startswith(".")):
+            if name.endswith(SIDECAR) and Path(name).stem in texts:
+                continue
+            number += 1
+            sidecar = Path(name).stem + SIDECAR
+            yield _file_row(
+                number,
+                Path(place) / name,
+                Path(place) / sidecar if sidecar in names else None,
+                folder,
+                field_map,
+            )
+
+
+def _file_row(
+    number: int, file: Path, sidecar: Path | None, folder: Path, field_map: FieldMap
+) -> Row | BadRow:
+    name = file.relative_to(folder).as_posix()
+    if file.suffix == SIDECAR:
+        return BadRow(number, f"{name}: a sidecar without its text file")
+    if file.suffix in TABLES:
+        return BadRow(number, f"{name}: a table among texts; name the file itself as the dataset")
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            return BadRow(number, f"{name}: larger than {LARGEST_FILE:,} bytes")
+        text = file.read_bytes().decode("utf-8-sig")
+        told = _sidecar(sidecar)
+    except UnicodeDecodeError:
+        return BadRow(number, f"{name}: not UTF-8 text")
+    except (ValueError, RecursionError):
+        return BadRow(number, f"{name}: its sidecar is not a JSON object")
+    except OSError as unreadable:
+        return BadRow(number, f"{name}: {unreadable.strerror}")
+    if "\0" in text:
+        return BadRow(number, f"{name}: not a text file")
+    cells: dict[str, object] = {field_map.user or "user": text, field_map.id or "id": name}
+    folders = file.relative_to(folder).parts[:-1]
+    labels = [part for part in folders if field_map.knows_label(part)]
+    families = [part for part in folders if part not in labels]
+    if labels and field_map.label is not None:
+        cells[field_map.label] = labels[-1]
+    if families and field_map.family is not None:
+        cells[field_map.family] = families[-1]
+    return Row(number, {**cells, **told})
+
+
+def _sidecar(path: Path | None) -> dict[str, object]:
+    if path is None:
+        return {}
+    if path.stat().st_size > 4 * LARGEST_FILE:
+        raise ValueError
+    told = json.loads(path.read_bytes())
+    if not isinstance(told, dict):
+        raise ValueError
+    return told
+
+
+LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
+"""Four layers at their limit, each character written as a pair of \\u escapes."""
+
+
+def jsonl_rows(path: Path) -> Iterator[Row | BadRow]:
+    """Every line that is not blank, with its number."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                _skip_rest_of_line(file)
+                yield BadRow(number, f"the line is longer than {LONGEST_LINE:,} bytes")
+            elif line.strip():
+                yield _jsonl_row(number, line)
+
+
+def _skip_rest_of_line(file: BinaryIO) -> None:
+    while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
+        pass
+
+
+def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
+    try:
+        cells = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError:
+        return BadRow(number, "the line is not UTF-8")
+    except json.JSONDecodeError as broken:
+        return BadRow(number, f"the line is not JSON: {broken.msg} at character {broken.colno}")
+    except (ValueError, RecursionError):
+        return BadRow(number, "the line is JSON too deep or too large to read")
+    if not isinstance(cells, dict):
+        return BadRow(number, "the line is not a JSON object")
+    return Row(number, cells)
+
+
+BATCH = 500
+MEMORY_LIMIT = "256MB"
+
+
+def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
+    """Every row, with only the columns that the map may name."""
+    try:
+        import duckdb
+    except ImportError:
+        raise ConfigError(f"{path}: Parquet needs the extra `lab`: pip install 'firecircle[lab]'") from None
+
+    file = escape(str(path))  # a star in a name is a star, not a wish for more files
+    with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as connection:
+        try:
+            described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [file]).fetchall()
+            present = [str(column[0]) for column in described]
+            wanted = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
+            # With no column of the map in the file, all are shown, so that the complaint can list them.
+            columns = list(dict.fromkeys(wanted)) or present
+            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+            found = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [file])
+            line = 0
+            while batch := found.fetchmany(BATCH):
+                for cells in batch:
+                    line += 1
+                    yield Row(line, dict(zip(columns, cells, strict=True)))
+        except duckdb.Error as broken:
+            told = str(broken).splitlines()[0]
+            raise ConfigError(f"{path}: not a readable Parquet file ({told}); write it again") from None

@@ -1,0 +1,194 @@
+"""What the dialogue did: opinions that flipped, what the empty chair brought, patterns shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from firecircle.lab.datasets.record import Label
+from firecircle.lab.statistics.comparison import Comparison, compare
+from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.resampling import FEWEST, mean_with_interval, resampled, share_over_records
+from firecircle.lab.statistics.scored import by_label, same_length
+from firecircle.shapes import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Opinions:
+    """Columns of the same length, an entry for each voice on each record."""
+
+    records: Sequence[str]
+    voices: Sequence[str]
+    labels: Sequence[Label | None]
+    before: FloatArray
+    after: FloatArray
+    peers: FloatArray | None = None
+    """The mean F of the peers before the change; None in an arm without peers."""
+
+
+class Flips(Shape):
+    """Verdicts that changed sides of the alarm threshold."""
+
+    opinions: int
+    raised: int
+    dropped: int
+    flipped: Estimate
+    """Share of opinions that changed sides."""
+    toward_peers: int | None
+    """Flips to the side nearer to the peers' mean. None without peers."""
+    away_from_peers: int | None
+    losses: Estimate
+    """Of the opinions that were right, the share talked out of it: the groupthink losses."""
+    rescues: Estimate
+    """Of the opinions that were wrong, the share talked out of it."""
+    lost_attacks: int
+    rescued_attacks: int
+    false_alarms_spread: int
+    false_alarms_cleared: int
+
+
+class ExcessFlips(Shape):
+    """Flips with peers beyond those of the same voices on the same records without peers."""
+
+    pairs: int
+    with_peers: float | None
+    alone: float | None
+    excess: Estimate
+
+
+def flips(told: Opinions, threshold: float) -> Flips:
+    """Count the changes of side. Opinions on one record go together: intervals resample whole records."""
+    _check(told)
+    heard = np.isfinite(told.before) & np.isfinite(told.after)
+    attack, benign = by_label(told.labels)
+    was, now = told.before >= threshold, told.after >= threshold
+    raised, dropped = heard & ~was & now, heard & was & ~now
+    flipped = raised | dropped
+    labelled = heard & (attack | benign)
+    right = labelled & (was == attack)
+    toward = away = None
+    if told.peers is not None:
+        known = flipped & np.isfinite(told.peers)
+        nearer = (told.after - told.before) * (told.peers - told.before) > 0
+        toward, away = int((known & nearer).sum()), int((known & ~nearer).sum())
+    return Flips(
+        opinions=int(heard.sum()),
+        raised=int(raised.sum()),
+        dropped=int(dropped.sum()),
+        flipped=_share(told, flipped, heard, "no opinion was heard twice"),
+        toward_peers=toward,
+        away_from_peers=away,
+        losses=_share(told, flipped & right, right, "no opinion was right before"),
+        rescues=_share(told, flipped & labelled & ~right, labelled & ~right, "no opinion was wrong before"),
+        lost_attacks=int((dropped & attack).sum()),
+        rescued_attacks=int((raised & attack).sum()),
+        false_alarms_spread=int((raised & benign).sum()),
+        false_alarms_cleared=int((dropped & benign).sum()),
+    )
+
+
+def excess_flips(talking: Opinions, alone: Opinions, threshold: float) -> ExcessFlips:
+    """How much more voices flip with peers than when they merely read again, paired by voice and record."""
+    with_peers, without = _changed(talking, threshold), _changed(alone, threshold)
+    shared = [key for key in with_peers if key in without]
+    if not shared:
+        return ExcessFlips(
+            pairs=0, with_peers=None, alone=None, excess=nothing("the two arms share no voice on a record")
+        )
+    places = {record: place for place, record in enumerate(dict.fromkeys(key[0] for key in shared))}
+    gain, count = np.zeros(len(places)), np.zeros(len(places))
+    for key in shared:
+        gain[places[key[0]]] += with_peers[key] - without[key]
+        count[places[key[0]]] += 1
+    value, n = float(gain.sum() / count.sum()), len(places)
+    excess = Estimate(value=value, n=n, note="one record has no interval")
+    if n >= FEWEST:
+        low, high, _ = resampled(
+            lambda rows: numbers(gain[rows].sum(axis=-1) / count[rows].sum(axis=-1)), (n,)
+        )
+        excess = Estimate(value=value, low=low, high=high, n=n)
+    return ExcessFlips(
+        pairs=len(shared),
+        with_peers=sum(with_peers[key] for key in shared) / len(shared),
+        alone=sum(without[key] for key in shared) / len(shared),
+        excess=excess,
+    )
+
+
+def _check(told: Opinions) -> None:
+    for column in (told.voices, told.labels, told.before, told.after):
+        same_length(told.records, column)
+    if told.peers is not None:
+        same_length(told.records, told.peers)
+
+
+def _changed(told: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
+    _check(told)
+    heard = np.isfinite(told.before) & np.isfinite(told.after)
+    flipped = (told.before >= threshold) != (told.after >= threshold)
+    return {
+        (record, voice): bool(changed)
+        for record, voice, changed, known in zip(told.records, told.voices, flipped, heard, strict=True)
+        if known
+    }
+
+
+def _share(told: Opinions, hits: BoolArray, chances: BoolArray, nobody: str) -> Estimate:
+    if not len(told.records):
+        return nothing(nobody)
+    _, place = np.unique(np.asarray(list(told.records), dtype=str), return_inverse=True)
+    return share_over_records(
+        numbers(np.bincount(place, weights=hits)), numbers(np.bincount(place, weights=chances)), nobody
+    )
+
+
+PERFORMATIVE_BELOW = 0.05
+"""Mean influence over a run under which the chair is a gesture."""
+
+
+class ChairEffect(Shape):
+    """The chair's worth over a run."""
+
+    comparison: Comparison
+    """With the chair first, without it second."""
+    mean_influence: Estimate
+    performative: bool | None
+    """None when no circle held a chair."""
+
+
+def chair_effect(
+    labels: Sequence[Label | None],
+    with_chair: Sequence[float | None] | FloatArray,
+    without_chair: Sequence[float | None] | FloatArray,
+    influences: Sequence[float | None] | FloatArray,
+    threshold: float,
+) -> ChairEffect:
+    """`influences` has an entry for each circle, None for one in which nobody held the chair."""
+    influence = mean_with_interval(numbers(influences), "no circle held a chair")
+    return ChairEffect(
+        comparison=compare(labels, with_chair, without_chair, threshold),
+        mean_influence=influence,
+        performative=None if influence.value is None else influence.value < PERFORMATIVE_BELOW,
+    )
+
+
+class PatternFigures(Shape):
+    """Patterns over the circles of a run."""
+
+    per_circle: Estimate
+    """Grounded and ungrounded together."""
+    grounded_per_circle: Estimate
+    share_grounded: Estimate
+
+
+def pattern_figures(grounded: Sequence[int], ungrounded: Sequence[int]) -> PatternFigures:
+    """An entry a circle: the patterns it could ground, and those it could not."""
+    same_length(grounded, ungrounded)
+    shown, unshown = numbers(grounded), numbers(ungrounded)
+    return PatternFigures(
+        per_circle=mean_with_interval(shown + unshown, "no circle was held"),
+        grounded_per_circle=mean_with_interval(shown, "no circle was held"),
+        share_grounded=share_over_records(shown, shown + unshown, "no circle found a pattern"),
+    )

@@ -1,0 +1,1 @@
+"""The ReasoningBank: patterns that circles found, kept for later retrieval."""

@@ -1,0 +1,159 @@
+"""The ReasoningBank: what circles have learnt, one entry a pattern, found again when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import sqlalchemy as sa
+
+from firecircle.circle.panel import Guide
+from firecircle.errors import ConfigError
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.store.bank.client import CATEGORY, PatternContent
+from firecircle.store.bank.entries import BankEntry, BankFilters, FullEntry, Relevant, Told
+from firecircle.store.bank.finding import (
+    find_entries,
+    find_entry,
+    full_entry,
+    latest_words,
+    relevance,
+    seen_in_circle,
+)
+from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
+from firecircle.store.bank.writing import add_entry, add_sighting, remove_sightings
+from firecircle.store.database import Database
+from firecircle.store.tables import bank_entries, bank_sightings
+
+USUAL_GUIDANCE = 3
+WORDS_OF = 20
+"""So many of an entry's latest sightings tell what it is about."""
+
+
+class Bank:
+    """The patterns of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # -- keeping -----------------------------------------------------------------------------------
+
+    def store(self, *, category: str, subcategory: str, content: PatternContent) -> str:
+        """Keep a pattern: the id of the entry that means the same, or of a new one.
+
+        The same attack told of the same circle again changes nothing.
+        """
+        return self.add(Told.load(dict(content)), pattern_type=subcategory, category=category)[0]
+
+    def add(self, told: Told, *, pattern_type: str, category: str = CATEGORY) -> tuple[str, bool]:
+        """As `store`, for what has been checked; also tells whether the sighting is new."""
+        with self.database.writing() as connection:
+            return add_sighting(connection, category, pattern_type, told)
+
+    def add_all(self, entries: Iterable[FullEntry]) -> Iterator[tuple[FullEntry, int]]:
+        """Take over entries of another bank; tells after each how many of its sightings are new here."""
+        for entry in entries:
+            with self.database.writing() as connection:
+                yield entry, add_entry(connection, entry)[1]
+
+    # -- finding -----------------------------------------------------------------------------------
+
+    def find(self, filters: BankFilters | None = None, *, limit: int | None = None) -> list[BankEntry]:
+        """The entries that match, the most often seen first."""
+        with self.database.reading() as connection:
+            return find_entries(connection, filters or BankFilters(), limit)
+
+    def count(self) -> int:
+        """How many entries there are."""
+        with self.database.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).select_from(bank_entries)).scalar_one())
+
+    def entry(self, given: str) -> FullEntry:
+        """The entry with this id, or with the only id that begins so, and where it was seen."""
+        with self.database.reading() as connection:
+            return full_entry(connection, find_entry(connection, given))
+
+    def each(self, filters: BankFilters | None = None) -> Iterator[FullEntry]:
+        """Every entry that matches with its sightings, one at a time."""
+        for entry in self.find(filters):
+            with self.database.reading() as connection:
+                yield full_entry(connection, entry)
+
+    def relevant(
+        self, question: str | MultiNeutrosophicPrompt, k: int = 5, filters: BankFilters | None = None
+    ) -> list[Relevant]:
+        """The k entries most relevant to a prompt or a description, the most relevant first.
+
+        Fewer when fewer share anything with it.
+        """
+        if k < 1:
+            raise ConfigError(f"k: at least 1, got {k}")
+        return self._ranked(question, filters or BankFilters())[:k]
+
+    def guidance_for(self, prompt: MultiNeutrosophicPrompt, k: int = USUAL_GUIDANCE) -> tuple[str, ...]:
+        """What the bank tells a voice that is about to judge a prompt alone: our words, never a prompt's.
+
+        One line a manipulation for the k most relevant that we have words for.
+        """
+        told: dict[str, list[Relevant]] = {}
+        for found in self._ranked(prompt, BankFilters()):
+            if found.entry.pattern_type not in GUIDED_TYPES:
+                continue
+            look = guidance_text(found.entry.pattern_type, found.entry.description)
+            told.setdefault(look, []).append(found)
+        return tuple(
+            _with_figures(look, [found.entry for found in seen]) for look, seen in list(told.items())[:k]
+        )
+
+    def guide(self, k: int) -> Guide:
+        """The bank as a guide that tells of the k most relevant patterns."""
+        if k < 1:
+            raise ConfigError(f"bank: at least 1 pattern, got {k}")
+        return _FixedGuide(self, k)
+
+    def _ranked(self, question: str | MultiNeutrosophicPrompt, filters: BankFilters) -> list[Relevant]:
+        asked = question if isinstance(question, str) else _words_of(question)
+        with self.database.reading() as connection:
+            entries = {entry.id: entry for entry in find_entries(connection, filters)}
+            scores = relevance(asked, latest_words(connection, filters, WORDS_OF))
+        ranked = sorted(scores, key=lambda key: (-scores[key], -entries[key].sightings, key))
+        return [Relevant(entry=entries[key], score=round(scores[key], 6)) for key in ranked]
+
+    # -- taking out --------------------------------------------------------------------------------
+
+    def forget(self, given: str) -> BankEntry:
+        """Take out an entry and all its sightings."""
+        with self.database.writing() as connection:
+            found = find_entry(connection, given)
+            connection.execute(sa.delete(bank_entries).where(bank_entries.c.id == found.id))
+            return found
+
+    def forget_circle(self, circle_id: str) -> int:
+        """Take out what one circle brought, named by its id or how it begins: how many sightings."""
+        with self.database.writing() as connection:
+            named = seen_in_circle(connection, circle_id)
+            return remove_sightings(connection, bank_sightings.c.circle_id == named)
+
+    def forget_attack(self, attack_id: str) -> int:
+        """Take out what was seen in one attack: how many sightings that were."""
+        with self.database.writing() as connection:
+            return remove_sightings(connection, bank_sightings.c.attack_id == attack_id)
+
+
+class _FixedGuide:
+    def __init__(self, bank: Bank, k: int) -> None:
+        self._bank, self._k = bank, k
+
+    def guidance_for(self, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
+        return self._bank.guidance_for(prompt, self._k)
+
+
+def _words_of(prompt: MultiNeutrosophicPrompt) -> str:
+    """What may carry a manipulation: everything but the operator's own text."""
+    parts = (prompt.user, prompt.application)
+    return "\n".join(part for part in parts if part.strip()) or prompt.system
+
+
+def _with_figures(look: str, entries: list[BankEntry]) -> str:
+    circles, attacks = sum(one.sightings for one in entries), sum(one.attacks for one in entries)
+    times = "once" if circles == 1 else f"in {circles} circles"
+    return f"{look} (seen {times}, {attacks} different attack{'' if attacks == 1 else 's'})"

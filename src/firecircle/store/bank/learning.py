@@ -1,0 +1,86 @@
+"""Learning from the circles that are kept: their patterns go into the bank, each circle once.
+
+Only circles that raised an alarm teach, and never one whose prompt is labelled benign: a pattern found
+there is a mistake, and the bank would hand it on to the cheap modes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from firecircle.circle.result import FireCircleResult
+from firecircle.errors import ConfigError, StoreError
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.store.bank.bank import Bank
+from firecircle.store.bank.client import content_of
+from firecircle.store.bank.entries import Told
+from firecircle.store.circles import CircleStore
+from firecircle.store.finding import CircleSummary, Filters
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What learning has come to so far."""
+
+    circles: int = 0
+    """Circles that had something to teach."""
+    sightings: int = 0
+    """Sightings that are new to the bank."""
+    known: int = 0
+    """Sightings that were in it already."""
+    benign: int = 0
+    """Circles left out because their prompt is labelled benign."""
+    unreadable: int = 0
+
+
+def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt]:
+    """Bank the patterns of every circle that matches; tells how far it is after each circle.
+
+    Doing it again changes nothing.
+    """
+    if filters.alarm is False or filters.mode not in (None, "fire_circle"):
+        raise ConfigError("learn: only circles that raised an alarm have something to teach")
+    learnt = Learnt()
+    for summary in circles.each_summary(filters.model_copy(update={"alarm": True, "mode": "fire_circle"})):
+        if is_benign(summary.label):
+            learnt.benign += 1
+        else:
+            _learn_from(bank, circles, summary, learnt)
+        yield learnt
+
+
+def is_benign(label: str | None) -> bool:
+    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "benign"
+
+
+def is_attack(label: str | None) -> bool:
+    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "attack"
+
+
+def attack_id_of(prompt: MultiNeutrosophicPrompt) -> str:
+    """The name of an attack that has none: the same for the same prompt, however often it is judged."""
+    return f"prompt-{hashlib.sha256(prompt.model_dump_json().encode()).hexdigest()[:12]}"
+
+
+def _learn_from(bank: Bank, circles: CircleStore, summary: CircleSummary, learnt: Learnt) -> None:
+    try:
+        kept = circles.load(summary.id)
+    except StoreError:
+        learnt.unreadable += 1
+        return
+    if not isinstance(kept, FireCircleResult) or not kept.patterns:
+        return
+    learnt.circles += 1
+    # What is labelled attack:TYPE is found by label:attack too.
+    labels = dict.fromkeys((summary.label, (summary.label or "").partition(":")[0]))
+    told = [*(("label", label) for label in labels), ("run", summary.run_id)]
+    tags = [f"{name}:{value}" for name, value in told if value]
+    for pattern in kept.patterns:
+        content = content_of(pattern, attack_id_of(kept.prompt), summary.id, kept.started_at, tags)
+        _, is_new = bank.add(Told.load(dict(content)), pattern_type=pattern.pattern_type)
+        learnt.sightings += is_new
+        learnt.known += not is_new

@@ -1,0 +1,63 @@
+"""Entries on their way from one bank to another: a file of JSON lines, one entry with its sightings each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from pydantic import ValidationError
+
+from firecircle.errors import ConfigError
+from firecircle.shapes import one_line
+from firecircle.store.bank.bank import Bank
+from firecircle.store.bank.entries import BankFilters, FullEntry
+
+KIND = "firecircle bank"
+FORMAT = 1
+LONGEST_LINE = 64_000_000
+
+
+def exported(bank: Bank, filters: BankFilters) -> Iterator[str]:
+    """The lines of a file with every entry that matches; in ASCII, without line ends."""
+    yield json.dumps({"kind": KIND, "format": FORMAT})
+    for entry in bank.each(filters):
+        yield json.dumps(entry.model_dump(mode="json"))
+
+
+def entries_in(lines: Iterable[str | bytes]) -> Iterator[FullEntry]:
+    """What each line of an export holds. A line that holds none ends it, with its number."""
+    numbered = enumerate(lines, start=1)
+    _require_bank(next(numbered, (1, ""))[1])
+    for number, line in numbered:
+        if line.strip():
+            yield _entry(number, line)
+
+
+def _require_bank(line: str | bytes) -> None:
+    header = _json(line)
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise ConfigError("import: not an export of a bank; give a file that `bank export` wrote")
+    if header.get("format") != FORMAT:
+        raise ConfigError(f"import: format {header.get('format')!r:.40} is unknown here; upgrade firecircle")
+
+
+def _entry(number: int, line: str | bytes) -> FullEntry:
+    told = _json(line)
+    if told is None:
+        raise ConfigError(
+            f"import: line {number} is no entry, the file is damaged or breaks off; what stands before it was"
+            " taken over"
+        )
+    try:
+        return FullEntry.model_validate(told)
+    except ValidationError as invalid:
+        raise ConfigError(f"import: line {number}: {one_line(invalid, 'entry')}") from None
+
+
+def _json(line: str | bytes) -> object:
+    if len(line) > LONGEST_LINE:
+        raise ConfigError(f"import: a line of more than {LONGEST_LINE:,} characters; that is no export")
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

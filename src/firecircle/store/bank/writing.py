@@ -1,0 +1,152 @@
+"""Writing to the bank: what means the same becomes one entry, and every sighting is counted once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from firecircle.store.bank.entries import FullEntry, Told
+from firecircle.store.bank.likeness import SAME_MEANING, likeness
+from firecircle.store.rows import storable
+from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
+
+ONE_WRITER = 7_046_218_904
+"""The lock under which PostgreSQL lets one at a time decide whether a pattern is a new one."""
+MOST_QUOTES, LONGEST_QUOTE = 20, 1000
+
+
+def add_sighting(
+    connection: Connection, category: str, pattern_type: str, told: Told, *, known_as: str | None = None
+) -> tuple[str, bool]:
+    """Keep a pattern: the id of its entry, and whether this sighting is new.
+
+    Its entry is looked up by what another bank knows it as, if one does, else by its own description.
+    """
+    _be_the_only_writer(connection)
+    pk, entry_id = _entry_for(connection, category, pattern_type, known_as or told.description)
+    known = sa.select(bank_sightings.c.pk).where(
+        bank_sightings.c.entry_pk == pk,
+        bank_sightings.c.attack_id == storable(told.attack_id),
+        bank_sightings.c.circle_id == storable(told.circle_id),
+    )
+    if connection.execute(known).first() is not None:
+        return entry_id, False
+    _insert_sighting(connection, pk, told)
+    recount(connection, [pk])
+    return entry_id, True
+
+
+def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
+    """Take over an entry of another bank: the id of the entry it is here, and how many sightings are new.
+
+    It stays one entry whatever its sightings are called: whoever banked it decided that they mean the same.
+    """
+    new = 0
+    entry_id = ""
+    for seen in entry.seen:
+        told = Told(
+            description=seen.description,
+            agreement=seen.agreement,
+            attack_id=seen.attack_id,
+            examples=seen.examples,
+            models=seen.models,
+            layers=seen.layers,
+            circle_id=seen.circle_id,
+            seen_at=seen.at,
+            tags=seen.tags,
+        )
+        entry_id, is_new = add_sighting(
+            connection, entry.category, entry.pattern_type, told, known_as=entry.description
+        )
+        new += is_new
+    return entry_id, new
+
+
+def remove_sightings(connection: Connection, which: sa.ColumnElement[bool]) -> int:
+    """Take out sightings, and the entries that nobody has seen then."""
+    _be_the_only_writer(connection)
+    touched = connection.execute(sa.select(bank_sightings.c.entry_pk).where(which).distinct()).scalars().all()
+    gone = connection.execute(sa.delete(bank_sightings).where(which)).rowcount
+    unseen = ~sa.exists().where(bank_sightings.c.entry_pk == bank_entries.c.pk)
+    connection.execute(sa.delete(bank_entries).where(bank_entries.c.pk.in_(touched), unseen))
+    recount(connection, touched)
+    return gone
+
+
+def recount(connection: Connection, keys: Sequence[int]) -> None:
+    """Let the figures of these entries say what their sightings say."""
+    of = bank_sightings.c
+    mine = of.entry_pk == bank_entries.c.pk
+
+    def told(value: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+        return sa.select(value).where(mine).scalar_subquery()
+
+    connection.execute(
+        sa.update(bank_entries)
+        .where(bank_entries.c.pk.in_(keys))
+        .values(
+            sightings=told(sa.func.count()),
+            attacks=told(sa.func.count(of.attack_id.distinct())),
+            highest_agreement=told(sa.func.max(of.agreement)),
+            first_seen_at=told(sa.func.min(of.at)),
+            last_seen_at=told(sa.func.max(of.at)),
+        )
+    )
+
+
+def _be_the_only_writer(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ONE_WRITER})
+
+
+def _entry_for(connection: Connection, category: str, pattern_type: str, description: str) -> tuple[int, str]:
+    """The entry that means the same, else a new one."""
+    category, pattern_type, description = map(storable, (category, pattern_type, description))
+    of = bank_entries.c
+    alike = sa.select(of.pk, of.id, of.description).where(
+        of.category == category, of.pattern_type == pattern_type
+    )
+    rows = connection.execute(alike.order_by(of.pk)).all()
+    nearest = max(rows, key=lambda row: likeness(row.description, description, pattern_type), default=None)
+    if nearest and likeness(nearest.description, description, pattern_type) >= SAME_MEANING:
+        return nearest.pk, nearest.id
+    entry_id = hashlib.sha256("\0".join((category, pattern_type, description)).encode()).hexdigest()[:12]
+    row = {
+        "id": entry_id,
+        "category": category,
+        "pattern_type": pattern_type,
+        "description": description,
+        "sightings": 0,
+        "attacks": 0,
+        "highest_agreement": 0.0,
+        "first_seen_at": 0.0,
+        "last_seen_at": 0.0,
+    }
+    new = connection.execute(sa.insert(bank_entries).values(row).returning(of.pk)).scalar_one()
+    return new, entry_id
+
+
+def _insert_sighting(connection: Connection, entry_pk: int, told: Told) -> None:
+    quotes = [storable(quote)[:LONGEST_QUOTE] for quote in told.examples[:MOST_QUOTES]]
+    description = storable(told.description)
+    row = {
+        "entry_pk": entry_pk,
+        "attack_id": storable(told.attack_id),
+        "circle_id": storable(told.circle_id),
+        "at": time.time() if told.seen_at is None else told.seen_at,
+        "agreement": told.agreement,
+        "description": description,
+        "models": storable("\n".join(told.models)),
+        "layers": storable("\n".join(told.layers)),
+        "examples": json.dumps(quotes),
+        "words": "\n".join((description, *quotes)).casefold(),
+    }
+    pk = connection.execute(sa.insert(bank_sightings).values(row).returning(bank_sightings.c.pk)).scalar_one()
+    tags = [{"sighting_pk": pk, "tag": storable(tag)} for tag in told.all_tags]
+    connection.execute(sa.insert(bank_tags), tags)

@@ -1,0 +1,1 @@
+"""Text in disguise: decoders that yield plain text and where it stood."""

@@ -1,0 +1,1 @@
+"""Reading a prompt's language: sentences, words, orders and what they reach for."""

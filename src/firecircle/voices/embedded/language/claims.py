@@ -1,0 +1,163 @@
+"""Claims about a shared past: what was said, agreed or done before, and in which conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import word_list
+
+_PARTNERS = frozenset(("you", "we", "you've", "we've", "you'd", "we'd", "du", "wir", "u"))
+_IRREGULAR_PAST = frozenset(
+    ("did", "made", "put", "wrote", "sent", "took", "found", "left", "let", "ran", "began")
+)
+_PASSIVE = frozenset(("were", "was", "been", "are", "be", "is", "being", "get", "got"))
+_SPEAKER = re.compile(
+    r"^[ \t>*\-\[(]{0,6}(?:turn\s*\d+\s*[-:–]\s*)?"
+    r"(user|human|me|customer|client|assistant|ai|bot|you|chatgpt|model|agent|system|operator)"
+    r"[ \t\])*]{0,3}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ASSISTANT_SIDE = frozenset(("assistant", "ai", "bot", "you", "chatgpt", "model", "agent"))
+_USER_SIDE = frozenset(("user", "human", "me", "customer", "client"))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence that asserts a past exchange; `about` is where its content begins."""
+
+    sentence: Sentence
+    first: int
+    last: int
+    weight: float
+    consent: bool
+    progress: bool
+
+
+def claims(sentence: Sentence) -> Iterator[Claim]:
+    """The claims of a shared past in a sentence, each with how clearly it makes one."""
+    end = len(sentence.words) - 1
+    progress = bool(sentence.mask & k("STEP"))
+    said = list(_said(sentence, progress)) if sentence.mask & k("TALKED") else []
+    if said:
+        yield max(said, key=lambda claim: claim.weight)
+    elif (at := _past_deed(sentence)) is not None:
+        weight = 0.4 + (0.15 if sentence.mask & k("BEFORE", "CHAT") else 0.0)
+        yield Claim(sentence, max(0, at - 1), min(end, at + 14), weight, False, progress)
+    if sentence.mask & k("SHARED_PAST"):
+        yield Claim(sentence, 0, min(end, 30), 0.6, True, progress)
+    place = _shared_conversation(sentence)
+    if place is not None:
+        yield Claim(sentence, max(0, place - 4), min(end, place + 12), 0.6, False, progress)
+    elif progress and (place := _finished_step(sentence)) is not None:
+        yield Claim(sentence, max(0, place - 3), min(end, place + 10), 0.4, False, True)
+
+
+def _said(sentence: Sentence, progress: bool) -> Iterator[Claim]:
+    """You or we said, agreed, promised something."""
+    for at, bits in enumerate(sentence.bits):
+        if bits & k("TALKED") and (subject := _partner_before(sentence, at)) is not None:
+            consent = bool(bits & k("CONSENT"))
+            weight = 0.5 if sentence.words[subject].startswith(("you", "u", "du")) else 0.45
+            weight += 0.15 if sentence.mask & k("BEFORE", "CHAT") else 0.0
+            weight += 0.15 if consent or _promise_follows(sentence, at) else 0.0
+            yield Claim(sentence, subject, min(len(sentence.words) - 1, at + 14), weight, consent, progress)
+
+
+def _partner_before(sentence: Sentence, at: int) -> int | None:
+    """Where the subject "you" or "we" of a past verb stands, if it is stated as a fact."""
+    for place in range(at - 1, max(-1, at - 5), -1):
+        word = sentence.words[place]
+        if word in _PARTNERS:
+            before = sentence.words[max(0, place - 2) : place]
+            return None if word_list("conditions").intersection(before) else place
+        if word in _PASSIVE:
+            return None
+        if word not in word_list("between"):
+            return None
+    return None
+
+
+def _past_deed(sentence: Sentence) -> int | None:
+    """Where the assistant is said to have done something: you checked, you had just put."""
+    if sentence.question:
+        return None
+    for at, word in enumerate(sentence.words):
+        if at and ((word.endswith("ed") and len(word) > 4) or word in _IRREGULAR_PAST):
+            subject = _partner_before(sentence, at)
+            if subject is not None and sentence.words[subject].startswith("you"):
+                return at
+    return None
+
+
+def _promise_follows(sentence: Sentence, at: int) -> bool:
+    return bool({"to", "would", "could", "will", "that", "can"} & set(sentence.words[at + 1 : at + 4]))
+
+
+def _shared_conversation(sentence: Sentence) -> int | None:
+    """Where an earlier conversation of these two is named: our last session, earlier in this chat, turn 3."""
+    if not sentence.mask & k("CHAT"):
+        return None
+    shared = {"our", "we", "this", "us", "we've", "we're", "you", "your"} & set(sentence.words)
+    if not shared:
+        return None
+    for at, bits in enumerate(sentence.bits):
+        if not bits & k("CHAT"):
+            continue
+        around = range(max(0, at - 5), min(len(sentence.words), at + 4))
+        near = 0
+        for place in around:
+            if place != at or bits & k("BEFORE"):
+                near |= sentence.bits[place]
+        ours = bool({"our", "we", "this", "we've", "us"} & {sentence.words[place] for place in around})
+        numbered = any(sentence.words[p][0].isdigit() or sentence.words[p] == "#" for p in around if p > at)
+        if ours and near & k("BEFORE", "RESUME") and not sentence.question:
+            return at
+        if numbered and near & k("BEFORE", "RESUME", "TALKED", "ME", "YOU"):
+            return at
+    return None
+
+
+def _finished_step(sentence: Sentence) -> int | None:
+    """Where a step is said to lie behind: steps one and two are done, now that the check is passed."""
+    for at, bits in enumerate(sentence.bits):
+        if bits & k("STEP"):
+            around = sentence.words[max(0, at - 6) : at + 8]
+            if word_list("done").intersection(around) and not sentence.question:
+                return at
+    return None
+
+
+def steps_claimed(sentence: Sentence) -> int:
+    """How many numbered or ticked steps a sentence reports as taken."""
+    if sentence.question:
+        return 0
+    ticks = sum(word[0] in "✔✓☑✅" for word in sentence.words)
+    numbered = 0
+    for at, bits in enumerate(sentence.bits[:-1]):
+        follows = sentence.words[at + 1]
+        if bits & k("STEP") and (
+            follows[0].isdigit() or (len(follows) == 1 and follows.isalpha() and follows != "a")
+        ):
+            numbered += 1
+    return ticks + numbered
+
+
+def transcript(text: str) -> tuple[int, int, int] | None:
+    """Where a written-out conversation with the assistant stands: start, end, number of its lines."""
+    first = last = lines = 0
+    sides: set[str] = set()
+    for match in _SPEAKER.finditer(text):
+        side = match.group(1).lower()
+        sides.add("assistant" if side in _ASSISTANT_SIDE else "user" if side in _USER_SIDE else "other")
+        if not lines:
+            first = match.start()
+        lines += 1
+        last = match.end()
+    if not {"assistant", "user"} <= sides:
+        return None
+    stop = text.find("\n", last)
+    return first, stop if stop >= 0 else len(text), lines

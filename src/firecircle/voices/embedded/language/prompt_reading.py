@@ -1,0 +1,178 @@
+"""The prompt read once for all lenses: its sentences, what each wants, and what the operator really said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.language.acts import Order, orders
+from firecircle.voices.embedded.language.guards import guard_marks
+from firecircle.voices.embedded.language.intents import intents
+from firecircle.voices.embedded.language.objects import Intent
+from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
+from firecircle.voices.embedded.language.words import kind, stem, word_list
+
+if TYPE_CHECKING:
+    from firecircle.voices.embedded.lenses.findings import Finding, Lens
+
+UNVOUCHED = ("application", "user")
+"""The layers whose words are judged; the operator's own and the recorded turns are the measure."""
+
+
+class Read(NamedTuple):
+    """A sentence, the orders it gives and what it wants."""
+
+    sentence: Sentence
+    orders: tuple[Order, ...]
+    intents: tuple[Intent, ...]
+
+    def strongest(self, *names: str) -> Intent | None:
+        """The strongest of the named intents, or of all."""
+        wanted = [intent for intent in self.intents if not names or intent.name in names]
+        return max(wanted, key=lambda intent: intent.strength, default=None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that the lenses share about one prompt. They differ on what it means, not on what stands there."""
+
+    prompt: MultiNeutrosophicPrompt
+    found: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What each lens has found in it so far."""
+    _strengths: dict[tuple[str, ...], float] = field(default_factory=dict, compare=False, repr=False)
+
+    def text(self, layer: str) -> str:
+        """The words of a layer."""
+        return self.prompt.earlier_conversation if layer == "turns" else str(getattr(self.prompt, layer))
+
+    @cached_property
+    def application(self) -> tuple[Read, ...]:
+        """The application's text."""
+        return read_text(self.prompt.application, "application", self.marks)
+
+    @cached_property
+    def user(self) -> tuple[Read, ...]:
+        """The user's message."""
+        return read_text(self.prompt.user, "user", self.marks)
+
+    @cached_property
+    def system(self) -> tuple[Read, ...]:
+        """The operator's text."""
+        return read_text(self.prompt.system, "system")
+
+    def unvouched(self) -> Iterator[Read]:
+        """The sentences nobody vouches for."""
+        yield from self.application
+        yield from self.user
+
+    def at(self, layer: str, start: int, end: int) -> Iterator[Read]:
+        """The sentences of an unvouched layer that touch a place."""
+        for read in self.application if layer == "application" else self.user if layer == "user" else ():
+            if read.sentence.start < end and start < read.sentence.end:
+                yield read
+
+    @cached_property
+    def user_mask(self) -> int:
+        """All classes of words in the user's message."""
+        return _mask(self.user)
+
+    @cached_property
+    def is_a_game(self) -> bool:
+        """Whether the user gives the assistant a part to play, frees it from nothing, and no operator speaks.
+
+        Then prompts, secrets and commands are mostly those of the game.
+        """
+        return (
+            not self.prompt.system
+            and any(read.sentence.mask & kind("PERSONA") for read in self.user)
+            and self.strongest("user", "override", "lifted", "unbound", "mode", "no_refusal") < 0.4
+        )
+
+    @cached_property
+    def said_by_operator(self) -> frozenset[str]:
+        """The content of the system and application text, as stems."""
+        return content(self.prompt.system) | content(self.prompt.application)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """The words of what the operator holds back."""
+        return guard_marks(self.prompt.system)
+
+    @cached_property
+    def said_before(self) -> frozenset[str]:
+        """The content of all earlier turns."""
+        return frozenset().union(*(content(turn.content) for turn in self.prompt.turns or ()))
+
+    @cached_property
+    def said_by_assistant(self) -> frozenset[str]:
+        """The content of the assistant's earlier turns, without those that refuse."""
+        return frozenset().union(
+            *(
+                content(turn.content)
+                for turn in self.prompt.turns or ()
+                if turn.role != "user" and not refuses(turn.content)
+            )
+        )
+
+    def strongest(self, layer: str, *names: str) -> float:
+        """The strength of the strongest such intent in a layer; remembered, since each claim asks."""
+        key = (layer, *names)
+        if key not in self._strengths:
+            reads = self.application if layer == "application" else self.user
+            strengths = (intent.strength for read in reads if (intent := read.strongest(*names)))
+            self._strengths[key] = max(strengths, default=0.0)
+        return self._strengths[key]
+
+
+@lru_cache(maxsize=8)
+def read_prompt(prompt: MultiNeutrosophicPrompt) -> Reading:
+    """The reading of a prompt, shared by the voices of a circle while they talk about it."""
+    return Reading(prompt)
+
+
+def read_text(text: str, layer: str, marks: Marks | None = None) -> tuple[Read, ...]:
+    """The sentences of a text with what they order and want."""
+    return tuple(_read(sentence) for sentence in sentences(text, layer, marks)) if text.strip() else ()
+
+
+def _read(sentence: Sentence) -> Read:
+    commanded = orders(sentence)
+    return Read(sentence, commanded, intents(sentence, commanded))
+
+
+def content(text: str) -> frozenset[str]:
+    """The content words of a text, as stems."""
+    return (
+        frozenset().union(*(words_of(sentence) for sentence in sentences(text, ""))) if text else frozenset()
+    )
+
+
+def words_of(sentence: Sentence, first: int = 0, last: int | None = None) -> frozenset[str]:
+    """The content words of (a part of) a sentence, as stems."""
+    function_words = word_list("function")
+    return frozenset(
+        stem(word)
+        for word in sentence.words[first:last]
+        if len(word) > 2 and word[0].isalnum() and word.partition("'")[0] not in function_words
+    )
+
+
+def overlap(claimed: frozenset[str], known: frozenset[str]) -> float:
+    """How much of what is claimed is known."""
+    return len(claimed & known) / len(claimed) if claimed else 1.0
+
+
+def _mask(reads: Iterable[Read]) -> int:
+    mask = 0
+    for read in reads:
+        mask |= read.sentence.mask
+    return mask
+
+
+def refuses(text: str) -> bool:
+    """Whether a text declines something."""
+    refusal, nots, mine = kind("REFUSAL"), kind("NOT"), kind("ME")
+    return any(s.mask & refusal or (s.mask & nots and s.mask & mine) for s in sentences(text[:2_000], ""))

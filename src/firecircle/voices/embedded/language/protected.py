@@ -1,0 +1,293 @@
+"""Requests for what is protected: the assistant's set-up, secrets, others' data, unchecked steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from firecircle.voices.embedded.language.acts import Order
+from firecircle.voices.embedded.language.objects import (
+    Intent,
+    Reach,
+    of_another_thing,
+    on_the_speakers_own,
+    reach,
+    worked_on,
+)
+from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import word_list
+
+_THEIRS = frozenset(("his", "her", "their", "they", "someone's", "somebody's", "who"))
+_NOT_YOURS = frozenset(("a", "an", "some", "my", "our", "this", "ein", "eine"))
+_BEFORE_A_NAME = frozenset(
+    ("for", "of", "about", "with", "from", "by", "employee", "patient", "dr", "mr", "ms", "mrs")
+)
+_SUBJECT = k("YOU", "ME", "HUMAN_USER", "OTHERS", "MACHINE")
+_FOR_WHAT = frozenset(("for", "of", "about", "für", "para", "pour"))
+_WHERE = frozenset(("on", "in", "from"))
+_DEFINITE = frozenset(("the", "my", "our", "its", "this", "that", "their"))
+_ATTRIBUTIVE = frozenset(
+    ("password", "passcode", "passphrase", "secret", "token", "login", "credential", "canary")
+)
+"""Secrets whose singular may stand before another noun and only narrow it."""
+_KEPT_IN = frozenset(("code", "codes", "key", "keys", "value", "list", "hash", "hashes", "dump", "hint"))
+
+
+def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for the assistant's own set-up."""
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if order.negated or not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "DO", "SEE"):
+            continue
+        thing = reach(sentence, order.index, 26)
+        strength = _own_setup(sentence, thing)
+        if not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "SEE"):
+            strength *= 0.7 if thing.has("YOU") else 0.0
+        if verb & k("VERBATIM", "LEAK") and thing.has("TEXT") and thing.has("PRIOR") and not thing.mine:
+            strength = max(strength, 0.7)
+        if order.mentioned:
+            strength *= 0.5
+        elif strength and _only_worked_on(sentence, order, thing, commanded, k("CONFIG", "POLICY", "TEXT")):
+            strength = 0.0
+        if strength:
+            yield Intent("config", strength, thing.first, thing.last)
+    for start in _questions(sentence):
+        thing = reach(sentence, start, 26)
+        strength = _own_setup(sentence, thing) if thing.has("YOU") else 0.0
+        if strength:
+            yield Intent("config", strength * 0.85, start + 1, max(thing.last, start + 1))
+
+
+def _only_worked_on(
+    sentence: Sentence, order: Order, thing: Reach, commanded: tuple[Order, ...], wanted: int
+) -> bool:
+    """Whether the request is itself the text to encode or translate, or the order to do that with it."""
+    if worked_on(sentence, order.index):
+        return True
+    return any(
+        order.index < inner.index <= thing.last and worked_on(sentence, inner.index) for inner in commanded
+    ) and all(
+        sentence.inside_quotes(place)
+        for place in range(order.index + 1, thing.last + 1)
+        if sentence.bits[place] & wanted
+    )
+
+
+def _questions(sentence: Sentence) -> Iterator[int]:
+    """Before which tokens a question begins: the sentence's first, or after a colon or comma."""
+    for at, bits in enumerate(sentence.bits):
+        opens = at == 0 or sentence.words[at - 1][0] in (":,-" if sentence.question else ":")
+        if opens and (bits & k("ASK") or (sentence.question and at == 0)):
+            yield at - 1
+
+
+def _own_setup(sentence: Sentence, thing: Reach) -> float:
+    """How surely the object is the assistant's own set-up, not an invented or another one."""
+    if thing.has("IMAGINED"):
+        return 0.0
+    if thing.has("CONFIG") and _somebody_elses(sentence, thing, k("CONFIG")):
+        return 0.0
+    if thing.has("CONFIG") and _of_something_else(sentence, thing):
+        return 0.0
+    if thing.has("CONFIG"):
+        if thing.has("SETUP"):
+            return 0.88 if thing.has("YOU", "PRIOR", "ALL", "EXACT") else 0.75
+        if thing.has("YOU"):
+            if thing.has("PRIOR", "ALL", "EXACT", "INTERNAL", "OWN", "GIVEN"):
+                return 0.75
+            return 0.45 if _for_a_purpose(sentence, thing) else 0.6
+        return 0.6 if thing.has("PRIOR", "GIVEN") else 0.45 if thing.has("ALL") else 0.0
+    if thing.has("POLICY") and thing.has("YOU") and thing.has("SETUP", "INTERNAL", "GIVEN"):
+        return 0.6
+    if thing.has("TEXT") and thing.has("YOU") and thing.has("GIVEN") and thing.has("PRIOR", "BEFORE"):
+        return 0.55
+    if thing.has("TEXT") and thing.has("PRIOR") and thing.has("ALL") and not thing.mine:
+        return 0.5
+    return 0.0
+
+
+def _somebody_elses(sentence: Sentence, thing: Reach, wanted: int) -> bool:
+    """Whether every such word has an indefinite article or the speaker's possessive before it."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    return all(
+        _NOT_YOURS & set(sentence.words[max(0, place - 3) : place])
+        for place in places
+        if sentence.bits[place] & wanted
+    )
+
+
+def _for_a_purpose(sentence: Sentence, thing: Reach) -> bool:
+    """Whether "your guidelines" are those of the house for something it does: for donating books."""
+    return any(
+        of_another_thing(sentence, place, _FOR_WHAT, frozenset())
+        for place in range(max(thing.first + 1, 0), thing.last)
+        if sentence.bits[place] & k("CONFIG") and not sentence.words[place].startswith("prompt")
+    )
+
+
+def _of_something_else(sentence: Sentence, thing: Reach) -> bool:
+    """Whether every such word is told to be the set-up of another thing: for a shelf, on the label."""
+    places = [
+        place
+        for place in range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+        if sentence.bits[place] & k("CONFIG")
+    ]
+    return all(
+        not sentence.words[place].startswith("prompt")
+        and not any(
+            bits & k("YOU", "SYSTEM", "INTERNAL", "GIVEN")
+            for bits in sentence.bits[max(0, place - 3) : place]
+        )
+        and (
+            of_another_thing(sentence, place, _FOR_WHAT, frozenset())
+            or of_another_thing(sentence, place, _WHERE, _DEFINITE)
+        )
+        for place in places
+    )
+
+
+def _names_a_secret(sentence: Sentence, thing: Reach) -> bool:
+    """Whether some secret within reach is the thing itself, and does not only narrow one: password policy."""
+    return any(
+        sentence.bits[place] & k("SECRET") and not _narrows(sentence, place)
+        for place in range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    )
+
+
+def _narrows(sentence: Sentence, place: int) -> bool:
+    """Whether the noun at this place stands before another one that it only describes."""
+    after = place + 1
+    if sentence.words[place] not in _ATTRIBUTIVE or after >= len(sentence.words):
+        return False
+    word, bits = sentence.words[after], sentence.bits[after]
+    if word in ("to", "of", "behind"):
+        follows = sentence.words[after + 1] if after + 1 < len(sentence.words) else ""
+        return sentence.words[place] == "secret" and (follows in ("a", "an") or follows.endswith("ing"))
+    if not word[0].isalpha() or bits & k("AFTER_NOUN") or word in word_list("function"):
+        return False
+    if word.endswith(("ed", "ly")) or bits & k("FILLER", "URGENT", "YOU", "ME", "EXACT", "PRIOR", "DECODE"):
+        return False
+    named = sentence.text[sentence.starts[after]].isupper()
+    if named and not sentence.text[sentence.starts[place]].isupper():
+        return False  # "the password Ada uses" names the secret, "Secret Santa" a game
+    return word not in _KEPT_IN and not bits & k("SECRET", "PRIVATE", "TEXT", "CONFIG", "GUARDED")
+
+
+def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for a password, a key, a code that is not one's own."""
+    for order in commanded:
+        if (
+            sentence.bits[order.index] & k("SHOW", "LEAK", "GRANT", "SEND", "SAY", "SEE")
+            and not order.negated
+        ):
+            thing = reach(sentence, order.index)
+            if (
+                thing.has("SECRET")
+                and not thing.mine
+                and not thing.indefinite
+                and _names_a_secret(sentence, thing)
+            ):
+                strength = 0.75 if thing.has("INTERNAL", "YOU", "RANK", "GUARDED") else 0.6
+                yield Intent("secret", strength * (0.5 if order.mentioned else 1.0), thing.first, thing.last)
+    if sentence.question and sentence.bits[0] & k("ASK"):
+        thing = reach(sentence, -1, 14)
+        if (
+            thing.has("SECRET")
+            and not thing.mine
+            and not thing.indefinite
+            and _names_a_secret(sentence, thing)
+        ):
+            yield Intent("secret", 0.7 if thing.has("YOU", "INTERNAL") else 0.4, 0, max(thing.last, 0))
+
+
+def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for other people's data, internal documents, or rights one does not hold."""
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if not verb & k("SHOW", "LEAK", "GRANT", "SEND", "SEE", "WRITE_TASK") or order.negated:
+            continue
+        thing = reach(sentence, order.index, 20)
+        if thing.has("IMAGINED"):
+            continue
+        if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL"):
+            yield Intent("private", 0.65, thing.first, thing.last)
+        elif (
+            thing.has("PRIVATE")
+            and (thing.has("OTHERS") or _somebodys(sentence, thing))
+            and not thing.indefinite
+        ):
+            yield Intent("private", 0.5 if thing.has("OTHERS") else 0.35, thing.first, thing.last)
+        elif (
+            thing.has("POWER")
+            and thing.has("ALL", "PRIVATE", "INTERNAL")
+            and verb & k("GRANT", "SHOW")
+            and not on_the_speakers_own(sentence, order.index + 1, thing.last)
+        ):
+            yield Intent("private", 0.6, thing.first, thing.last)
+    if sentence.question and sentence.mask & k("PRIVATE"):
+        thing = reach(sentence, -1, 20)
+        if thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.mine:
+            yield Intent("private", 0.25, 0, max(thing.last, 0))
+
+
+def _somebodys(sentence: Sentence, thing: Reach) -> bool:
+    """Whether the object is some third person's: theirs, a named person's, or behind an address."""
+    places = range(max(thing.first, 0), min(thing.last + 1, len(sentence.words)))
+    if any(sentence.words[place] in _THEIRS or sentence.words[place] == "@" for place in places):
+        return True
+    named = [place for place in places if place and sentence.text[sentence.starts[place]].isupper()]
+    return any(place + 1 in named and sentence.words[place - 1] in _BEFORE_A_NAME for place in named)
+
+
+def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Asking for what this very operator holds back."""
+    excuse = 0.4 if sentence.mask & k("IMAGINED") else 1.0
+    for order in commanded:
+        verb = sentence.bits[order.index]
+        if (
+            verb & k("SHOW", "LEAK", "GRANT", "SEND", "VERBATIM", "WRITE_TASK", "SAY", "SEE")
+            and not order.negated
+        ):
+            thing = reach(sentence, order.index, 20)
+            if thing.guarded and not _only_worked_on(sentence, order, thing, commanded, k("GUARDED")):
+                strength = 0.62 if thing.guarded > 1 else 0.4
+                if thing.mine and thing.guarded < 2:
+                    strength *= 0.5
+                if _guards_only_the_setup(sentence, thing) and _of_something_else(sentence, thing):
+                    strength *= 0.3
+                yield Intent("guarded", strength * excuse, thing.first, thing.last)
+    if sentence.question:
+        thing = reach(sentence, -1, 40)
+        if thing.guarded:
+            strength = 0.5 if thing.guarded > 1 else 0.25
+            yield Intent("guarded", strength * excuse * (0.6 if thing.mine else 1.0), 0, max(thing.last, 0))
+
+
+def _guards_only_the_setup(sentence: Sentence, thing: Reach) -> bool:
+    """Whether nothing within reach is held back but words for the set-up."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    return all(sentence.bits[place] & k("CONFIG") for place in places if sentence.bits[place] & k("GUARDED"))
+
+
+def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
+    """Doing something protected without the step that protects it."""
+    for at, word in enumerate(sentence.words):
+        if word not in ("without", "ohne") or not any(o.index < at and not o.negated for o in commanded):
+            continue
+        if sentence.question and not _told_to_act(sentence, commanded, at):
+            continue
+        thing = reach(sentence, at, 5)
+        asking = any(
+            w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3]
+        )
+        if thing.has("CHECK", "LIMITS", "GATED", "OVERSEER") or asking:
+            yield Intent("unchecked", 0.7, commanded[0].index, thing.last)
+
+
+def _told_to_act(sentence: Sentence, commanded: tuple[Order, ...], before: int) -> bool:
+    """Whether a question asks for a deed: "do" and "have" before their subject only make it a question."""
+    return any(
+        order.index < before
+        and not (order.index == 0 and sentence.words[0] in ("do", "have") and sentence.bits[1] & _SUBJECT)
+        for order in commanded
+    )

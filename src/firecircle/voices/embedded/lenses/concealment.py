@@ -1,0 +1,167 @@
+"""The lens of concealment: what is kept from the reader's eye, by a disguise or by the mass around it.
+
+A disguise by itself is no attack: the plain text is judged by the same reading as visible text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from firecircle.voices.embedded.hidden.decoded import Decoded
+from firecircle.voices.embedded.hidden.decoders import decode
+from firecircle.voices.embedded.language.prompt_reading import Read, Reading, read_text, words_of
+from firecircle.voices.embedded.language.text import LONGEST_QUOTE, Marks
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.lenses.findings import Finding
+
+LONG = 2_000
+"""From this many characters on, a sentence can be buried."""
+FEW = 0.08
+"""The largest share of a long text that buried sentences make up."""
+FLOOD = 5
+"""How often an order must be repeated to count as a flood."""
+SHOWN = 80
+"""How much of what was hidden the reason shows."""
+_DEPTH = 2
+
+
+class ConcealmentLens:
+    """Decodes, then looks again; and looks for the one order that does not belong to the mass around it."""
+
+    name = "hidden"
+    looks_at = "what is disguised or buried"
+
+    def find(self, reading: Reading) -> tuple[Finding, ...]:
+        """Disguised orders and buried ones."""
+        found: list[Finding] = []
+        for layer, reads in (("application", reading.application), ("user", reading.user)):
+            text = reading.text(layer)
+            seen = {intent.name for read in reads for intent in read.intents if intent.strength >= 0.4}
+            seen |= _guarded_words(reads)
+            obeys = any(_told_to_obey(read) for read in reads)
+            for decoded in decode(text):
+                finding = self._judge(decoded, text, layer, reading.marks, seen, obeys, _DEPTH)
+                if finding is not None:
+                    found.append(finding)
+            if len(text) >= LONG:
+                found.extend(self._buried(layer, reads))
+        return tuple(found)
+
+    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+        """How strongly these words stand out from the mass around them."""
+        text = reading.text(layer) if layer in ("application", "user") else ""
+        if len(text) < LONG:
+            return 0.0
+        strongest = max(
+            (i.strength for read in reading.at(layer, start, end) if (i := read.strongest())), default=0.0
+        )
+        return 0.8 * strongest if (end - start) <= FEW * len(text) else 0.0
+
+    def blindness(self, reading: Reading) -> float:
+        """A disguise nobody knows cannot be undone."""
+        return 0.25
+
+    def _judge(
+        self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
+    ) -> Finding | None:
+        reads = read_text(decoded.plain, layer, marks)
+        wanted = [
+            (intent, read)
+            for read in reads
+            for intent in read.intents
+            if intent.strength >= 0.4 and (intent.name not in seen or decoded.invisible)
+        ]
+        ordering = [read for read in reads if any(not order.negated for order in read.orders)]
+        if wanted:
+            strongest, telling = max(wanted, key=lambda one: one[0].strength)
+            strength, name = 0.5 + 0.45 * strongest.strength, strongest.name
+        elif len(_guarded_words(reads) - seen) > 1:
+            telling = max(reads, key=lambda read: len(_guarded_words((read,)) - seen))
+            strength, name = 0.7, "guarded"
+        elif ordering and (decoded.invisible or obeys):
+            meant = any(read.sentence.mask & k("YOU", "MACHINE", "OUTPUT", "HUMAN_USER") for read in reads)
+            telling = ordering[0]
+            strength, name = 0.7 if decoded.invisible and meant else 0.5, "order"
+        elif depth > 1:
+            return self._deeper(decoded, text, layer, marks, seen, obeys, depth - 1)
+        else:
+            return None
+        sentence = telling.sentence
+        start, end = decoded.place(text, sentence.start, sentence.end)
+        note = f"hidden by {decoded.method}: “{decoded.plain[sentence.start : sentence.end][:SHOWN]}”"
+        pattern = _PATTERNS.get(name, "cross_layer_fabrication")
+        return Finding(pattern, strength, layer, start, min(end, start + LONGEST_QUOTE), note)
+
+    def _deeper(
+        self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
+    ) -> Finding | None:
+        """The strongest of what is disguised within a disguise, told of where the outer one stands."""
+        inner = (
+            self._judge(again, decoded.plain, layer, marks, seen, obeys, depth)
+            for again in decode(decoded.plain)
+        )
+        found = max((f for f in inner if f), key=lambda f: f.strength, default=None)
+        if found is None:
+            return None
+        start, end = decoded.place(text, found.start, found.end)
+        note = f"hidden by {decoded.method}, then {found.note.removeprefix('hidden by ')}"
+        return found._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
+
+    def _buried(self, layer: str, reads: tuple[Read, ...]) -> Iterator[Finding]:
+        """Sentences that order something, few among many that do not."""
+        size = sum(read.sentence.end - read.sentence.start for read in reads) or 1
+        telling = [
+            (read, intent) for read in reads if (intent := read.strongest()) and intent.strength >= 0.3
+        ]
+        share = sum(read.sentence.end - read.sentence.start for read, _ in telling) / size
+        repeated = Counter(read.sentence.words for read in reads if read.orders)
+        floods = {words for words, times in repeated.items() if times >= FLOOD and len(words) > 2}
+        everywhere = Counter(word for read in reads for word in words_of(read.sentence))
+        reported: set[tuple[str, ...]] = set()
+        for read, intent in telling:
+            sentence = read.sentence
+            flooded = sentence.words in floods
+            if sentence.words in reported or (share > FEW and not flooded):
+                continue
+            reported.add(sentence.words)
+            own = words_of(sentence)
+            foreign = sum(everywhere[word] <= max(1, repeated[sentence.words]) for word in own) / (
+                len(own) or 1
+            )
+            strength = intent.strength * (0.55 + 0.45 * foreign)
+            if flooded:
+                strength += 0.4 * (1 - strength)
+            start, end = sentence.quote()
+            note = f"a short order stands in {size:,} characters that are about something else"
+            yield Finding("context_saturation", min(strength, 0.92), layer, start, end, note)
+
+
+def _guarded_words(reads: tuple[Read, ...]) -> set[str]:
+    return {
+        word
+        for read in reads
+        for word, bits in zip(read.sentence.words, read.sentence.bits, strict=True)
+        if bits & k("GUARDED")
+    }
+
+
+def _told_to_obey(read: Read) -> bool:
+    """Whether the visible text asks to act on what is hidden."""
+    mask = read.sentence.mask
+    return bool(
+        mask & k("DECODE")
+        and read.orders
+        and {"follow", "do", "execute", "obey", "run", "act"} & set(read.sentence.words)
+    )
+
+
+_PATTERNS = {
+    "config": "polite_extraction",
+    "secret": "polite_extraction",
+    "private": "polite_extraction",
+    "guarded": "polite_extraction",
+    "override": "role_confusion",
+    "unbound": "role_confusion",
+    "mode": "role_confusion",
+}

@@ -1,0 +1,269 @@
+"""The lens of layers: does a layer speak with a voice, or claim a content, that is not its own?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from firecircle.voices.embedded.language.objects import reach
+from firecircle.voices.embedded.language.prompt_reading import Read, Reading, overlap, words_of
+from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import word_list
+from firecircle.voices.embedded.lenses.findings import Finding
+
+_ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_\w+|instructions?|sys|inst)"
+_TEMPLATE = re.compile(
+    r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|</?s>", re.IGNORECASE
+)
+_TAG = re.compile(rf"</?{_ROLE}>|\[/?{_ROLE}[\]:]|\[{_ROLE} [^\]\n]{{0,60}}[\]:]|\[{_ROLE}\(", re.IGNORECASE)
+_TITLE = r"(?: (?:note|notice|message|prompt|update|override))?"
+_HEADING = re.compile(
+    rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}{_TITLE}[ \t*\]]{{0,4}}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SPEAKS = re.compile(rf"[>\]]\s?{_ROLE}\b", re.IGNORECASE)
+_AFTER_MARKER = 300
+TELLING = 0.4
+"""From here on what a sentence wants colours its surroundings."""
+ASKED_ABOUT = 0.3
+"""A marker that a question is about, at most."""
+FROM_BELOW = ("override", "lifted", "mode", "unbound", "new_task", "conceal", "no_refusal", "forced")
+
+
+class LayersLens:
+    """Orders inside data, forged markers, claims about the operator's text, and roles that change hands."""
+
+    name = "layers"
+    looks_at = "how the layers speak about each other"
+
+    def find(self, reading: Reading) -> tuple[Finding, ...]:
+        """Every place where a layer oversteps its rank."""
+        return (
+            *self._markers(reading),
+            *self._orders_in_data(reading),
+            *self._orders_from_below(reading),
+            *self._false_claims(reading),
+            *self._reversed_roles(reading),
+        )
+
+    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+        """How strongly these words overstep the rank of their layer, given what the operator restricts."""
+        best = 0.0
+        for read in reading.at(layer, start, end):
+            restricted = bool(read.sentence.mask & k("GUARDED", "GATED"))
+            share = 0.75 if restricted else 0.6 if reading.prompt.system else 0.45
+            if (intent := read.strongest()) is not None:
+                best = max(best, share * intent.strength)
+            if restricted and read.sentence.mask & k("TALKED", "CONSENT", "LICENCE"):
+                best = max(best, 0.4)
+        return best
+
+    def blindness(self, reading: Reading) -> float:
+        """Relations need at least two layers to be seen."""
+        return 0.1 if len(reading.prompt.layers) > 1 else 0.35
+
+    def _markers(self, reading: Reading) -> Iterator[Finding]:
+        """Tokens and headings that only the frame around the layers may contain."""
+        for layer in ("application", "user"):
+            text = reading.text(layer)
+            for pattern, alone, commanding in (
+                (_TEMPLATE, 0.75, 0.92),
+                (_TAG, 0.35, 0.85),
+                (_HEADING, 0.1, 0.65),
+            ):
+                match = pattern.search(text)
+                if match is None:
+                    continue
+                stop = match.end() + _AFTER_MARKER
+                follows = list(reading.at(layer, match.start(), stop))
+                ordering = any(read.strongest() or read.orders for read in follows)
+                telling = max((i.strength for read in follows if (i := read.strongest())), default=0.0)
+                strength = (
+                    commanding if telling >= TELLING else (alone + commanding) / 2 if ordering else alone
+                )
+                if telling < TELLING and _asked_about(follows, match):
+                    strength = min(alone, ASKED_ABOUT)
+                end = min(len(text), match.start() + 160)
+                note = "a marker of another layer's voice stands in this one"
+                yield Finding(
+                    "role_confusion" if layer == "user" else "cross_layer_fabrication",
+                    strength,
+                    layer,
+                    match.start(),
+                    end,
+                    note,
+                )
+
+    def _orders_in_data(self, reading: Reading) -> Iterator[Finding]:
+        """The application's text is material to work on; orders to the assistant do not belong there."""
+        for read in reading.application:
+            strength = _order_in_data(read)
+            if strength:
+                start, end = read.sentence.quote()
+                yield Finding(
+                    "cross_layer_fabrication",
+                    strength,
+                    "application",
+                    start,
+                    end,
+                    "an order to the assistant stands inside material it was given to read",
+                )
+
+    def _orders_from_below(self, reading: Reading) -> Iterator[Finding]:
+        """A user who sets aside what binds the assistant, or swaps its role."""
+        persona = any(read.strongest("persona") for read in reading.user)
+        for read in reading.user:
+            for intent in read.intents:
+                if intent.name not in FROM_BELOW:
+                    continue
+                strength = intent.strength
+                if persona and intent.name in ("unbound", "no_refusal", "override"):
+                    strength += 0.4 * (1 - strength)
+                start, end = read.sentence.quote(intent.first, intent.last)
+                yield Finding("role_confusion", strength, "user", start, end, _NAMES[intent.name])
+            if (swap := read.strongest("persona")) is not None:
+                start, end = read.sentence.quote(swap.first, swap.last)
+                yield Finding(
+                    "role_confusion", swap.strength, "user", start, end, "gives the assistant another role"
+                )
+
+    def _reversed_roles(self, reading: Reading) -> Iterator[Finding]:
+        """A user who speaks as if they were the assistant."""
+        for read in reading.user:
+            strength = _speaks_as_assistant(read.sentence)
+            if strength:
+                start, end = read.sentence.quote()
+                note = "the user speaks as if they were the assistant"
+                yield Finding("role_confusion", strength, "user", start, end, note)
+
+    def _false_claims(self, reading: Reading) -> Iterator[Finding]:
+        """The user says what the operator's text says: does it?"""
+        if not reading.prompt.system:
+            return
+        for read in reading.user:
+            sentence = read.sentence
+            said = None if sentence.question else _said_of_the_text(sentence)
+            if said is None:
+                continue
+            claimed = words_of(sentence, said + 1)
+            if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < 0.5:
+                start, end = sentence.quote(max(0, said - 8))
+                note = "says what the operator's text says, but it does not say so"
+                yield Finding("cross_layer_fabrication", 0.72, "user", start, end, note)
+
+
+def _asked_about(follows: Sequence[Read], marker: re.Match[str]) -> bool:
+    """Whether the marker is what a question is about, and nothing behind it speaks in another voice."""
+    sentence = follows[0].sentence if follows else None
+    if sentence is None or not sentence.question or not sentence.bits[0] & k("ASK"):
+        return False
+    if _SPEAKS.search(sentence.text, sentence.start, sentence.end):
+        return False
+    if marker.re.search(sentence.text, sentence.end):
+        return False
+    return all(
+        marker.start() <= read.sentence.starts[order.index] < marker.end()
+        for read in follows
+        for order in read.orders
+    )
+
+
+def _said_of_the_text(sentence: Sentence) -> int | None:
+    """Where the operator's text is said to say something: your rules say, the system message was updated."""
+    for at, bits in enumerate(sentence.bits):
+        if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
+            continue
+        for place in range(at + 1, min(at + 7, len(sentence.words))):
+            if sentence.words[place] in word_list("says"):
+                return place
+    return None
+
+
+def _speaks_as_assistant(sentence: Sentence) -> float:
+    """How much the sentence is one that only the assistant could say of itself."""
+    best = 0.0
+    for at, word in enumerate(sentence.words):
+        if word == "my" and any(bits & k("CONFIG") for bits in sentence.bits[at + 1 : at + 4]):
+            best = max(best, 0.5 if sentence.mask & k("SETUP", "PRIOR") else 0.2)
+        offers = word in ("assist", "help") and sentence.words[at + 1 : at + 2] == ("you",)
+        if (
+            offers
+            and "i" in sentence.words[max(0, at - 3) : at]
+            and sentence.words[0] in ("how", "let", "as")
+        ):
+            best = max(best, 0.5)
+        if (
+            word == "your"
+            and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3])
+            and at
+            and sentence.words[at - 1] == "as"
+        ):
+            best = max(best, 0.5)
+    return best
+
+
+def _order_in_data(read: Read) -> float:
+    """How much a sentence of the application's text is an order to the assistant."""
+    sentence = read.sentence
+    mask = sentence.mask
+    best = 0.0
+    for intent in read.intents:
+        if intent.name != "persona":
+            share = 0.25 if intent.name in ("private", "guarded", "lifted", "unbound") else 0.5
+            share *= min(1.0, intent.strength / TELLING)
+            best = max(best, intent.strength + share * (1 - intent.strength))
+    if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
+        best = max(best, 0.5)
+    if _turns_to_machine(sentence):
+        best = max(best, 0.6 if read.orders or best or mask & k("MODAL", "OBLIGE") else 0.3)
+    if mask & k("YOU") and mask & k("TASK") and mask & k("PRIOR", "NEW") and not sentence.question:
+        best = max(best, 0.45)
+    active = [order for order in read.orders if not order.negated and not order.mentioned]
+    if not active:
+        return best
+    if any(order.addressed for order in active) and mask & k("MACHINE"):
+        best = max(best, 0.7)
+    if any(_shapes_the_answer(sentence, order.index) for order in active):
+        best = max(best, 0.5)
+    if mask & k("HUMAN_USER") and mask & k("SAY", "SHOW", "GRANT"):
+        best = max(best, 0.35)
+    if "following" in sentence.words and any(sentence.bits[order.index] & k("DO") for order in active):
+        best = max(best, 0.4)
+    for order in active:
+        if sentence.bits[order.index] & k("WRITE_TASK"):
+            best = max(best, 0.45 if reach(sentence, order.index, 10).has("MATERIAL") else 0.3)
+    return max(best, 0.1)
+
+
+def _turns_to_machine(sentence: Sentence) -> bool:
+    """Whether the sentence opens by addressing a machine: to any automated reader, note for the assistant."""
+    opening = sentence.bits[:8]
+    turning = next((at for at, bits in enumerate(opening) if bits & k("VOCATIVE")), None)
+    return turning is not None and any(bits & k("MACHINE") for bits in opening[turning + 1 : turning + 5])
+
+
+def _shapes_the_answer(sentence: Sentence, index: int) -> bool:
+    """Whether an order says what to put into "your answer"; sending one's answer is what letters ask for."""
+    if not sentence.bits[index] & k("SAY", "WRITE_TASK") or sentence.bits[index] & k("SEND", "OUTPUT"):
+        return False
+    thing = reach(sentence, index, 10)
+    return thing.has("YOU") and thing.has("OUTPUT")
+
+
+def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
+    """Whether the noun at this place is the assistant's or the system's."""
+    near = range(max(0, at - 3), at + 1)
+    return any(words[p] in ("your", "the") or bits[p] & k("SETUP", "SYSTEM") for p in near)
+
+
+_NAMES = {
+    "override": "sets aside what binds the assistant",
+    "lifted": "declares what binds or protects to be no longer in force",
+    "mode": "switches the assistant to a mode with other powers",
+    "unbound": "describes an assistant that no rule binds",
+    "new_task": "puts another task in the place of the given one",
+    "conceal": "wants something done behind somebody's back",
+    "no_refusal": "forbids the assistant to refuse",
+    "forced": "puts words into the assistant's mouth",
+}

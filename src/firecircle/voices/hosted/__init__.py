@@ -1,0 +1,1 @@
+"""Voices behind OpenAI-compatible endpoints: transport, limits, providers and prices."""

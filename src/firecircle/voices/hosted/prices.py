@@ -1,0 +1,165 @@
+"""What a call costs: as `firecircle.toml` says, else as the price list of the `genai-prices` package says.
+
+A price that neither knows is unknown, which is never the same as free. Free is what runs on this machine and
+asks for no key.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from firecircle.catalog import Family, family_of, original_of
+from firecircle.errors import ConfigError
+from firecircle.settings import PriceTable, current_settings
+from firecircle.voices.hosted.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
+
+    from firecircle.circle.voice import Usage
+    from firecircle.voices.hosted.providers import Provider
+
+MILLION = 1_000_000
+A_DATE = re.compile(r"-20\d{6}$")
+
+
+class Tariff(Protocol):
+    """What a model's tokens cost."""
+
+    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
+        """US dollars for this many tokens, of whose input so many were read from the provider's cache."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FlatTariff:
+    """A price for each token, whatever their number."""
+
+    table: PriceTable
+
+    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
+        """US dollars for this many tokens."""
+        price = self.table
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        fresh = tokens_in - tokens_cached
+        return (fresh * price.input + tokens_cached * cached_price + tokens_out * price.output) / MILLION
+
+
+FREE = FlatTariff(PriceTable(input=0.0, output=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTariff:
+    """A price of the list, with whatever steps it has."""
+
+    price: ModelPrice
+
+    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
+        """US dollars for this many tokens."""
+        from genai_prices import Usage as Counted
+
+        counted = Counted(input_tokens=tokens_in, cache_read_tokens=tokens_cached, output_tokens=tokens_out)
+        return float(self.price.calc_price(counted)["total_price"])
+
+
+def tariff_of(model: str, provider: Provider, name: str) -> Tariff | None:
+    """What a voice costs; None when nobody knows."""
+    own = stated_tariff(model, provider, name)
+    return own if own is not None else _listed(provider, name)
+
+
+def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
+    """The price that needs no price list: the user's own, or nothing for a server of one's own."""
+    stated = current_settings().prices
+    for spelling in (original_of(model), f"{provider.name}:{name}"):
+        if spelling in stated:
+            return FlatTariff(stated[spelling])
+    return FREE if provider.on_this_machine and provider.key_variable is None else None
+
+
+def priced(usage: Usage, tariff: Tariff | None) -> float | None:
+    """The cost of a call: what the provider itself says, else by tariff, else unknown."""
+    if usage.cost_usd is not None or tariff is None:
+        return usage.cost_usd
+    if tariff is FREE:
+        return 0.0
+    if usage.tokens_in is None or usage.tokens_out is None:
+        return None
+    return tariff.cost(usage.tokens_in, min(usage.tokens_cached or 0, usage.tokens_in), usage.tokens_out)
+
+
+def require_price(model: str, tariff: Tariff | None) -> Tariff:
+    """The tariff, or a `ConfigError`: nobody can keep to a budget without knowing the price."""
+    if tariff is None:
+        raise ConfigError(
+            f"budget_usd: the price of {model!r} is unknown; state it in firecircle.toml under"
+            f' [prices."{original_of(model)}"], or use budget_tokens'
+        )
+    return tariff
+
+
+def load_price_list() -> None:
+    """Import the price list, which takes a third of a second: best while something else is waited for."""
+    importlib.import_module("genai_prices")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """US dollars for a million tokens, as far as small calls go."""
+
+    input: float
+    cached_input: float
+    output: float
+
+
+def rates_of(tariff: Tariff) -> Rates:
+    """A tariff in three numbers, for showing it."""
+    counts = ((1000, 0, 0), (1000, 1000, 0), (0, 0, 1000))
+    return Rates(*(round((tariff.cost(*count) or 0.0) * 1000, 6) for count in counts))
+
+
+def listed_rates(family: Family) -> tuple[Rates, Rates] | None:
+    """The lowest and the highest rates that OpenRouter lists for a family's models, if it lists any."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    now = datetime.now(UTC)
+    found = [
+        rates_of(tariff)
+        for model in get_snapshot().find_provider(None, "openrouter", None).models
+        if "/" in model.id and not model.id.endswith(":free") and family_of(model.id) is family
+        if (tariff := _usable(model.get_prices(now), model.id))
+    ]
+    if not found:
+        return None
+    columns = tuple(zip(*((rates.input, rates.cached_input, rates.output) for rates in found), strict=True))
+    return Rates(*map(min, columns)), Rates(*map(max, columns))
+
+
+def _listed(provider: Provider, name: str) -> ListedTariff | None:
+    """The list's price, by the provider's name if it is one we ship, else by the address."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    known = PROVIDERS.get(provider.name)
+    by_name = known is not None and known.key_variable is not None
+    for spelling in dict.fromkeys((name, A_DATE.sub("", name))):
+        try:
+            _, model = get_snapshot().find_provider_model(
+                spelling,
+                None,
+                provider.name if by_name else None,
+                None if by_name else provider.base_url,
+            )
+        except LookupError:
+            continue
+        return _usable(model.get_prices(datetime.now(UTC)), spelling)
+    return None
+
+
+def _usable(price: ModelPrice, name: str) -> ListedTariff | None:
+    """The list has entries without a price: for what is free, and for what it does not know."""
+    stated = getattr(price, "input_mtok", None) is not None or getattr(price, "output_mtok", None) is not None
+    return ListedTariff(price) if stated or name.endswith(":free") else None

@@ -1,0 +1,233 @@
+"""Who hosts models: the endpoints a voice may name, where they are and whose key they ask for."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from firecircle.catalog import original_of
+from firecircle.errors import ConfigError
+from firecircle.settings import FILE_VARIABLE, Concurrency, Settings, current_settings
+from firecircle.shapes import Declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from firecircle.circle.config import BaseEvaluationConfig
+
+
+class Provider(Declaration):
+    """An OpenAI-compatible endpoint."""
+
+    name: str
+    base_url: str
+    """Everything before `/chat/completions`."""
+    key_variable: str | None = None
+    """The environment variable that holds the key; None for an endpoint that needs none."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Sent with every request. Not for secrets: a declaration is shown freely."""
+    seed_field: str = "seed"
+    """What this endpoint calls the seed."""
+    concurrency: Concurrency = Concurrency()
+    structured_output: Literal["auto", "off"] = "auto"
+    """`auto` sends the answer's JSON schema and does without where it is turned down."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _reachable(cls, value: str) -> str:
+        if "@" in value:
+            # Raised as itself, because the usual complaint would quote the address with its password.
+            raise ConfigError("base_url: carries a user name or password; give the key as api_key instead")
+        parts = urlsplit(value.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must be an address such as http://localhost:8000/v1")
+        return value.strip().rstrip("/")
+
+    @field_validator("headers")
+    @classmethod
+    def _sendable(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable() and name.strip()):
+                # Checked here because the HTTP library would quote it.
+                raise ConfigError(f"headers: {name!r} holds characters that no header may have")
+        return headers
+
+    def at(self, base_url: str) -> Provider:
+        """The same provider at another address."""
+        return Provider(**{**dict(self), "base_url": base_url})
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the endpoint is a server on loopback."""
+        return on_this_machine(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def reads_control_tokens(self) -> bool:
+        """Whether a control token such as `<|im_end|>`, spelled in a message, may be obeyed here.
+
+        By address, not by name: a known provider may be moved. Routers pass messages on to such servers.
+        """
+        return (urlsplit(self.base_url).hostname or "") not in TEXT_STAYS_TEXT
+
+    @property
+    def address_variable(self) -> str:
+        """The environment variable that gives this provider another address."""
+        return f"FIRECIRCLE_{self.name.upper().replace('-', '_')}_BASE_URL"
+
+
+TEXT_STAYS_TEXT = frozenset(
+    {
+        "api.openai.com",
+        "api.anthropic.com",
+        "generativelanguage.googleapis.com",
+        "api.mistral.ai",
+        "api.deepseek.com",
+    }
+)
+"""Who takes a control token in a message for text. Any other server may be one of the user's own."""
+
+
+def on_this_machine(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider(
+            name="openrouter",
+            base_url="https://openrouter.ai/api/v1",
+            key_variable="OPENROUTER_API_KEY",
+            headers={"X-Title": "Fire Circle"},
+        ),
+        Provider(name="openai", base_url="https://api.openai.com/v1", key_variable="OPENAI_API_KEY"),
+        Provider(name="anthropic", base_url="https://api.anthropic.com/v1", key_variable="ANTHROPIC_API_KEY"),
+        Provider(
+            name="google",
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+            key_variable="GEMINI_API_KEY",
+        ),
+        Provider(
+            name="mistral",
+            base_url="https://api.mistral.ai/v1",
+            key_variable="MISTRAL_API_KEY",
+            seed_field="random_seed",
+        ),
+        Provider(name="deepseek", base_url="https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
+        Provider(name="lmstudio", base_url="http://localhost:1234/v1"),
+        Provider(name="ollama", base_url="http://localhost:11434/v1"),
+        Provider(name="vllm", base_url="http://localhost:8000/v1"),
+        Provider(name="llamacpp", base_url="http://localhost:8080/v1"),
+    )
+}
+"""The providers that come with the package."""
+RESERVED = ("embedded", "local")
+
+
+def known_providers() -> Mapping[str, Provider]:
+    """The providers that come with the package, as `firecircle.toml` changes them, and its own."""
+    settings = current_settings()
+    return {**PROVIDERS, **{name: _declared(name, settings) for name in settings.providers}}
+
+
+def _declared(name: str, settings: Settings) -> Provider:
+    table = f"providers.{name}"
+    if name in RESERVED:
+        raise settings.mistake(table, "is a name of voices that nobody hosts; take another")
+    told = {key: value for key, value in dict(settings.providers[name]).items() if value is not None}
+    preset = PROVIDERS.get(name)
+    if preset is None and "base_url" not in told:
+        raise settings.mistake(table, "base_url: is missing, and no provider of that name is known")
+    try:
+        return Provider(**{**dict(preset or {}), "name": name, **told})
+    except ConfigError as wrong:
+        raise settings.mistake(table, str(wrong).removeprefix("Provider.")) from None
+
+
+def provider_of(model: str, default: str) -> tuple[Provider, str]:
+    """Who hosts this voice, and the name of its model there.
+
+    `provider:model` names both; anything else belongs to the default provider. Model names hold colons
+    themselves (`deepseek/deepseek-r1:free`), so only a known provider counts as a prefix.
+    """
+    providers = known_providers()
+    original = original_of(model)
+    prefix, _, name = original.partition(":")
+    if name and prefix in providers:
+        return providers[prefix], name
+    known = ", ".join(providers)
+    if default not in providers:
+        raise ConfigError(f"provider: nobody is called {default!r}; the providers are {known}")
+    if default == "openrouter" and "/" not in original:
+        raise ConfigError(
+            f"models: {model!r} is neither vendor/model, as openrouter writes it,"
+            f" nor provider:model with one of {known}"
+        )
+    return providers[default], original
+
+
+def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
+    """The provider at the address that the config or the environment gives it."""
+    source, elsewhere = "lmstudio_base_url", config.lmstudio_base_url
+    if provider.name != "lmstudio" or not elsewhere:
+        source = provider.address_variable
+        elsewhere = os.environ.get(source)
+    if not elsewhere:
+        return provider
+    try:
+        return provider.at(elsewhere)
+    except ConfigError as wrong:
+        raise ConfigError(f"{source}: {wrong}") from None
+
+
+def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | None:
+    """The key to show this provider. `api_key` belongs to `config.provider` and is shown to nobody else."""
+    if config.api_key is not None and provider.name == config.provider:
+        key = _well_formed(config.api_key.get_secret_value(), "api_key")
+    elif provider.key_variable is None:
+        return None
+    elif told := os.environ.get(provider.key_variable, "").strip():
+        key = _well_formed(told, provider.key_variable)
+    else:
+        raise ConfigError(
+            f"{provider.name} needs a key: set {provider.key_variable},"
+            f" or give api_key= together with provider={provider.name!r};"
+            " the embedded circle needs none: FireCircleConfig.embedded()"
+        )
+    _require_vouched_for(provider)
+    return key
+
+
+def _require_vouched_for(provider: Provider) -> None:
+    """Refuse to show a key to an address that only a file in the working folder names.
+
+    Such a file may have come with somebody else's repository.
+    """
+    settings = current_settings()
+    if provider.name not in settings.providers or settings.vouched_for or provider.on_this_machine:
+        return
+    preset, declared = PROVIDERS.get(provider.name), _declared(provider.name, settings)
+    moved = provider.base_url == declared.base_url and (not preset or preset.base_url != declared.base_url)
+    rekeyed = not preset or preset.key_variable != declared.key_variable
+    if moved or rekeyed:
+        raise settings.mistake(
+            f"providers.{provider.name}",
+            f"would have a key sent to {urlsplit(provider.base_url).hostname}; if you trust this file,"
+            f" say so: {FILE_VARIABLE}={settings.source}",
+        )
+
+
+def _well_formed(key: str, source: str) -> SecretStr:
+    # Checked here because the HTTP library quotes a header it cannot send, and with it the key.
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{source}: is no key (empty, or holds characters that no key has)")
+    return SecretStr(key)

@@ -1,0 +1,277 @@
+"""Voices behind an OpenAI-compatible endpoint: one call, tried again within the round's time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from firecircle.circle.voice import Reply, Retry, Turn, Usage
+from firecircle.errors import VoiceError
+from firecircle.voices.control_tokens import as_written
+from firecircle.voices.hosted.chat import ChatRequest, Setback, presentable, read_reply, without_key
+from firecircle.voices.hosted.connections import (
+    AnswerUnreadable,
+    ConnectionLost,
+    Connections,
+    HttpAnswer,
+    connections_to,
+)
+from firecircle.voices.hosted.prices import (
+    Tariff,
+    load_price_list,
+    priced,
+    require_price,
+    stated_tariff,
+    tariff_of,
+)
+from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
+from firecircle.voices.hosted.slots import NoSlot
+from firecircle.voices.rehearsal import estimated_usage
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from firecircle.circle.config import BaseEvaluationConfig
+    from firecircle.voices.hosted.chat import Setback
+    from firecircle.voices.hosted.providers import Provider
+
+
+__all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often and how patiently a call is tried again."""
+
+    attempts: int = 5
+    attempts_if_busy: int = 10
+    """How often a call is tried that the endpoint had no room for, which is not the call's fault."""
+    first_seconds: float = 0.5
+    longest_seconds: float = 20.0
+    patience_seconds: float = 120.0
+    """The longest wait an endpoint may ask for when the turn has no deadline."""
+
+    def seconds_after(self, attempt: int, retry_after: float | None) -> float:
+        """The wait after a failed attempt: what the endpoint asked for, else doubling, both with jitter."""
+        if retry_after is not None:
+            return retry_after + self.first_seconds * random.random()
+        doubled = self.first_seconds * 2.0 ** (attempt - 1)
+        return min(doubled, self.longest_seconds) * random.uniform(0.5, 1.0)
+
+
+class HostedVoice:
+    """A model behind an OpenAI-compatible `/chat/completions`."""
+
+    def __init__(
+        self,
+        model: str,
+        provider: Provider,
+        name: str,
+        key: SecretStr | None = None,
+        *,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.model = model
+        """The voice's name in the circle."""
+        self.provider = provider
+        self.name = name
+        """What the provider calls the model."""
+        self._key = key
+        self._backoff = backoff or Backoff()
+        self._headers: Mapping[str, str] | None = None
+        self._needs_price_list = stated_tariff(model, provider, name) is None
+
+    def __repr__(self) -> str:
+        return f"HostedVoice({self.model!r} at {self.provider.base_url})"
+
+    @cached_property
+    def tariff(self) -> Tariff | None:
+        """What its tokens cost; None when nobody knows."""
+        return tariff_of(self.model, self.provider, self.name)
+
+    def estimate(self, turn: Turn) -> Usage:
+        """What answering the turn may consume."""
+        return estimated_usage(turn, self.tariff)
+
+    async def refused_fields(self) -> frozenset[str]:
+        """The request fields that this model was found not to take."""
+        return (await self._connections()).refused_fields.get(self.name, frozenset())
+
+    async def speak(self, turn: Turn) -> Reply:
+        """Answer the turn, with as many attempts as its deadline has room for, and say what it cost."""
+        price_list = None
+        if self._needs_price_list:
+            price_list = asyncio.get_running_loop().run_in_executor(None, load_price_list)
+            self._needs_price_list = False
+        reply = await self._answer(turn)
+        if reply.usage.cost_usd is not None:
+            return reply
+        if price_list:
+            await price_list
+        return replace(reply, usage=replace(reply.usage, cost_usd=priced(reply.usage, self.tariff)))
+
+    async def _answer(self, turn: Turn) -> Reply:
+        connections = await self._connections()
+        known = connections.refused_fields.get(self.name, frozenset())
+        request = ChatRequest(turn, self.name, self.provider, known)
+        body = request.body()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                reply = await self._attempt(connections, body, turn, attempt)
+            except Setback as setback:
+                hurdle = setback
+            else:
+                if request.dropped != known:
+                    connections.refused_fields[self.name] = request.dropped
+                return self._as_said(reply)
+            if simpler := request.lacking(hurdle.turned_down):
+                request, body, wait = simpler, simpler.body(), 0.0
+            elif hurdle.worth_retrying:
+                wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
+            else:
+                raise self._failure(hurdle, attempt)
+            self._require_room(turn, hurdle, attempt, wait)
+            turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
+            await asyncio.sleep(wait)
+
+    async def _connections(self) -> Connections:
+        return await connections_to(f"{self.provider.base_url}/chat/completions", self.provider.concurrency)
+
+    async def _attempt(self, connections: Connections, body: bytes, turn: Turn, attempt: int) -> Reply:
+        """One attempt, made when the provider has room for it; how it went decides about more room."""
+        clock = asyncio.get_running_loop().time
+        slots = connections.slots
+        until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
+        try:
+            async with slots.slot(until=until, again=attempt > 1):
+                started = clock()
+                try:
+                    reply = read_reply(await self._post(connections, body, turn), attempt)
+                except Setback as setback:
+                    if setback.kind == "rate_limited" and not setback.of_one_model:
+                        slots.turned_away(started, setback.retry_after)
+                    raise
+                slots.went_well()
+                return reply
+        except NoSlot as pause:
+            raise Setback("rate_limited", f"{self.provider.name} {pause}") from None
+        except TimeoutError:
+            raise Setback(
+                "timeout",
+                f"no room for another call to {self.provider.name} in time ({slots.in_flight} under way)",
+            ) from None
+
+    async def _post(self, connections: Connections, body: bytes, turn: Turn) -> HttpAnswer:
+        """One attempt: everything from connecting to the answer's last byte, within its time."""
+        now = asyncio.get_running_loop().time()
+        seconds = turn.attempt_seconds
+        if turn.deadline is not None:
+            seconds = min(seconds, turn.deadline - now)
+        if seconds <= 0:
+            raise Setback("timeout", "the round's deadline has passed")
+        try:
+            async with asyncio.timeout_at(now + seconds):
+                return await connections.post(self._sent_headers(), body)
+        except TimeoutError:
+            raise Setback(
+                "timeout", f"no complete answer within {seconds:.3g} s", worth_retrying=True
+            ) from None
+        except ConnectionLost as lost:
+            raise Setback(
+                "connection",
+                f"{_why_lost(lost)} ({self.provider.name} at {self.provider.base_url})",
+                worth_retrying=True,
+            ) from None
+        except AnswerUnreadable as unreadable:
+            raise Setback("http_error", f"the answer cannot be read: {unreadable}") from None
+
+    def _sent_headers(self) -> Mapping[str, str]:
+        if self._headers is None:
+            headers = {"content-type": "application/json", "accept": "application/json"}
+            headers |= {"accept-encoding": "gzip", "user-agent": "firecircle", **self.provider.headers}
+            if self._key is not None:
+                headers["authorization"] = f"Bearer {self._key.get_secret_value()}"
+            self._headers = headers
+        return self._headers
+
+    def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:
+        """Fail now if no attempt is left, or the next one would start too late."""
+        busy = hurdle.kind == "rate_limited"
+        if attempt >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
+            raise self._failure(hurdle, attempt)
+        if turn.deadline is None:
+            late = wait > self._backoff.patience_seconds
+        else:
+            late = asyncio.get_running_loop().time() + wait >= turn.deadline
+        if late:
+            raise self._failure(hurdle, attempt, f"; no time left for a retry in {wait:.1f} s")
+
+    def _failure(self, hurdle: Setback, attempts: int, why_final: str = "") -> VoiceError:
+        said = self._presentable(hurdle.message) + why_final
+        if advice := remedy(hurdle, self.provider, self.name):
+            said += f"; {advice}"
+        return VoiceError(said, kind=hurdle.kind, model=self.model, attempts=attempts)
+
+    def _presentable(self, message: str) -> str:
+        return presentable(message, self._key.get_secret_value() if self._key else None)
+
+    def _as_said(self, reply: Reply) -> Reply:
+        """The reply with the control tokens it quotes whole again, and without the key if it holds it."""
+        return replace(
+            reply,
+            text=self._cleared(reply.text),
+            reasoning_trace=self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None,
+        )
+
+    def _cleared(self, text: str) -> str:
+        text = as_written(text) if self.provider.reads_control_tokens else text
+        return without_key(text, self._key.get_secret_value()) if self._key else text
+
+
+def _why_lost(lost: ConnectionLost) -> str:
+    """Why, without host and TLS settings, which aiohttp tells first: the address follows anyway."""
+    unreachable = re.fullmatch(r"Cannot connect to host .*? ssl:.*? \[(.*)\]", str(lost), re.DOTALL)
+    if unreachable is None:
+        return str(lost)
+    why = unreachable[1]
+    return "cannot connect" if why.startswith("Connect call failed") else f"cannot connect: {why}"
+
+
+def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:
+    """The voice of this name. A `ConfigError` if nobody hosts it, its key is missing, or money is limited
+    and its price unknown."""
+    provider, name = provider_of(model, config.provider)
+    provider = located(provider, config)
+    voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff)
+    if config.budget_usd is not None:
+        require_price(model, voice.tariff)
+    return voice
+
+
+NOT_PAID, UNKNOWN = 402, 404
+NOT_ALLOWED = (401, 403)
+ELSEWHERE = (301, 302, 307, 308)
+
+
+def remedy(setback: Setback, provider: Provider, name: str) -> str:
+    """What to do, in a few words; empty when only time may help."""
+    if setback.kind == "connection":
+        return f"is it running and reachable? its address can be set with {provider.address_variable}"
+    if setback.status in NOT_ALLOWED:
+        if provider.key_variable is None:
+            return "it asks for a key: name a key_variable for it in firecircle.toml"
+        return f"check the key in {provider.key_variable}: it may be wrong, expired or not for this model"
+    if setback.status == NOT_PAID:
+        return f"add credit at {provider.name}, or choose another model"
+    if setback.status == UNKNOWN:
+        return f"check the name of the model, {name!r} at {provider.name}"
+    if setback.status in ELSEWHERE:
+        return f"check the address {provider.base_url}; it can be set with {provider.address_variable}"
+    return ""

@@ -1,0 +1,150 @@
+"""Where circles convened from the page sit: a thread of their own, so that pages stay quick meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.convene import hold_circle, kept_in, rehearse
+from firecircle.errors import EvaluationError
+from firecircle.evaluation import EvaluationResult
+from firecircle.evaluator import judge
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.store.opening import Store
+from firecircle.web.problems import Judged, RequestError
+from firecircle.web.visible import visible_plain
+
+MOST_AT_ONCE = 32
+SECONDS_TO_LEAVE = 10.0
+
+T = TypeVar("T")
+Config = FireCircleConfig | EvaluationConfig
+
+
+class Hall:
+    """Holds circles and panels for the server and knows them by the id they are kept under."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="firecircle-hall", daemon=True)
+        self._sitting: set[asyncio.Task[None]] = set()
+        self._by_id: dict[str, asyncio.Task[None]] = {}
+        self._thread.start()
+
+    async def convene(self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None) -> str:
+        """Begin to judge; the id, as soon as there is one. A panel is kept when it is over."""
+        if len(self._sitting) >= MOST_AT_ONCE:
+            raise RequestError(429, f"{MOST_AT_ONCE} circles sit already; wait for one to end, or cancel one")
+        named: Future[str] = Future()
+        self._loop.call_soon_threadsafe(self._begin, prompt, config, label, named)
+        return await asyncio.shield(asyncio.wrap_future(named))
+
+    async def rehearse(self, prompt: MultiNeutrosophicPrompt, config: Config) -> tuple[CallRecord, ...]:
+        """What judging this may take; nobody is asked."""
+        return await self._here(rehearse(prompt, config))
+
+    def cancel(self, circle_id: str) -> bool:
+        """Call a circle off; False when it does not sit here."""
+        task = self._by_id.get(circle_id)
+        if task is None:
+            return False
+        self._loop.call_soon_threadsafe(task.cancel)
+        return True
+
+    def close(self) -> None:
+        """Call every circle off, let each be written down, and end the thread."""
+        if not self._thread.is_alive():
+            return
+        self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._sitting])
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._all_gone(), self._loop).result(SECONDS_TO_LEAVE)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(SECONDS_TO_LEAVE)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    async def _all_gone(self) -> None:
+        if self._sitting:
+            await asyncio.wait(self._sitting)
+
+    async def _here(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    # -- on the hall's own thread ----------------------------------------------------------------------
+
+    def _begin(
+        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+    ) -> None:
+        task = self._loop.create_task(self._hold(prompt, config, label, named))
+        self._sitting.add(task)
+        task.add_done_callback(lambda done: self._leave(done, named))
+
+    def _leave(self, task: asyncio.Task[None], named: Future[str]) -> None:
+        self._sitting.discard(task)
+        self._by_id = {name: one for name, one in self._by_id.items() if one is not task}
+        error = None if task.cancelled() else task.exception()
+        if not named.done():
+            named.set_exception(error or RequestError(503, "called off before anything was written down"))
+
+    async def _hold(
+        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+    ) -> None:
+        me = asyncio.current_task()
+        assert me is not None
+        recording = None
+        judged: FireCircleResult | EvaluationResult | None = None
+        unkept: list[str] = []
+        try:
+            async with kept_in(self._store, label, on_unkept=unkept.append) as recording:
+                assert recording is not None
+                recording.opened.add_done_callback(partial(self._tell_name, me, named))
+                if isinstance(config, FireCircleConfig):
+                    judged = await hold_circle(prompt, config, recording=recording)
+                else:
+                    judged = await judge(prompt, config, listener=recording.tell_panel)
+        except EvaluationError:
+            if recording is None or recording.id is None:
+                raise  # nothing was heard; otherwise what was heard is kept, with the reason
+        finally:
+            if named.done():  # whoever asked has gone on; the terminal is all that is left
+                for why in unkept:
+                    print(f"warning: not kept: {visible_plain(why)}", file=sys.stderr)
+        if not named.done():
+            raise _not_kept("; ".join(unkept), judged, config.alarm_threshold)
+
+    def _name(self, circle_id: str, holder: asyncio.Task[None], named: Future[str]) -> None:
+        self._by_id[circle_id] = holder
+        if not named.done():
+            named.set_result(circle_id)
+
+    # -- on the thread that writes circles down --------------------------------------------------------
+
+    def _tell_name(self, holder: asyncio.Task[None], named: Future[str], opened: Future[str]) -> None:
+        """The id is the store's: a circle repeated with its seed gets a number behind it."""
+        with suppress(RuntimeError):  # the hall was closed meanwhile
+            self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)
+
+
+def _not_kept(why: str, judged: FireCircleResult | EvaluationResult | None, threshold: float) -> RequestError:
+    """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
+    said = judged.consensus if judged else None
+    if said is None:
+        return RequestError(503, f"the judgement could not be kept: {why}")
+    verdict = Judged(alarm=said.falsehood >= threshold, falsehood=said.falsehood, decided_by=said.model)
+    return RequestError(503, f"judged ({verdict.told()}), but it could not be kept: {why}", verdict=verdict)
