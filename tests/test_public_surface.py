@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
+
 import firecircle
+
+ROOT = Path(__file__).parents[1]
 
 FROM_THE_DOCUMENTS = """
     FireCircleConfig CircleSize FailureMode FireCircleResult DialogueRound RoundMetrics PatternObservation
@@ -17,6 +23,7 @@ OUR_OWN = """
     BudgetError CircleCancelled ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
     judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store
+    __version__
 """.split()
 
 
@@ -24,3 +31,11 @@ def test_the_public_names_are_these() -> None:
     assert firecircle.__all__ == sorted(FROM_THE_DOCUMENTS + OUR_OWN)
     for name in firecircle.__all__:
         assert getattr(firecircle, name).__doc__ or name == "Event", f"{name} has no docstring"
+
+
+def test_the_version_is_the_one_that_the_project_states_everywhere() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert firecircle.__version__ == stated
+    assert f'\nversion: "{stated}"\n' in (ROOT / "CITATION.cff").read_text("utf-8")
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", stated]

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from firecircle.store.finding import Filters
     from firecircle.store.opening import Store, open_store
 
+    __version__: str
+
 __all__ = [
     "BudgetError",
     "CircleCancelled",
@@ -104,6 +106,7 @@ __all__ = [
     "VoiceError",
     "VoiceHistoryTracker",
     "WeightedVoiceSelector",
+    "__version__",
     "aggregate_consensus",
     "calculate_empty_chair_influence",
     "classify_pattern_heuristic",
@@ -155,6 +158,11 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split
 
 def __getattr__(name: str) -> object:
     """A public name, imported from its room when it is first used: a command line must start fast."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        number = globals()[name] = version("firecircle")
+        return number
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"firecircle.{_ROOM_OF[name]}"), name)
