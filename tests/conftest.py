@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
         return path
 
     return write
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Let processes started here hear Ctrl-C: a script in the background hands down that SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
