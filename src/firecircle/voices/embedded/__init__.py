@@ -2,7 +2,8 @@
 
 Data flows one way: text → words' classes → orders and intents → a reading of the prompt → a lens's findings
 → an answer. To add a lens, write `find`, `support` and `blindness` (see `findings.Lens`), list it here and
-declare it in the catalog. To teach all lenses a word, add it to `vocabulary.toml`.
+declare it in the catalog. To teach all lenses a word, add it to `vocabulary.toml`. How much each sign counts
+stands in the table `STRENGTHS` at the top of the file that looks for it.
 """
 
 from __future__ import annotations

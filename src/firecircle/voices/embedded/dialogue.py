@@ -11,14 +11,21 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, Reading
 from firecircle.voices.embedded.lenses.findings import STRONG, WEAK, Finding, Lens
 
-LIFT = (0.5, 0.3, 0.2)
-"""How much of the peers' alarm about the same words is added to a finding of one's own, the loudest first."""
-DROP = 0.6
-"""What is left of a weak finding when nobody else sees anything there."""
-CONFIRM = 0.3
-"""How strongly a lens must read a peer's words itself to confirm the peer's pattern."""
-ALARMED = 0.4
-"""A peer whose falsehood is below this sees nothing to speak of."""
+
+class DialogueStrengths(NamedTuple):
+    """How far peers move a lens, up and down.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` counts the moves.
+    """
+
+    lift: tuple[float, ...] = (0.5, 0.3, 0.2)  # of peers' alarm about the same words, the loudest first
+    confirmed_lift: float = 0.25  # of a peer's alarm about words that only the peer had noticed
+    drop: float = 0.6  # what is left of a weak finding when nobody else sees anything there
+    confirm: float = 0.3  # how strongly a lens must read a peer's words itself to confirm its pattern
+    alarmed: float = 0.4  # a peer whose falsehood is below this sees nothing to speak of
+
+
+STRENGTHS = DialogueStrengths()
 READ_AGAIN = "read again after"
 """Words in the note of a finding that a voice made only because a peer had quoted the place."""
 MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
@@ -42,7 +49,7 @@ def reconsider(
 ) -> tuple[Finding, ...]:
     """One's own findings in the light of the peers' quotes, and the peers' patterns one can confirm."""
     pointed = tuple(_pointed_at(peers, reading.prompt))
-    alarmed = any(peer.evaluation.falsehood >= ALARMED for peer in peers)
+    alarmed = any(peer.evaluation.falsehood >= STRENGTHS.alarmed for peer in peers)
     weighed = tuple(_weigh_again(finding, pointed, alarmed) for finding in own)
     return (*weighed, *_confirmed(lens, reading, own, pointed))
 
@@ -50,20 +57,20 @@ def reconsider(
 def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) -> Finding:
     alarms: dict[str, float] = {}
     for place in pointed:
-        heard = place.falsehood >= ALARMED and not place.echo
+        heard = place.falsehood >= STRENGTHS.alarmed and not place.echo
         if heard and finding.touches(place.layer, place.start, place.end):
             alarms[place.label] = place.falsehood
     if finding.strength >= WEAK and alarms:
         doubt = 1 - finding.strength
-        loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(LIFT)]
-        for label, share in zip(loudest_first, LIFT, strict=False):
+        loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(STRENGTHS.lift)]
+        for label, share in zip(loudest_first, STRENGTHS.lift, strict=False):
             doubt *= 1 - share * alarms[label]
         who = " and ".join(loudest_first)
         verb = "points" if len(loudest_first) == 1 else "point"
         return finding._replace(strength=1 - doubt, note=f"{finding.note}; {who} {verb} at the same words")
     if not alarmed and finding.strength < STRONG:
         return finding._replace(
-            strength=finding.strength * DROP, note=f"{finding.note}; no peer sees anything there"
+            strength=finding.strength * STRENGTHS.drop, note=f"{finding.note}; no peer sees anything there"
         )
     return finding
 
@@ -74,17 +81,17 @@ def _confirmed(
     """The peers' patterns that this lens, reading the same words, supports."""
     done: set[tuple[str, str]] = set()
     for place in pointed:
-        if place.pattern is None or place.falsehood < ALARMED:
+        if place.pattern is None or place.falsehood < STRENGTHS.alarmed:
             continue
         key = (place.pattern, place.layer)
-        if key in done or any(f.pattern == place.pattern and f.strength >= CONFIRM for f in own):
+        if key in done or any(f.pattern == place.pattern and f.strength >= STRENGTHS.confirm for f in own):
             continue
         mine = max((f.strength for f in own if f.touches(place.layer, place.start, place.end)), default=0.0)
         support = max(mine, lens.support(reading, place.layer, place.start, place.end))
-        if support >= CONFIRM:
+        if support >= STRENGTHS.confirm:
             done.add(key)
             note = f"{MEANING[place.pattern]} ({READ_AGAIN} {place.label} quoted it)"
-            strength = 1 - (1 - support) * (1 - 0.5 * LIFT[0] * place.falsehood)
+            strength = 1 - (1 - support) * (1 - STRENGTHS.confirmed_lift * place.falsehood)
             yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -12,10 +12,21 @@ from firecircle.voices.embedded.dialogue import reconsider
 from firecircle.voices.embedded.language.prompt_reading import Reading, read_prompt
 from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Lens, falsehood, strongest_first
 
-REPORTED = 0.3
-"""Findings below this are too weak to report as patterns, except from the empty chair."""
+
+class AnswerStrengths(NamedTuple):
+    """Where an answer's words change, and how doubt follows from falsehood. Set by hand."""
+
+    least: float = 0.05  # weaker findings are dropped
+    reported: float = 0.3  # weaker ones are no pattern, except from the empty chair
+    strong: float = 0.6  # the reasoning calls a finding strong
+    violation: float = 0.5  # the verdict; below `unsure` it is no violation
+    unsure: float = 0.35
+    undecided: float = 0.5  # the share of doubt that comes from an F near the middle
+    most_doubt: float = 0.95
+
+
+STRENGTHS = AnswerStrengths()
 MOST_PATTERNS = 5
-VIOLATION, NO_VIOLATION = 0.5, 0.35
 LONG = 50_000
 """Characters from which on the reading leaves the event loop, so that others can be heard meanwhile."""
 FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
@@ -63,9 +74,11 @@ class EmbeddedVoice:
             "truth": round((1 - f) * (1 - i / 2), 3),
             "indeterminacy": i,
             "falsehood": f,
-            "verdict": "violation" if f >= VIOLATION else "no_violation" if f < NO_VIOLATION else "unsure",
+            "verdict": _verdict(f),
             "reasoning": _reasoning(self.lens, reading, findings),
-            _patterns_field(turn): _patterns(reading, findings, WEAK if turn.is_chair else REPORTED),
+            _patterns_field(turn): _patterns(
+                reading, findings, WEAK if turn.is_chair else STRENGTHS.reported
+            ),
         }
         if turn.is_chair:
             answer["speaks_for"] = _speaks_for(findings)
@@ -75,7 +88,7 @@ class EmbeddedVoice:
         """What the lens finds; the reading remembers it, because every round asks again."""
         found = reading.found.get(self.lens)
         if found is None:
-            found = tuple(f for f in self.lens.find(reading) if f.strength >= 0.05)
+            found = tuple(f for f in self.lens.find(reading) if f.strength >= STRENGTHS.least)
             reading.found[self.lens] = found
         return found
 
@@ -87,10 +100,16 @@ def _with_known_turns(turn: Turn) -> MultiNeutrosophicPrompt:
     return turn.prompt
 
 
+def _verdict(f: float) -> str:
+    if f >= STRENGTHS.violation:
+        return "violation"
+    return "no_violation" if f < STRENGTHS.unsure else "unsure"
+
+
 def _indeterminacy(f: float, blindness: float) -> float:
     """Doubt is what the lens cannot see, and how undecided it is about what it saw."""
     undecided = 1 - 2 * abs(f - 0.5)
-    return round(min(0.95, blindness * (1 - f / 2) + 0.5 * undecided), 3)
+    return round(min(STRENGTHS.most_doubt, blindness * (1 - f / 2) + STRENGTHS.undecided * undecided), 3)
 
 
 def _patterns_field(turn: Turn) -> str:
@@ -122,7 +141,7 @@ def _reasoning(lens: Lens, reading: Reading, findings: tuple[Finding, ...]) -> s
         return f"Looking at {lens.looks_at}, I found nothing of weight."
     shown = (
         f"in the {f.layer} layer, “{' '.join(reading.text(f.layer)[f.start : f.end].split())}”: {f.note}"
-        f" ({'strong' if f.strength >= 0.6 else 'weak'}, {f.strength:.2f})"
+        f" ({'strong' if f.strength >= STRENGTHS.strong else 'weak'}, {f.strength:.2f})"
         for f in told
     )
     return f"Looking at {lens.looks_at}, I found " + "; ".join(shown) + "."

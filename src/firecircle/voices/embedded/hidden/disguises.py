@@ -11,6 +11,9 @@ from firecircle.voices.embedded.hidden.decoded import Decoded, stretches
 from firecircle.voices.embedded.hidden.encodings import printable
 from firecircle.voices.embedded.language.words import word_list
 
+ENGLISH, LATIN, PLAIN = 0.25, 0.7, 0.6
+"""The share of common words that makes a line English, of letters that makes it worth shifting, and of ASCII
+that makes folded text plain. Set by hand."""
 _WORD = re.compile(r"[a-z']+")
 
 
@@ -20,7 +23,7 @@ def reads_as_english(text: str) -> bool:
     if len(words) < 3:
         return False
     known = sum(map(_common().__contains__, words))
-    return known >= 2 and known >= 0.25 * len(words)
+    return known >= 2 and known >= ENGLISH * len(words)
 
 
 @cache
@@ -147,7 +150,7 @@ def lookalikes(text: str) -> Iterator[Decoded]:
     for start, end in stretches(text, _odd_letters(text)):
         stretch = text[start:end]
         plain = _FOREIGN.sub(lambda match: _folded(match.group()), stretch)
-        if plain != stretch and len(plain) - len(_FOREIGN.findall(plain)) > 0.6 * len(plain):
+        if plain != stretch and len(plain) - len(_FOREIGN.findall(plain)) > PLAIN * len(plain):
             yield Decoded("look-alike characters", plain, start, end, spelt=_folded)
 
 
@@ -198,7 +201,7 @@ def shifted(text: str) -> Iterator[Decoded]:
     """Lines that are no English as they stand, and are once shifted, mirrored or turned around."""
     for match in _LINE.finditer(text):
         line = match.group()
-        if reads_as_english(line) or sum(map(len, _LATIN.findall(line))) < 0.7 * len(line):
+        if reads_as_english(line) or sum(map(len, _LATIN.findall(line))) < LATIN * len(line):
             continue
         for method, plain, spelt in _readings(line.lower()):
             if reads_as_english(plain):

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 
 from firecircle.voices.embedded.hidden.decoded import Decoded
 
+READABLE, WIDE = 0.95, 0.4
+"""The share of characters that must be printable, and of zero bytes that makes text of two bytes a letter.
+Set by hand."""
 MOST_SKIPPED = 3
 FEWEST_DIGITS, FEWEST_PERCENTS, FEWEST_ESCAPES, FEWEST_SIGNALS, FEWEST_CAPITALS = 8, 5, 4, 20, 4
 
@@ -31,7 +34,7 @@ def printable(data: bytes) -> str | None:
     if plain.isprintable():
         return plain
     good = sum(char.isprintable() or char in "\n\t\r" for char in plain)
-    return plain if good >= 0.95 * len(plain) else _among_others(data)
+    return plain if good >= READABLE * len(plain) else _among_others(data)
 
 
 def _among_others(data: bytes) -> str | None:
@@ -40,7 +43,7 @@ def _among_others(data: bytes) -> str | None:
 
 def _wide(data: bytes) -> str | None:
     """Text of two bytes a letter: every other byte is nothing."""
-    if data.count(0) < max(1, 0.4 * len(data)):
+    if data.count(0) < max(1, WIDE * len(data)):
         return None
     pairs = data[: len(data) // 2 * 2]
     if pairs[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):

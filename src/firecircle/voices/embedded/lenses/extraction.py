@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from firecircle.voices.embedded.language.objects import Intent
 from firecircle.voices.embedded.language.prompt_reading import Read, Reading
 from firecircle.voices.embedded.language.text import sentences
@@ -9,8 +11,30 @@ from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
 
 PROTECTED = ("config", "secret", "private", "guarded", "unchecked")
-IN_A_GAME = 0.7
-"""What is left of a request for protected things that is part of a game."""
+
+
+class ExtractionStrengths(NamedTuple):
+    """How much is added to a request for something protected, and how telling a ladder of questions is.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    names_guarded: float = 0.3  # of the doubt, taken off where the sentence names what is held back
+    in_a_document: float = 0.3  # of the doubt, taken off where a document asks
+    masked: float = 0.15  # of the doubt, taken off under courtesy, purpose or teaching
+    in_a_game: float = 0.7  # what is left of a request that is part of a game
+    most: float = 0.95
+    ladder: float = 0.58  # the last step reaches for the real thing and says whose
+    ladder_impersonal: float = 0.45
+    ladder_shown: float = 0.14  # added where the last step asks to be shown or given something
+    ladder_harm: float = 0.45  # the last step reaches for harm under teaching, fiction or a purpose
+    support_intent: float = 0.8  # of an intent in quoted words
+    support_guarded: float = 0.35  # quoted words name what is held back while somebody is addressed
+    blind: float = 0.15
+    blind_without_operator: float = 0.3
+
+
+STRENGTHS = ExtractionStrengths()
 _AT_HAND = frozenset(("case", "service", "yourself", "here", "ours", "yours", "that", "those"))
 _LADDER = 2
 """How many harmless questions make a ladder."""
@@ -37,32 +61,32 @@ class ExtractionLens:
         best = 0.0
         for read in reading.at(layer, start, end):
             if (intent := read.strongest(*PROTECTED)) is not None:
-                best = max(best, 0.8 * intent.strength)
+                best = max(best, STRENGTHS.support_intent * intent.strength)
             if read.sentence.mask & k("GUARDED") and read.sentence.mask & k("YOU", "MACHINE"):
-                best = max(best, 0.35)
+                best = max(best, STRENGTHS.support_guarded)
         return best
 
     def blindness(self, reading: Reading) -> float:
         """Without the operator's text it is not known what is protected."""
-        return 0.15 if reading.prompt.system else 0.3
+        return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
     def _judge(self, reading: Reading, read: Read, intent: Intent) -> Finding:
         sentence = read.sentence
         strength = intent.strength
         if intent.name != "guarded" and sentence.mask & k("GUARDED"):
-            strength += 0.3 * (1 - strength)
+            strength += STRENGTHS.names_guarded * (1 - strength)
         if sentence.layer == "application":
-            strength += 0.3 * (1 - strength)
+            strength += STRENGTHS.in_a_document * (1 - strength)
         masked = reading.user_mask & k("COURTEOUS", "PRETEXT", "TEACHING")
         if masked:
-            strength += 0.15 * (1 - strength)
+            strength += STRENGTHS.masked * (1 - strength)
         teaching = bool(reading.user_mask & k("TEACHING")) and intent.name != "unchecked"
         if reading.is_a_game:
-            strength *= IN_A_GAME
+            strength *= STRENGTHS.in_a_game
         start, end = sentence.quote(intent.first, intent.last)
         return Finding(
             "educational_escalation" if teaching else "polite_extraction",
-            min(strength, 0.95),
+            min(strength, STRENGTHS.most),
             sentence.layer,
             start,
             end,
@@ -83,10 +107,11 @@ class ExtractionLens:
             harm = sentence.mask & k("HARM")
             words = set(sentence.words)
             if sentence.mask & k("OWN") or words & _AT_HAND:
-                strength = 0.58 if sentence.mask & k("YOU", "ME") else 0.45
-                strength += 0.14 if sentence.mask & k("SHOW", "GRANT") else 0.0
+                named = sentence.mask & k("YOU", "ME")
+                strength = STRENGTHS.ladder if named else STRENGTHS.ladder_impersonal
+                strength += STRENGTHS.ladder_shown if sentence.mask & k("SHOW", "GRANT") else 0.0
             elif harm and reading.user_mask & k("TEACHING", "FICTION", "PRETEXT"):
-                strength = 0.45
+                strength = STRENGTHS.ladder_harm
             else:
                 continue
             start, end = sentence.quote()

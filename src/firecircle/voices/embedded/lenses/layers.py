@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from firecircle.voices.embedded.language.objects import reach
+from firecircle.voices.embedded.language.objects import TELLING, reach
 from firecircle.voices.embedded.language.prompt_reading import Read, Reading, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
@@ -24,10 +25,57 @@ _HEADING = re.compile(
 )
 _SPEAKS = re.compile(rf"[>\]]\s?{_ROLE}\b", re.IGNORECASE)
 _AFTER_MARKER = 300
-TELLING = 0.4
-"""From here on what a sentence wants colours its surroundings."""
-ASKED_ABOUT = 0.3
-"""A marker that a question is about, at most."""
+
+
+class LayersStrengths(NamedTuple):
+    """How much each overstepping counts, from 0 to 1.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    # A marker of another layer's voice: alone, and before words that want something.
+    template_alone: float = 0.75
+    template_commanding: float = 0.92
+    tag_alone: float = 0.35
+    tag_commanding: float = 0.85
+    heading_alone: float = 0.1
+    heading_commanding: float = 0.65
+    marker_asked_about: float = 0.3  # at most, where a question is about the marker
+
+    # An order to the assistant inside a document.
+    told_doubt: float = 0.5  # of the doubt about an intent, taken off because a document has it
+    told_doubt_common: float = 0.25  # the same for intents that documents have for people too
+    guarded_addressed: float = 0.5  # names what is held back and addresses somebody
+    machine_ordered: float = 0.6  # opens by addressing a machine, and orders something
+    machine_addressed: float = 0.3
+    task_replaced: float = 0.45
+    machine_commanded: float = 0.7
+    answer_shaped: float = 0.5  # says what to put into the answer
+    user_told: float = 0.35
+    following_done: float = 0.4
+    material_written: float = 0.45  # a text to be made of the material at hand
+    written: float = 0.3
+    any_order: float = 0.1
+
+    # The user speaks above their rank.
+    persona: float = 0.4  # of the doubt, taken off where a role is given to the assistant as well
+    own_setup: float = 0.5  # "my instructions", and where they come from
+    own_setup_alone: float = 0.2
+    offers_help: float = 0.5
+    as_your_assistant: float = 0.5
+    false_claim: float = 0.72
+    claim_known: float = 0.5  # the share of a claim's words that the operator's text must contain
+
+    # Words that a peer quotes, and what the lens cannot see.
+    support_restricted: float = 0.75  # of an intent that touches what the operator restricts
+    support: float = 0.6
+    support_without_operator: float = 0.45
+    support_consent: float = 0.4
+    blind: float = 0.1
+    blind_with_one_layer: float = 0.35
+
+
+STRENGTHS = LayersStrengths()
 FROM_BELOW = ("override", "lifted", "mode", "unbound", "new_task", "conceal", "no_refusal", "forced")
 
 
@@ -52,25 +100,28 @@ class LayersLens:
         best = 0.0
         for read in reading.at(layer, start, end):
             restricted = bool(read.sentence.mask & k("GUARDED", "GATED"))
-            share = 0.75 if restricted else 0.6 if reading.prompt.system else 0.45
+            if restricted:
+                share = STRENGTHS.support_restricted
+            else:
+                share = STRENGTHS.support if reading.prompt.system else STRENGTHS.support_without_operator
             if (intent := read.strongest()) is not None:
                 best = max(best, share * intent.strength)
             if restricted and read.sentence.mask & k("TALKED", "CONSENT", "LICENCE"):
-                best = max(best, 0.4)
+                best = max(best, STRENGTHS.support_consent)
         return best
 
     def blindness(self, reading: Reading) -> float:
         """Relations need at least two layers to be seen."""
-        return 0.1 if len(reading.prompt.layers) > 1 else 0.35
+        return STRENGTHS.blind if len(reading.prompt.layers) > 1 else STRENGTHS.blind_with_one_layer
 
     def _markers(self, reading: Reading) -> Iterator[Finding]:
         """Tokens and headings that only the frame around the layers may contain."""
         for layer in ("application", "user"):
             text = reading.text(layer)
             for pattern, alone, commanding in (
-                (_TEMPLATE, 0.75, 0.92),
-                (_TAG, 0.35, 0.85),
-                (_HEADING, 0.1, 0.65),
+                (_TEMPLATE, STRENGTHS.template_alone, STRENGTHS.template_commanding),
+                (_TAG, STRENGTHS.tag_alone, STRENGTHS.tag_commanding),
+                (_HEADING, STRENGTHS.heading_alone, STRENGTHS.heading_commanding),
             ):
                 match = pattern.search(text)
                 if match is None:
@@ -83,7 +134,7 @@ class LayersLens:
                     commanding if telling >= TELLING else (alone + commanding) / 2 if ordering else alone
                 )
                 if telling < TELLING and _asked_about(follows, match):
-                    strength = min(alone, ASKED_ABOUT)
+                    strength = min(alone, STRENGTHS.marker_asked_about)
                 end = min(len(text), match.start() + 160)
                 note = "a marker of another layer's voice stands in this one"
                 yield Finding(
@@ -119,7 +170,7 @@ class LayersLens:
                     continue
                 strength = intent.strength
                 if persona and intent.name in ("unbound", "no_refusal", "override"):
-                    strength += 0.4 * (1 - strength)
+                    strength += STRENGTHS.persona * (1 - strength)
                 start, end = read.sentence.quote(intent.first, intent.last)
                 yield Finding("role_confusion", strength, "user", start, end, _NAMES[intent.name])
             if (swap := read.strongest("persona")) is not None:
@@ -147,10 +198,10 @@ class LayersLens:
             if said is None:
                 continue
             claimed = words_of(sentence, said + 1)
-            if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < 0.5:
+            if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < STRENGTHS.claim_known:
                 start, end = sentence.quote(max(0, said - 8))
                 note = "says what the operator's text says, but it does not say so"
-                yield Finding("cross_layer_fabrication", 0.72, "user", start, end, note)
+                yield Finding("cross_layer_fabrication", STRENGTHS.false_claim, "user", start, end, note)
 
 
 def _asked_about(follows: Sequence[Read], marker: re.Match[str]) -> bool:
@@ -185,21 +236,22 @@ def _speaks_as_assistant(sentence: Sentence) -> float:
     best = 0.0
     for at, word in enumerate(sentence.words):
         if word == "my" and any(bits & k("CONFIG") for bits in sentence.bits[at + 1 : at + 4]):
-            best = max(best, 0.5 if sentence.mask & k("SETUP", "PRIOR") else 0.2)
+            given = sentence.mask & k("SETUP", "PRIOR")
+            best = max(best, STRENGTHS.own_setup if given else STRENGTHS.own_setup_alone)
         offers = word in ("assist", "help") and sentence.words[at + 1 : at + 2] == ("you",)
         if (
             offers
             and "i" in sentence.words[max(0, at - 3) : at]
             and sentence.words[0] in ("how", "let", "as")
         ):
-            best = max(best, 0.5)
+            best = max(best, STRENGTHS.offers_help)
         if (
             word == "your"
             and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3])
             and at
             and sentence.words[at - 1] == "as"
         ):
-            best = max(best, 0.5)
+            best = max(best, STRENGTHS.as_your_assistant)
     return best
 
 
@@ -210,30 +262,33 @@ def _order_in_data(read: Read) -> float:
     best = 0.0
     for intent in read.intents:
         if intent.name != "persona":
-            share = 0.25 if intent.name in ("private", "guarded", "lifted", "unbound") else 0.5
+            common = intent.name in ("private", "guarded", "lifted", "unbound")
+            share = STRENGTHS.told_doubt_common if common else STRENGTHS.told_doubt
             share *= min(1.0, intent.strength / TELLING)
             best = max(best, intent.strength + share * (1 - intent.strength))
     if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
-        best = max(best, 0.5)
+        best = max(best, STRENGTHS.guarded_addressed)
     if _turns_to_machine(sentence):
-        best = max(best, 0.6 if read.orders or best or mask & k("MODAL", "OBLIGE") else 0.3)
+        ordered = read.orders or best or mask & k("MODAL", "OBLIGE")
+        best = max(best, STRENGTHS.machine_ordered if ordered else STRENGTHS.machine_addressed)
     if mask & k("YOU") and mask & k("TASK") and mask & k("PRIOR", "NEW") and not sentence.question:
-        best = max(best, 0.45)
+        best = max(best, STRENGTHS.task_replaced)
     active = [order for order in read.orders if not order.negated and not order.mentioned]
     if not active:
         return best
     if any(order.addressed for order in active) and mask & k("MACHINE"):
-        best = max(best, 0.7)
+        best = max(best, STRENGTHS.machine_commanded)
     if any(_shapes_the_answer(sentence, order.index) for order in active):
-        best = max(best, 0.5)
+        best = max(best, STRENGTHS.answer_shaped)
     if mask & k("HUMAN_USER") and mask & k("SAY", "SHOW", "GRANT"):
-        best = max(best, 0.35)
+        best = max(best, STRENGTHS.user_told)
     if "following" in sentence.words and any(sentence.bits[order.index] & k("DO") for order in active):
-        best = max(best, 0.4)
+        best = max(best, STRENGTHS.following_done)
     for order in active:
         if sentence.bits[order.index] & k("WRITE_TASK"):
-            best = max(best, 0.45 if reach(sentence, order.index, 10).has("MATERIAL") else 0.3)
-    return max(best, 0.1)
+            of_material = reach(sentence, order.index, 10).has("MATERIAL")
+            best = max(best, STRENGTHS.material_written if of_material else STRENGTHS.written)
+    return max(best, STRENGTHS.any_order)
 
 
 def _turns_to_machine(sentence: Sentence) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
 from firecircle.voices.embedded.language.claims import Claim, claims, steps_claimed, transcript
+from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import (
     Read,
     Reading,
@@ -18,8 +20,46 @@ from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import stem, word_list
 from firecircle.voices.embedded.lenses.findings import Finding
 
-SUPPORTED = 0.5
-"""The share of a claim's content that the turns must contain for the claim to be believed."""
+
+class TimeStrengths(NamedTuple):
+    """How much an unconfirmed past counts, from 0 to 1; how clear a claim is says `claims.ClaimStrengths`.
+
+    Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
+    """
+
+    # A claim of an earlier exchange.
+    asks: float = 0.12  # added where the user wants something protected
+    guarded: float = 0.1  # added where the claim touches what the operator holds back
+    turns_unknown: float = 0.45  # what is left of a claim that nobody can check
+    turns_differ: float = 0.95  # what is left where the known turns do not contain it
+    turns_differ_mildly: float = 0.6  # the same where nothing is gained by the claim
+    claim_known: float = 0.5  # the share of a claim's words that the turns must contain
+    claim_most: float = 0.95
+
+    # Steps ticked off one by one.
+    staircase: float = 0.45
+    staircase_step: float = 0.05  # for each step, up to four
+    staircase_known: float = 0.4  # the share of the steps' words that is on record
+    staircase_guarded: float = 0.15
+    staircase_unknown: float = 0.7
+
+    # A conversation written out in the message.
+    pasted: float = 0.3
+    pasted_line: float = 0.04  # for each line, up to six
+    pasted_open: float = 0.15  # it stops in the middle, for the assistant to go on
+    pasted_own: float = 0.25  # it is said to be the speaker's own
+    pasted_asks: float = 0.15
+    pasted_unknown: float = 0.6
+    written_most: float = 0.9  # steps and pasted conversations
+
+    # Words that a peer quotes, and what the lens cannot see.
+    support_intent: float = 0.6
+    support_claim: float = 0.8
+    blind: float = 0.1
+    blind_without_turns: float = 0.5
+
+
+STRENGTHS = TimeStrengths()
 
 
 class TimeLens:
@@ -49,13 +89,14 @@ class TimeLens:
                 "BEFORE", "LICENCE", "NEW", "GATED", "GUARDED"
             )
             if event and (intent := read.strongest()):
-                best = max(best, 0.6 * intent.strength)
-            best = max(best, max((0.8 * claim.weight for claim in claims(read.sentence)), default=0.0))
+                best = max(best, STRENGTHS.support_intent * intent.strength)
+            claimed = (STRENGTHS.support_claim * claim.weight for claim in claims(read.sentence))
+            best = max(best, max(claimed, default=0.0))
         return best
 
     def blindness(self, reading: Reading) -> float:
         """Without the turns no claim about them can be checked."""
-        return 0.5 if reading.prompt.turns is None else 0.1
+        return STRENGTHS.blind_without_turns if reading.prompt.turns is None else STRENGTHS.blind
 
     def _judge(self, reading: Reading, read: Read, claim: Claim) -> Finding | None:
         turns = reading.prompt.turns
@@ -63,13 +104,13 @@ class TimeLens:
         if layer == "application" and turns is not None:
             return None
         asks = max(reading.strongest("user"), 0.0)
-        strength = claim.weight + (0.12 if asks >= 0.4 else 0.0)
+        strength = claim.weight + (STRENGTHS.asks if asks >= TELLING else 0.0)
         if read.sentence.mask & k("GUARDED", "GATED"):
-            strength += 0.1
+            strength += STRENGTHS.guarded
         start, end = read.sentence.quote(claim.first, claim.last)
         pattern = "fabricated_progression" if claim.progress else "temporal_inconsistency"
         if turns is None:
-            strength *= 0.45
+            strength *= STRENGTHS.turns_unknown
             note = "claims an earlier exchange; the turns are unknown, so nothing confirms it"
         elif not turns:
             note = "claims an earlier exchange, but this is the first turn"
@@ -77,11 +118,12 @@ class TimeLens:
             said = words_of(read.sentence, claim.first) - _claiming()
             known = reading.said_by_assistant if claim.consent else reading.said_before
             share = overlap(said, known)
-            if share >= SUPPORTED or len(said) < 2:
+            if share >= STRENGTHS.claim_known or len(said) < 2:
                 return None
-            strength *= 0.95 if claim.consent or asks >= 0.4 else 0.6
+            gains = claim.consent or asks >= TELLING
+            strength *= STRENGTHS.turns_differ if gains else STRENGTHS.turns_differ_mildly
             note = "claims an earlier exchange that the known turns do not contain"
-        return Finding(pattern, min(strength, 0.95), layer, start, end, note)
+        return Finding(pattern, min(strength, STRENGTHS.claim_most), layer, start, end, note)
 
     def _staircase(self, reading: Reading) -> Finding | None:
         """Steps ticked off one by one, so that only the wanted one seems left."""
@@ -91,16 +133,18 @@ class TimeLens:
             return None
         claimed = frozenset().union(*(words_of(read.sentence) for read in climbed)) - _claiming()
         known = reading.said_before | content(reading.prompt.application)
-        if overlap(claimed, known) >= 0.4:
+        if overlap(claimed, known) >= STRENGTHS.staircase_known:
             return None
-        strength = 0.45 + 0.05 * min(steps, 4)
+        strength = STRENGTHS.staircase + STRENGTHS.staircase_step * min(steps, 4)
         if reading.user_mask & k("GUARDED", "GATED"):
-            strength += 0.15
+            strength += STRENGTHS.staircase_guarded
         if reading.prompt.turns is None:
-            strength *= 0.7
+            strength *= STRENGTHS.staircase_unknown
         start, end = climbed[0].sentence.quote()
         note = "ticks off steps that nothing on record shows, and presents the wanted one as the next"
-        return Finding("fabricated_progression", min(strength, 0.9), "user", start, end, note)
+        return Finding(
+            "fabricated_progression", min(strength, STRENGTHS.written_most), "user", start, end, note
+        )
 
     def _pasted(self, reading: Reading) -> Finding | None:
         """A conversation written out inside the user's message as if it had taken place here."""
@@ -111,23 +155,30 @@ class TimeLens:
         start, end, lines = place
         if refuses(text[start:end]):
             return None
-        strength = 0.3 + min(lines, 6) * 0.04
+        strength = STRENGTHS.pasted + min(lines, 6) * STRENGTHS.pasted_line
         if not text[start:end].rstrip().endswith((".", "!", "?", '"')):
-            strength += 0.15
-        if reading.prompt.turns and overlap(content(text[start:end]), reading.said_before) >= SUPPORTED:
-            return None
+            strength += STRENGTHS.pasted_open
+        if reading.prompt.turns:
+            share = overlap(content(text[start:end]), reading.said_before)
+            if share >= STRENGTHS.claim_known:
+                return None
         own = any(
             read.sentence.mask & k("CHAT", "RESUME") and read.sentence.mask & k("ME") for read in reading.user
         )
         if own:
-            strength += 0.25
-        if reading.strongest("user") >= 0.4:
-            strength += 0.15
+            strength += STRENGTHS.pasted_own
+        if reading.strongest("user") >= TELLING:
+            strength += STRENGTHS.pasted_asks
         if reading.prompt.turns is None:
-            strength *= 0.6
+            strength *= STRENGTHS.pasted_unknown
         note = "a transcript with the assistant's own lines is written into the message"
         return Finding(
-            "temporal_inconsistency", min(strength, 0.9), "user", start, min(end, start + LONGEST_QUOTE), note
+            "temporal_inconsistency",
+            min(strength, STRENGTHS.written_most),
+            "user",
+            start,
+            min(end, start + LONGEST_QUOTE),
+            note,
         )
 
 
