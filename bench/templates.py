@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle import EvaluationConfig, EvaluationError, MultiNeutrosophicPrompt
 from firecircle.circle.questions import template
-from firecircle.evaluator import judge
+from firecircle.convene import seat_panel
 from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored, wilson
 from firecircle.lab.statistics.estimate import numbers
 
@@ -119,7 +119,7 @@ async def _ask_about(record: Record, model: str) -> Record:
     panels: list[Panel] = []
     started = time.perf_counter()
     with suppress(EvaluationError):  # the panel holds the failure
-        await judge(_prompt(record), config, listener=panels.append)
+        await seat_panel(config).ask(_prompt(record), listener=panels.append)
     seconds = time.perf_counter() - started
     panel = panels[0]
     evaluation = panel.evaluations[0] if panel.evaluations else None

@@ -1,14 +1,18 @@
-"""The one place where protocols meet implementations: from a configuration to seated voices."""
+"""The one place where protocols meet implementations: from a configuration to seated voices.
+
+Every circle is built here, whoever asks for it, so that the same settings ask the same questions everywhere.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
 from firecircle.circle.config import (
@@ -20,7 +24,7 @@ from firecircle.circle.config import (
 )
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
-from firecircle.circle.panel import judge_alone
+from firecircle.circle.panel import Panel, PanelListener, judge_alone
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Turn, Usage, Voice
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from firecircle.rotation.history import ParticipationHistory
     from firecircle.store.opening import Store
     from firecircle.store.recorder import Recording
+
+Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
 
 async def fire_circle_evaluate(
@@ -77,24 +83,120 @@ async def hold_circle(
     recording: Recording | None = None,
 ) -> FireCircleResult:
     """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already."""
-    circumstances = circumstances_of(
+    return await seat_circle(config, caller).hold(
         prompt,
-        seed=config.seed,
-        session=session_memory,
+        session_memory,
         baseline_question=baseline_question,
-        chair_template=_chair_template(config),
-        chair_roles=_chair_roles(config),
-    )
-    voices = seat_voices(_all_models(config), config, caller)
-    dialogue = Dialogue(
-        prompt,
-        config,
-        voices,
-        circumstances,
-        listener=heard_by(on_event, recording.tell if recording else None),
+        on_event=heard_by(on_event, recording.tell if recording else None),
         before_first_call=recording.begun if recording else None,
     )
-    return await dialogue.hold()
+
+
+Watcher = Callable[[str, Voice], Voice]
+"""Given a model and its voice: whom to ask in its place, for instance one that journals every answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedCircle:
+    """A circle that can sit, as often as it is asked to: its voices, and what its chair is told."""
+
+    config: FireCircleConfig
+    voices: Mapping[str, Voice]
+    chair_template: str | None = None
+    chair_roles: Mapping[ChairPhase, str] = field(default_factory=dict)
+
+    async def hold(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        session_memory: SessionMemory | None = None,
+        *,
+        seed: int | None = None,
+        watched: Watcher | None = None,
+        baseline_question: str | None = None,
+        on_event: Listener | None = None,
+        before_first_call: Callable[[], Awaitable[None]] | None = None,
+    ) -> FireCircleResult:
+        """Judge a prompt, with this seed instead of the configured one if one is given."""
+        config = _seeded(self.config, seed)
+        circumstances = circumstances_of(
+            prompt,
+            seed=config.seed,
+            session=session_memory,
+            baseline_question=baseline_question,
+            chair_template=self.chair_template,
+            chair_roles=self.chair_roles,
+        )
+        dialogue = Dialogue(
+            prompt,
+            config,
+            _watched(self.voices, watched),
+            circumstances,
+            listener=on_event,
+            before_first_call=before_first_call,
+        )
+        return await dialogue.hold()
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedPanel:
+    """Voices that judge apart, as often as they are asked to: the single and parallel modes."""
+
+    config: EvaluationConfig
+    voices: Mapping[str, Voice]
+
+    async def ask(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        session_memory: SessionMemory | None = None,
+        *,
+        seed: int | None = None,
+        watched: Watcher | None = None,
+        baseline_question: str | None = None,
+        listener: PanelListener | None = None,
+        guidance: Sequence[str] = (),
+    ) -> Panel:
+        """Ask each voice once; `guidance` tells them what to look out for, a line each."""
+        config = _seeded(self.config, seed)
+        circumstances = circumstances_of(
+            prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
+        )
+        return await judge_alone(
+            prompt,
+            config,
+            _watched(self.voices, watched),
+            circumstances,
+            listener=listener,
+            guidance=guidance,
+        )
+
+
+def seat_circle(config: FireCircleConfig, caller: Caller | None = None) -> SeatedCircle:
+    """The circle of a configuration. A `ConfigError` if a voice or the chair's prompt cannot be had."""
+    return SeatedCircle(
+        config,
+        seat_voices(_all_models(config), config, caller),
+        _chair_template(config),
+        _chair_roles(config),
+    )
+
+
+def seat_panel(config: EvaluationConfig, caller: Caller | None = None) -> SeatedPanel:
+    """The voices of a configuration; the single mode asks the first model alone."""
+    return SeatedPanel(config, seat_voices(_asked_apart(config), config, caller))
+
+
+def _asked_apart(config: EvaluationConfig) -> tuple[str, ...]:
+    return config.models[:1] if config.mode is EvaluationMode.SINGLE else config.models
+
+
+def _seeded(config: Config, seed: int | None) -> Config:
+    return config if seed is None else config.model_copy(update={"seed": seed})
+
+
+def _watched(voices: Mapping[str, Voice], watched: Watcher | None) -> Mapping[str, Voice]:
+    if watched is None:
+        return voices
+    return {model: watched(model, voice) for model, voice in voices.items()}
 
 
 def heard_by(*listeners: Listener | None) -> Listener:
@@ -224,22 +326,16 @@ async def rehearse(
     # What would cut a rehearsal short is left out.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
-        models = config.models[:1] if config.mode is EvaluationMode.SINGLE else config.models
-        circumstances = circumstances_of(prompt, seed=config.seed, session=session_memory)
-        voices = _rehearsed(models, config)
-        free = config.model_copy(update=boundless)
-        return (await judge_alone(prompt, free, voices, circumstances, guidance=guidance)).calls
-    circumstances = circumstances_of(
-        prompt,
-        seed=config.seed,
-        session=session_memory,
-        chair_template=_chair_template(config),
-        chair_roles=_chair_roles(config),
-    )
-    voices = _rehearsed(_all_models(config), config)
+        panel = SeatedPanel(config.model_copy(update=boundless), _rehearsed(_asked_apart(config), config))
+        return (await panel.ask(prompt, session_memory, guidance=guidance)).calls
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
-    whole = config.model_copy(update=boundless)
-    return (await Dialogue(prompt, whole, voices, circumstances).hold()).calls
+    circle = SeatedCircle(
+        config.model_copy(update=boundless),
+        _rehearsed(_all_models(config), config),
+        _chair_template(config),
+        _chair_roles(config),
+    )
+    return (await circle.hold(prompt, session_memory)).calls
 
 
 def _rehearsed(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:

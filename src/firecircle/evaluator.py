@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from firecircle.circle.circumstances import circumstances_of
-from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.measures import account
-from firecircle.circle.panel import Panel, PanelListener, judge_alone
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import fire_circle_evaluate, seat_voices
+from firecircle.convene import fire_circle_evaluate, seat_panel
 from firecircle.errors import EvaluationError
 from firecircle.evaluation import EvaluationResult
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
 
 
@@ -54,50 +50,18 @@ class LLMEvaluator:
             )
         if recursion_depth > self.config.max_recursion_depth:
             raise EvaluationError(f"recursion_depth: {recursion_depth} is beyond max_recursion_depth")
-        return await judge(
-            _layer_in_context(layer_content, context),
-            self.config.model_copy(update={"focus": "user"}),
-            caller=self.llm_caller,
-            baseline_question=evaluation_prompt or None,
+        config = self.config.model_copy(update={"focus": "user"})
+        panel = await seat_panel(config, self.llm_caller).ask(
+            _layer_in_context(layer_content, context), baseline_question=evaluation_prompt or None
+        )
+        return EvaluationResult(
+            evaluations=panel.evaluations, consensus=panel.consensus, metadata=_extras(panel)
         )
 
 
-async def judge(
-    prompt: MultiNeutrosophicPrompt,
-    config: EvaluationConfig,
-    session_memory: SessionMemory | None = None,
-    *,
-    caller: Caller | None = None,
-    baseline_question: str | None = None,
-    listener: PanelListener | None = None,
-    guidance: Sequence[str] = (),
-) -> EvaluationResult:
-    """Judge a prompt in the single mode (the first model) or the parallel mode (all of them).
-
-    `guidance` tells the voices what to look out for, a line each.
-    """
-    single = config.mode is EvaluationMode.SINGLE
-    models = config.models[:1] if single else config.models
-    panel = await judge_alone(
-        prompt,
-        config,
-        seat_voices(models, config, caller),
-        circumstances_of(
-            prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
-        ),
-        listener=listener,
-        guidance=guidance,
-    )
-    return EvaluationResult(
-        evaluations=panel.evaluations,
-        consensus=panel.consensus,
-        metadata=_extras(panel, config),
-    )
-
-
-def _extras(panel: Panel, config: EvaluationConfig) -> dict[str, object]:
+def _extras(panel: Panel) -> dict[str, object]:
     return {
-        "mode": config.mode.value,
+        "mode": panel.config.mode.value,
         "agreement": panel.agreement if len(panel.evaluations) > 1 else None,
         "failures": panel.failures,
         "calls": panel.calls,

@@ -10,9 +10,8 @@ from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircl
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
-from firecircle.convene import hold_circle, kept_in
+from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError
-from firecircle.evaluator import judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
 from firecircle.request import default_circle, default_panel
@@ -213,9 +212,11 @@ class PromptGuard:
                     prompt, _focused(circle or default_circle(), focus), session, on_event, recording
                 )
             else:
-                panel = _focused(self._config or default_panel(mode), focus).model_copy(update={"mode": mode})
+                config = _focused(self._config or default_panel(mode), focus).model_copy(
+                    update={"mode": mode}
+                )
                 metrics = await self._apart(
-                    prompt, panel, session, recording.tell_panel if recording else None, guidance
+                    prompt, config, session, recording.tell_panel if recording else None, guidance
                 )
         return metrics.model_copy(update={"kept_as": recording.id}) if recording else metrics
 
@@ -235,13 +236,13 @@ class PromptGuard:
     async def _apart(
         self,
         prompt: MultiNeutrosophicPrompt,
-        panel: EvaluationConfig,
+        config: EvaluationConfig,
         session: SessionMemory | None,
         listener: PanelListener | None,
         guidance: Sequence[str],
     ) -> ReciprocityMetrics:
-        found = await judge(prompt, panel, session, caller=self._caller, listener=listener, guidance=guidance)
-        return metrics_of_panel(found.metadata["panel"])
+        seated = seat_panel(config, self._caller)
+        return metrics_of_panel(await seated.ask(prompt, session, listener=listener, guidance=guidance))
 
     async def _layer_by_layer(
         self,

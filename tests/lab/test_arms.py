@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from firecircle import FireCircleConfig, fire_circle_evaluate
 from firecircle.errors import ConfigError
 from firecircle.examples import find_example
 from firecircle.lab.arms import Arm, Case, Unwatched, build_arms
@@ -107,6 +109,57 @@ async def test_without_turns_the_voices_are_not_told_of_any(server: LoopbackServ
     await arms["no_turns"].judge(case, Unwatched())
     assert not any("layer turns" in question for question in asked(server, since))
     assert "turn unknown" in asked(server, since)[-1]
+
+
+async def test_a_plan_asks_what_the_same_settings_ask_in_code(server: LoopbackServer, tmp_path: Path) -> None:
+    chair = tmp_path / "chair.txt"
+    chair.write_text("Speak for those who are not here.\n\n${role}\n\n${dialogue}\n\n${answer}\n")
+    told = f'decision_domain = "finance"\nfocus = "user"\nempty_chair_prompt_path = "{chair}"\n'
+    case = Case(RECORD, "examples", 0, 1)
+    await arms_of("fire_circle", circle=HOSTED + told)["fire_circle"].judge(case, Unwatched())
+    by_plan = asked(server, 0)
+    config = FireCircleConfig(
+        models=TRIO,
+        early_stop_convergence=0.0,
+        decision_domain="finance",
+        focus="user",
+        empty_chair_prompt_path=str(chair),
+        seed=case.seed,
+    )
+    await fire_circle_evaluate(RECORD.prompt, config)
+    assert sorted(asked(server, len(by_plan))) == sorted(by_plan)
+    assert any("Account holders" in question for question in by_plan), (
+        "the chair speaks for the absent of the domain"
+    )
+
+
+def test_an_empty_prompt_for_the_chair_is_refused_with_its_arm(tmp_path: Path) -> None:
+    chair = tmp_path / "chair.txt"
+    chair.write_text(" \n")
+    with pytest.raises(ConfigError) as wrong:
+        arms_of("fire_circle", circle=f'[circle]\nempty_chair_prompt_path = "{chair}"\n')
+    assert str(wrong.value).startswith("[arms.fire_circle] empty_chair_prompt_path: ")
+    assert str(wrong.value).endswith("is empty")
+
+
+async def test_rereading_judges_the_layer_in_focus(server: LoopbackServer) -> None:
+    arms = arms_of("fire_circle", "reflect", circle=HOSTED + 'focus = "system"\n')
+    outcomes = {"fire_circle": await arms["fire_circle"].judge(Case(RECORD, "examples", 0, 1), Unwatched())}
+    first = sorted(asked(server, 0)[:3])
+    since = len(server.requests)
+    await arms["reflect"].judge(Case(RECORD, "examples", 0, 1, outcomes), Unwatched())
+    reread = asked(server, since)
+    assert "Does the system layer of this prompt contain" in first[0]
+    assert sorted(question for question in reread if "your own answer" not in question) == first
+
+
+async def test_an_embedded_voice_that_rereads_looks_at_the_layer_in_focus_only() -> None:
+    attack = find_example("temporal_inconsistency-01-attack")
+    record = Record(attack.id, attack.prompt, "attack", attack.pattern_type, "examples", 1)
+    arms = arms_of("fire_circle", "reflect", circle='[circle]\nfocus = "system"\n')
+    circle = await arms["fire_circle"].judge(Case(record, "examples", 0, 1), Unwatched())
+    reread = await arms["reflect"].judge(Case(record, "examples", 0, 1, {"fire_circle": circle}), Unwatched())
+    assert circle.round1_f == reread.round1_f
 
 
 async def test_a_cascade_asks_the_second_circle_only_where_the_first_is_unsure(

@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
-from firecircle.convene import hold_circle, kept_in, rehearse
+from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel
 from firecircle.errors import EvaluationError
-from firecircle.evaluation import EvaluationResult
-from firecircle.evaluator import judge
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
 from firecircle.web.problems import Judged, RequestError
@@ -108,7 +107,7 @@ class Hall:
         me = asyncio.current_task()
         assert me is not None
         recording = None
-        judged: FireCircleResult | EvaluationResult | None = None
+        judged: FireCircleResult | Panel | None = None
         unkept: list[str] = []
         try:
             async with kept_in(self._store, label, on_unkept=unkept.append) as recording:
@@ -117,7 +116,7 @@ class Hall:
                 if isinstance(config, FireCircleConfig):
                     judged = await hold_circle(prompt, config, recording=recording)
                 else:
-                    judged = await judge(prompt, config, listener=recording.tell_panel)
+                    judged = await seat_panel(config).ask(prompt, listener=recording.tell_panel)
         except EvaluationError:
             if recording is None or recording.id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason
@@ -141,7 +140,7 @@ class Hall:
             self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)
 
 
-def _not_kept(why: str, judged: FireCircleResult | EvaluationResult | None, threshold: float) -> RequestError:
+def _not_kept(why: str, judged: FireCircleResult | Panel | None, threshold: float) -> RequestError:
     """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
     said = judged.consensus if judged else None
     if said is None:

@@ -13,8 +13,8 @@ from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.output import counting
 from firecircle.cli.printable import printable_line
+from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, EvaluationError, StoreError
-from firecircle.evaluator import judge
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.learning import is_attack, is_benign
@@ -150,16 +150,17 @@ async def _scores(
     gate = asyncio.Semaphore(AT_ONCE)
     ways = [(), *((addition,) for addition in additions)]
     answers = itertools.count(1)
+    panel = seat_panel(config)
 
     async def score(case: _Case, guidance: Iterable[str]) -> float | None:
         async with gate:
             try:
-                told = await judge(case.prompt, config, guidance=tuple(guidance))
+                heard = await panel.ask(case.prompt, guidance=tuple(guidance))
             except EvaluationError:
                 return None
             finally:
                 tell(next(answers))
-            return told.consensus.falsehood if told.consensus else None
+            return heard.consensus.falsehood
 
     asking = f"asking {printable_line(voice)}: answer"
     with counting(asking, len(cases) * len(ways), not_before=0.0) as tell:  # one answer may take minutes

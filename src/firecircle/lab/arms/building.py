@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, EvaluationMode, FireCircleConfig
-from firecircle.circle.voice import Voice
-from firecircle.convene import seat_voices
+from firecircle.convene import seat_circle, seat_panel
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm
 from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm
@@ -53,11 +51,6 @@ def _panel(plan: Plan, arm: ArmPlan, mode: EvaluationMode, **changes: Any) -> Ev
     return EvaluationConfig(**shared, mode=mode, alarm_threshold=plan.alarm_threshold)
 
 
-def _voices(config: FireCircleConfig) -> dict[str, Voice]:
-    classifier = (config.classifier_model,) if config.classifier_model else ()
-    return seat_voices(dict.fromkeys((*config.models, *config.reserves, *classifier)), config)
-
-
 def _lead(plan: Plan, arm: ArmPlan) -> str:
     """Who stands for the circle where one voice is asked: the named one, else the generalist or first."""
     if arm.model:
@@ -68,12 +61,12 @@ def _lead(plan: Plan, arm: ArmPlan) -> str:
 
 def _single(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
     config = _panel(plan, arm, EvaluationMode.SINGLE, models=(_lead(plan, arm),))
-    yield ApartArm(arm.name, arm.kind, config, seat_voices(config.models, config))
+    yield ApartArm(arm.name, arm.kind, seat_panel(config))
 
 
 def _parallel(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
     config = _panel(plan, arm, EvaluationMode.PARALLEL)
-    yield ApartArm(arm.name, arm.kind, config, seat_voices(config.models, config))
+    yield ApartArm(arm.name, arm.kind, seat_panel(config))
 
 
 def _circle_with(**changes: Any) -> Callable[[Plan, ArmPlan, tuple[Arm, ...]], Iterator[Arm]]:
@@ -84,23 +77,7 @@ def _circle_with(**changes: Any) -> Callable[[Plan, ArmPlan, tuple[Arm, ...]], I
 
 
 def _talking(name: str, kind: str, config: FireCircleConfig) -> CircleArm:
-    return CircleArm(
-        name,
-        kind,
-        config,
-        _voices(config),
-        chair_template=_chair_template(config.empty_chair_prompt_path),
-        with_turns=kind != "no_turns",
-    )
-
-
-def _chair_template(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as unreadable:
-        raise ConfigError(f"empty_chair_prompt_path: cannot read {path}: {unreadable}") from None
+    return CircleArm(name, kind, seat_circle(config), with_turns=kind != "no_turns")
 
 
 def _clones(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
@@ -125,7 +102,7 @@ def _reflect(plan: Plan, arm: ArmPlan, before: tuple[Arm, ...]) -> Iterator[Arm]
     like = circle_before(arm, before)
     # What a voice reads again follows from the circle to match; who must form a quorum does not matter here.
     apart = {"enforce_quorum": False, "empty_chair": False, "seed": None}
-    yield ReflectArm(arm.name, like.name, like.config.model_copy(update=apart), like.voices)
+    yield ReflectArm(arm.name, like.name, like.config.model_copy(update=apart), like.circle.voices)
 
 
 def circle_before(arm: ArmPlan, before: tuple[Arm, ...]) -> CircleArm:
@@ -151,8 +128,7 @@ def _cascade(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
 
 def _guided(plan: Plan, arm: ArmPlan, before: tuple[Arm, ...]) -> Iterator[Arm]:
     config = _panel(plan, arm, EvaluationMode.SINGLE, models=(_lead(plan, arm),))
-    voices = seat_voices(config.models, config)
-    yield GuidedArm(arm.name, circle_before(arm, before), arm.folds or USUAL_FOLDS, config, voices)
+    yield GuidedArm(arm.name, circle_before(arm, before), arm.folds or USUAL_FOLDS, seat_panel(config))
 
 
 _MAKERS: dict[ArmKind, Callable[[Plan, ArmPlan, tuple[Arm, ...]], Iterator[Arm]]] = {

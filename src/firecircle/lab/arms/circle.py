@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.result import CallRecord, FireCircleResult
-from firecircle.circle.voice import Voice
-from firecircle.convene import rehearse
+from firecircle.convene import SeatedCircle, rehearse
 from firecircle.errors import EvaluationError
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.outcomes import outcome_of_circle
@@ -38,15 +35,18 @@ class CircleArm:
 
     name: str
     kind: str
-    config: FireCircleConfig
-    voices: dict[str, Voice]
-    chair_template: str | None = None
+    circle: SeatedCircle
     with_turns: bool = True
+
+    @property
+    def config(self) -> FireCircleConfig:
+        """The settings of the circle."""
+        return self.circle.config
 
     @property
     def models(self) -> tuple[str, ...]:
         """Everybody who may be asked."""
-        return tuple(self.voices)
+        return tuple(self.circle.voices)
 
     async def judge(self, case: Case, seating: Seating) -> Outcome:
         """Hold the circle."""
@@ -55,17 +55,14 @@ class CircleArm:
     async def hold(self, case: Case, seating: Seating) -> Held:
         """The circle itself, with every word of it."""
         started = time.monotonic()
-        prompt = self._prompt(case)
-        dialogue = Dialogue(
-            prompt,
-            self.config.model_copy(update={"seed": case.seed}),
-            {model: seating.seat(model, voice) for model, voice in self.voices.items()},
-            circumstances_of(prompt, seed=case.seed, chair_template=self.chair_template),
-            listener=seating.listener(self.name, self.models),
-        )
         error = None
         try:
-            result = await dialogue.hold()
+            result = await self.circle.hold(
+                self._prompt(case),
+                seed=case.seed,
+                watched=seating.seat,
+                on_event=seating.listener(self.name, self.models),
+            )
         except EvaluationError as failed:
             if failed.partial_result is None:
                 raise

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
-from firecircle.circle.voice import Voice
-from firecircle.convene import rehearse
+from firecircle.convene import SeatedPanel, rehearse
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.arms.panel import ask_apart
@@ -31,8 +29,7 @@ class GuidedArm:
     name: str
     teacher: CircleArm
     folds: int
-    config: EvaluationConfig
-    voices: dict[str, Voice]
+    panel: SeatedPanel
     guides: tuple[Guide, ...] = ()
     """One for each fold, which has learnt from all others."""
     kind: str = "guided"
@@ -40,7 +37,7 @@ class GuidedArm:
     @property
     def models(self) -> tuple[str, ...]:
         """Who is asked."""
-        return tuple(self.voices)
+        return tuple(self.panel.voices)
 
     def guided_by(self, guides: Sequence[Guide]) -> GuidedArm:
         """The arm, ready to judge."""
@@ -56,8 +53,8 @@ class GuidedArm:
         """Ask once, after what the bank of the other folds tells of such prompts."""
         guide = self.guides[self.fold_of(case)]
         guidance = await asyncio.to_thread(guide.guidance_for, case.record.prompt)
-        return await ask_apart(case, self.config, self.voices, seating, guidance)
+        return await ask_apart(case, self.panel, seating, guidance)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """One call a voice; the few lines of guidance are not in it."""
-        return await rehearse(case.record.prompt, self.config)
+        return await rehearse(case.record.prompt, self.panel.config)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firecircle.circle.circumstances import circumstances_of
-from firecircle.circle.config import EvaluationConfig
-from firecircle.circle.panel import Panel, judge_alone
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord
-from firecircle.circle.voice import Voice
-from firecircle.convene import rehearse
+from firecircle.convene import SeatedPanel, rehearse
 from firecircle.errors import EvaluationError
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.outcomes import outcome_of_panel
@@ -24,40 +21,34 @@ class ApartArm:
 
     name: str
     kind: str
-    config: EvaluationConfig
-    voices: dict[str, Voice]
+    panel: SeatedPanel
 
     @property
     def models(self) -> tuple[str, ...]:
         """Everybody who is asked."""
-        return tuple(self.voices)
+        return tuple(self.panel.voices)
 
     async def judge(self, case: Case, seating: Seating) -> Outcome:
         """Ask each voice once."""
-        return await ask_apart(case, self.config, self.voices, seating)
+        return await ask_apart(case, self.panel, seating)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """One call a voice."""
-        return await rehearse(case.record.prompt, self.config)
+        return await rehearse(case.record.prompt, self.panel.config)
 
 
 async def ask_apart(
-    case: Case,
-    config: EvaluationConfig,
-    voices: Mapping[str, Voice],
-    seating: Seating,
-    guidance: Sequence[str] = (),
+    case: Case, panel: SeatedPanel, seating: Seating, guidance: Sequence[str] = ()
 ) -> Outcome:
     """What voices make of a case, each by itself, after this guidance if there is any."""
     started = time.monotonic()
     heard: list[Panel] = []
     error = None
     try:
-        await judge_alone(
+        await panel.ask(
             case.record.prompt,
-            config.model_copy(update={"seed": case.seed}),
-            {model: seating.seat(model, voice) for model, voice in voices.items()},
-            circumstances_of(case.record.prompt, seed=case.seed),
+            seed=case.seed,
+            watched=seating.seat,
             listener=heard.append,
             guidance=guidance,
         )

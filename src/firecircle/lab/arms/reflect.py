@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -34,7 +34,7 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.outcomes import outcome_of_circle
 from firecircle.lab.records import Outcome
-from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.prompt import Focus, MultiNeutrosophicPrompt
 
 FEWEST_WORTH_SHOWING = 80
 """Characters; a shorter piece of an answer or of the evidence only puzzles."""
@@ -45,10 +45,12 @@ _ANSWER = "Respond with JSON:"
 class ReflectionQuestions:
     """Words the questions of one voice. Evidence, markers and first question are those of the circle."""
 
-    def __init__(self, prompt: MultiNeutrosophicPrompt, model: str, circumstances: Circumstances) -> None:
+    def __init__(
+        self, prompt: MultiNeutrosophicPrompt, model: str, circumstances: Circumstances, focus: Focus
+    ) -> None:
         self._prompt = prompt
         self._nonce = circumstances.nonce
-        self._of_the_circle = Questions(prompt, (model,), circumstances)
+        self._of_the_circle = Questions(prompt, (model,), circumstances, focus=focus)
         self.system = self._of_the_circle.system
         self.evidence = self._of_the_circle.evidence
         self.baseline = self._of_the_circle.standard("baseline", ())
@@ -113,7 +115,7 @@ class ReflectArm:
     name: str
     like: str
     config: FireCircleConfig
-    voices: dict[str, Voice]
+    voices: Mapping[str, Voice]
     kind: str = "reflect"
 
     @property
@@ -144,7 +146,7 @@ class ReflectArm:
     async def _reflect(
         self, case: Case, circumstances: Circumstances, voice: Voice, model: str, asked: tuple[int, ...]
     ) -> list[_Page]:
-        questions = ReflectionQuestions(case.record.prompt, model, circumstances)
+        questions = ReflectionQuestions(case.record.prompt, model, circumstances, self.config.focus)
         pages: list[_Page] = []
         said: list[NeutrosophicEvaluation] = []
         for number, length in enumerate(asked, 1):
@@ -178,6 +180,7 @@ class ReflectArm:
             messages=messages(questions.system, questions.evidence, question),
             prompt=case.record.prompt,
             round_number=number,
+            focus=self.config.focus,
             turn_number=circumstances.turn_number,
             own_last=said[-1] if said else None,
             reply_schema=reply_schema(self._kind_of(number)),
