@@ -130,8 +130,7 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
             try:
                 return ModelCharacteristics(model, **told.model_dump())
             except ConfigError as wrong:
-                told_wrong = str(wrong).removeprefix("ModelCharacteristics.")
-                raise settings.mistake(f'models."{name}"', told_wrong) from None
+                raise settings.mistake(f'models."{name}"', wrong) from None
     return None
 
 
@@ -157,10 +156,13 @@ def characteristics_of(
     found = find_characteristics(model, declared)
     if found is None:
         raise UnknownModelError(
-            f"models: {model!r} is not in the catalog; declare it with model_characteristics="
-            f"{{{model!r}: ModelCharacteristics({model!r}, {{'temporal_reasoning': 0.7}}, 'us_aligned')}}"
-            f', or in firecircle.toml under [models."{original_of(model)}"],'
-            " or take one that `firecircle quorum --list` shows"
+            "models",
+            f"{model!r} is not in the catalog",
+            (
+                f"declare it with model_characteristics={{{model!r}: ModelCharacteristics({model!r},"
+                " {'temporal_reasoning': 0.7}, 'us_aligned')}, or in firecircle.toml under"
+                f' [models."{original_of(model)}"], or take one that `firecircle quorum --list` shows'
+            ),
         )
     return found
 
@@ -169,4 +171,4 @@ def require_distinct(models: tuple[str, ...], field: str) -> None:
     """Refuse a list that names the same voice twice."""
     for position, model in enumerate(models):
         if model in models[:position]:
-            raise ConfigError(f"{field}: {model!r} is listed twice; a deliberate clone is written {model}#2")
+            raise ConfigError(field, f"{model!r} is listed twice", f"a deliberate clone is written {model}#2")

@@ -375,7 +375,7 @@ def seat_voices(
 def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> Voice:
     if caller is not None:
         if config.budget_usd is not None:
-            raise ConfigError(f"budget_usd: a function of your own tells no price, so {model!r} has none")
+            raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
         return CallerVoice(model, caller)
     if model.startswith("embedded:"):
         from firecircle.voices.embedded import embedded_voice
@@ -420,10 +420,10 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     except OSError as unreadable:
         why = unreadable.strerror or unreadable
         raise ConfigError(
-            f"empty_chair_prompt_path: cannot read {path}: {why}; leave it out for the built-in prompt"
+            "empty_chair_prompt_path", f"cannot read {path}: {why}", "leave it out for the built-in prompt"
         ) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"empty_chair_prompt_path: {path} is not UTF-8 text") from None
+        raise ConfigError("empty_chair_prompt_path", f"{path} is not UTF-8 text") from None
     if not text.strip():
-        raise ConfigError(f"empty_chair_prompt_path: {path} is empty")
+        raise ConfigError("empty_chair_prompt_path", f"{path} is empty")
     return text

@@ -3,7 +3,8 @@
 FireCircleError
 ├── ConfigError (ValueError)      a mistake in the declaration: never worth a retry
 │   ├── PromptError               the prompt to judge is empty, too large or self-contradictory
-│   └── UnknownModelError         nobody declared who this voice is
+│   ├── UnknownModelError         nobody declared who this voice is
+│   └── MissingKeyError           a provider wants a key, and there is none
 ├── StoreError                    what is kept cannot be reached, read or written
 └── EvaluationError               happened while judging; `partial_result` holds what was heard
     ├── VoiceError                one voice could not answer; `kind` says how
@@ -17,7 +18,8 @@ NotKeptWarning (UserWarning)               judged, but the store could not keep 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal, get_args
+import copy
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
@@ -40,7 +42,49 @@ class FireCircleError(Exception):
 
 
 class ConfigError(FireCircleError, ValueError):
-    """A declaration that cannot work; the message names the field and the way out."""
+    """A declaration that cannot work: what is wrong, in which field, and the way out.
+
+    `str(error)` is all of it in one line: `field: message; remedy`.
+    """
+
+    def __init__(
+        self, field: str | None, message: str, remedy: str | None = None, *, shape: str | None = None
+    ) -> None:
+        super().__init__(field, message, remedy)
+        self.field = field
+        """The setting, option, argument or file that is wrong."""
+        self.message = message
+        self.remedy = remedy
+        self.shape = shape
+        """The declaration that the field belongs to, such as `FireCircleConfig`."""
+        self.place = ""
+        """Where the field stands, as it is written before it: `firecircle.toml: [circle] `."""
+
+    def __str__(self) -> str:
+        named = ".".join(part for part in (self.shape, self.field) if part)
+        way_out = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.place}{f'{named}: ' if named else ''}{self.message}{way_out}"
+
+    def within(self, place: object) -> Self:
+        """The same mistake, told with the file, line or argument it was found in."""
+        return self._changed(place=f"{place}: {self.place}")
+
+    def in_table(self, table: str) -> Self:
+        """The same mistake, told with the table of a file; the fields are the keys that stand there."""
+        return self._changed(place=f"[{table}] {self.place}", shape=None)
+
+    def renamed(self, field: str | None) -> Self:
+        """The same mistake in a field that has another name where the user wrote it."""
+        return self._changed(field=field, shape=None)
+
+    def advising(self, remedy: str | None) -> Self:
+        """The same mistake with another way out."""
+        return self._changed(remedy=remedy)
+
+    def _changed(self, **changes: str | None) -> Self:
+        changed = copy.copy(self)
+        changed.__dict__.update(changes)
+        return changed
 
 
 class PromptError(ConfigError):
@@ -49,6 +93,23 @@ class PromptError(ConfigError):
 
 class UnknownModelError(ConfigError):
     """A model nobody declared: the quorum cannot know which lens it brings."""
+
+
+class MissingKeyError(ConfigError):
+    """A provider wants a key, and neither the configuration nor the environment has one."""
+
+    def __init__(self, provider: str, variable: str) -> None:
+        super().__init__(
+            None,
+            f"{provider} needs a key: set {variable}, or give api_key= together with provider={provider!r}",
+            "the embedded circle needs none: FireCircleConfig.embedded()",
+        )
+        self.provider = provider
+        self.variable = variable
+        """The environment variable that would hold the key."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.provider, self.variable), self.__dict__
 
 
 class StoreError(FireCircleError):

@@ -131,7 +131,7 @@ class PromptGuard:
         except RuntimeError:
             pass
         else:
-            raise ConfigError("evaluate_sync: an event loop is running here; await evaluate(...) instead")
+            raise ConfigError("evaluate_sync", "an event loop is running here", "await evaluate(...) instead")
         return asyncio.run(
             self.evaluate(
                 system,
@@ -155,7 +155,7 @@ class PromptGuard:
     ) -> list[ReciprocityMetrics | EvaluationError]:
         """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell."""
         if concurrency < 1:
-            raise ConfigError(f"concurrency: at least 1, got {concurrency}")
+            raise ConfigError("concurrency", f"at least 1, got {concurrency}")
         gate = asyncio.Semaphore(concurrency)
 
         async def one(prompt: MultiNeutrosophicPrompt) -> ReciprocityMetrics | EvaluationError:
@@ -180,7 +180,7 @@ class PromptGuard:
             return EvaluationMode(mode)
         except ValueError:
             known = ", ".join(known.value for known in EvaluationMode)
-            raise ConfigError(f"mode: {mode!r} is none of {known}") from None
+            raise ConfigError("mode", f"{mode!r} is none of {known}") from None
 
     async def _guidance(
         self, prompt: MultiNeutrosophicPrompt, mode: EvaluationMode, bank: Guide | None
@@ -188,7 +188,7 @@ class PromptGuard:
         if mode is EvaluationMode.FIRE_CIRCLE:
             if bank is not None:
                 raise ConfigError(
-                    "bank: only the single and parallel modes can be guided; a circle judges unaided first"
+                    "bank", "only the single and parallel modes can be guided; a circle judges unaided first"
                 )
             return ()
         guide = bank or self._bank

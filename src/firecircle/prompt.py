@@ -46,8 +46,9 @@ class MultiNeutrosophicPrompt(Declaration):
         for layer in self.layers:
             if len(layer.text) > MAX_LAYER_CHARS:
                 raise PromptError(
-                    f"{layer.name}: {len(layer.text):,} characters; the limit is {MAX_LAYER_CHARS:,}"
-                    " a layer, so judge it in parts"
+                    layer.name,
+                    f"{len(layer.text):,} characters",
+                    f"the limit is {MAX_LAYER_CHARS:,} a layer, so judge it in parts",
                 )
         return self
 
@@ -71,9 +72,11 @@ class MultiNeutrosophicPrompt(Declaration):
     def require_text(self, focus: Focus = "prompt") -> None:
         """Refuse a prompt with nothing in it, or nothing in the layer to judge."""
         if not any((self.system.strip(), self.application.strip(), self.user.strip())):
-            raise PromptError("prompt: every layer is empty; give system, application or user text")
+            raise PromptError("prompt", "every layer is empty", "give system, application or user text")
         if focus != "prompt" and not str(getattr(self, focus)).strip():
-            raise PromptError(f"focus: the {focus} layer is empty; judge another layer or the whole prompt")
+            raise PromptError(
+                "focus", f"the {focus} layer is empty", "judge another layer or the whole prompt"
+            )
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -22,7 +21,6 @@ DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 EMBEDDED_GENERALIST = "embedded:layers"
 """Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
 DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
-_FIELD = re.compile(r"(?:\w+Config[.:] ?)?(\w+)")
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
@@ -49,15 +47,14 @@ def with_file_defaults(
     settings = current_settings()
     for key in settings.circle:
         if key not in FireCircleConfig.model_fields or key in DECLARED_ELSEWHERE:
-            raise settings.mistake("circle", f"{key}: {DECLARED_ELSEWHERE.get(key, 'no such key')}")
+            raise settings.mistake("circle", ConfigError(key, DECLARED_ELSEWHERE.get(key, "no such key")))
     # The table is a circle's; the other modes take from it what they know too.
     told = {key: value for key, value in settings.circle.items() if key in kind.model_fields}
     try:
         return make(**{**told, **wished})
     except ConfigError as wrong:
-        field = _FIELD.match(str(wrong))
-        if field and field[1] in told and field[1] not in wished:
-            raise settings.mistake("circle", re.sub(r"^\w+Config[.:] ?", "", str(wrong))) from None
+        if not wrong.place and wrong.field in told and wrong.field not in wished:
+            raise settings.mistake("circle", wrong) from None
         raise
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from firecircle.errors import ConfigError
-from firecircle.shapes import one_line
+from firecircle.shapes import config_error
 
 ExchangeType = Literal["extractive", "neutral", "reciprocal", "generative"]
 
@@ -88,14 +88,13 @@ class SessionMemory(BaseModel):
             return cls.model_validate_json(Path(path).read_text(encoding="utf-8"))
         except OSError as unreadable:
             raise ConfigError(
-                f"session: cannot read {os.fspath(path)}: {unreadable.strerror or unreadable}"
+                "session", f"cannot read {os.fspath(path)}: {unreadable.strerror or unreadable}"
             ) from None
         except UnicodeDecodeError:
-            raise ConfigError(f"session: {os.fspath(path)} is not UTF-8 text") from None
+            raise ConfigError("session", f"{os.fspath(path)} is not UTF-8 text") from None
         except ValidationError as invalid:
-            raise ConfigError(
-                f"session: {os.fspath(path)} is not a session file: {one_line(invalid, 'session')}"
-            ) from None
+            wrong = config_error(invalid, "session").within(f"{os.fspath(path)} is not a session file")
+            raise wrong.within("session") from None
 
 
 def format_turn_context(session: SessionMemory | None) -> str:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError
-from firecircle.shapes import Shape
+from firecircle.shapes import Location, Shape, config_error
 
 FILE_NAME = "firecircle.toml"
 FILE_VARIABLE = "FIRECIRCLE_CONFIG"
@@ -109,9 +110,9 @@ class Settings(_Tables):
     """Whether the user chose the file: it was named, or stands in the user's own folder. One that merely
     lies in the working folder may be anybody's."""
 
-    def mistake(self, table: str, message: str) -> ConfigError:
+    def mistake(self, table: str, wrong: ConfigError) -> ConfigError:
         """The error of somebody who could not use what a table says."""
-        return ConfigError(f"{self.source or FILE_NAME}: [{table}] {message}")
+        return wrong.in_table(table).within(self.source or FILE_NAME)
 
 
 def current_settings() -> Settings:
@@ -141,27 +142,31 @@ def _read(path: Path, *, vouched_for: bool) -> Settings:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as unreadable:
         raise ConfigError(
-            f"{path}: cannot read it: {unreadable.strerror or unreadable};"
-            f" create it, or change {FILE_VARIABLE}"
+            str(path),
+            f"cannot read it: {unreadable.strerror or unreadable}",
+            f"create it, or change {FILE_VARIABLE}",
         ) from None
     if len(data) > LARGEST_BYTES:
-        raise ConfigError(f"{path}: larger than {LARGEST_BYTES:,} bytes; that is no settings file")
+        raise ConfigError(str(path), f"larger than {LARGEST_BYTES:,} bytes; that is no settings file")
     try:
         told = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
+        raise ConfigError(str(path), "is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
-        raise ConfigError(f"{path}: is not TOML: {broken}") from None
+        raise ConfigError(str(path), f"is not TOML: {broken}") from None
     for table, name in _secrets_in(told):
-        place = f"[{table}] {name}" if table else name
-        raise ConfigError(
-            f"{path}: {place}: a key does not belong into a file; put it into an environment variable"
-            " and name that with key_variable"
+        mistake = ConfigError(
+            name,
+            "a key does not belong into a file",
+            "put it into an environment variable and name that with key_variable",
         )
+        raise (mistake.in_table(table) if table else mistake).within(path)
     try:
         tables = _Tables.model_validate(told)
     except ValidationError as invalid:
-        raise ConfigError(f"{path}: {_complaint(invalid)}") from None
+        raise config_error(invalid, locate=_located, wording=_wording, with_value=False).within(
+            path
+        ) from None
     return Settings(**dict(tables), source=path, vouched_for=vouched_for)
 
 
@@ -175,24 +180,23 @@ def _secrets_in(told: Mapping[str, Any], table: str = "") -> Iterator[tuple[str,
             yield table, name
 
 
-def _complaint(invalid: ValidationError) -> str:
-    """The first complaint: the table, the key and what is wrong. Never the value, which may be a secret."""
-    complaints = invalid.errors(include_url=False, include_input=False)
-    first = complaints[0]
-    place = [str(part) for part in first["loc"] if part != "[key]"]
-    *table, key = place
-    if not table:
-        table = [key]
-        key = ""
-    said = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        said = f"no such {'key' if key else 'table'}"
-    if first["type"] == "missing":
-        said = "is missing"
-    if first["type"] == "string_pattern_mismatch":
-        said = "is no name of an environment variable" if key == "key_variable" else "is no provider's name"
-    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-    return f"[{_written(table)}]{f' {key}' if key else ''}: {said}{more}"
+def _located(location: Location) -> tuple[str | None, str | None]:
+    """The table and the key; a table that is wrong as a whole is named in its brackets."""
+    *table, key = [str(part) for part in location if part != "[key]"]
+    return (_written(table), key) if table else (None, f"[{_written([key])}]")
+
+
+def _wording(complaint: ErrorDetails) -> str | None:
+    match complaint["type"], complaint["loc"]:
+        case "extra_forbidden", location:
+            return f"no such {'key' if len(location) > 1 else 'table'}"
+        case "missing", _:
+            return "is missing"
+        case "string_pattern_mismatch", (*_, "key_variable"):
+            return "is no name of an environment variable"
+        case "string_pattern_mismatch", _:
+            return "is no provider's name"
+    return None
 
 
 def _written(table: list[str]) -> str:

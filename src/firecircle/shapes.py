@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError
 
@@ -53,10 +55,9 @@ class Declaration(Shape):
         try:
             super().__init__(**data)
         except ValidationError as invalid:
-            cause = invalid.errors(include_url=False)[0].get("ctx", {}).get("error")
-            if isinstance(cause, ConfigError):
+            if cause := mistake_behind(invalid.errors(include_url=False)[0]):
                 raise cause from None
-            raise ConfigError(one_line(invalid, type(self).__name__)) from None
+            raise config_error(invalid, type(self).__name__) from None
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> Self:
@@ -64,18 +65,50 @@ class Declaration(Shape):
         return cls(**data)
 
 
-def one_line(invalid: ValidationError, subject: str) -> str:
-    """The first complaint of a validation, naming the field, and how many more there are."""
-    complaints = invalid.errors(include_url=False)
-    first = complaints[0]
-    field = ".".join(str(part) for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        said = "no such field"
-    where = f"{subject}.{field}: " if field else f"{subject}: " if not said.startswith(subject) else ""
-    got = ""
-    if field and first["type"] not in ("extra_forbidden", "missing"):
+Location = tuple[int | str, ...]
+
+
+def _dotted(location: Location) -> tuple[str | None, str | None]:
+    return None, ".".join(str(part) for part in location) or None
+
+
+def _no_such_field(complaint: ErrorDetails) -> str | None:
+    return "no such field" if complaint["type"] == "extra_forbidden" else None
+
+
+def config_error(
+    invalid: ValidationError,
+    shape: str | None = None,
+    *,
+    locate: Callable[[Location], tuple[str | None, str | None]] = _dotted,
+    wording: Callable[[ErrorDetails], str | None] = _no_such_field,
+    with_value: bool = True,
+) -> ConfigError:
+    """The first complaint of a validation, and how many more there are.
+
+    `locate` tells the table and the field of a location, `wording` what to say instead of pydantic's words.
+    Without `with_value` what was given is not quoted: it may be a secret.
+    """
+    first, *others = invalid.errors(include_url=False, include_input=with_value)
+    table, field = locate(first["loc"])
+    message, remedy = wording(first), None
+    if message is None:
+        cause = mistake_behind(first)
+        if cause is not None and not field:
+            field, message, remedy = cause.field, cause.message, cause.remedy
+        else:
+            message = first["msg"].removeprefix("Value error, ")
+    if with_value and first["loc"] and first["type"] not in ("extra_forbidden", "missing"):
         shown = repr(first["input"])
-        got = f" (got {shown[:60]}{'…' if len(shown) > 60 else ''})"
-    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-    return f"{where}{said}{got}{more}"
+        message += f" (got {shown[:60]}{'…' if len(shown) > 60 else ''})"
+    # A list whose only member is wrong is called too short as well.
+    if more := sum(other["type"] != "too_short" for other in others):
+        message += f" (and {more} more)"
+    told = ConfigError(field, message, remedy, shape=shape)
+    return told if table is None else told.in_table(table)
+
+
+def mistake_behind(complaint: ErrorDetails) -> ConfigError | None:
+    """The mistake that a validator of ours raised, with its parts, if that is what pydantic complains of."""
+    cause = complaint.get("ctx", {}).get("error")
+    return cause if isinstance(cause, ConfigError) else None

@@ -61,7 +61,8 @@ def _agreed_turn_number(prompt: MultiNeutrosophicPrompt, session: SessionMemory 
         return known
     if known is not None and known != session.turn_count:
         raise PromptError(
-            f"turns: the earlier turns make this turn {known}, but the session is at turn"
-            f" {session.turn_count}; pass the turns of this session or leave one of them out"
+            "turns",
+            f"the earlier turns make this turn {known}, but the session is at turn {session.turn_count}",
+            "pass the turns of this session or leave one of them out",
         )
     return session.turn_count

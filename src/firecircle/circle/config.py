@@ -30,6 +30,7 @@ from firecircle.catalog import (
     require_distinct,
 )
 from firecircle.circle.quorum import QuorumRules, judge_quorum
+from firecircle.errors import ConfigError
 from firecircle.prompt import Focus
 from firecircle.shapes import Declaration, Unit
 
@@ -106,9 +107,9 @@ class EvaluationConfig(BaseEvaluationConfig):
     @model_validator(mode="after")
     def _enough_models(self) -> EvaluationConfig:
         if not self.models:
-            raise ValueError("models: at least one is needed")
+            raise ConfigError("models", "at least one is needed")
         if self.mode is EvaluationMode.FIRE_CIRCLE:
-            raise ValueError("mode: a circle is configured with FireCircleConfig")
+            raise ConfigError("mode", "a circle is configured with FireCircleConfig")
         return self
 
 
@@ -129,7 +130,9 @@ class CircleSize(Enum):
             fewest, most = size.value
             if fewest <= voices <= most:
                 return size
-        raise ValueError(f"models: a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} models, got {voices}")
+        raise ConfigError(
+            "models", f"a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} models, got {voices}"
+        )
 
 
 class FailureMode(Enum):
@@ -232,9 +235,10 @@ class FireCircleConfig(BaseEvaluationConfig):
         if self.enforce_quorum:
             verdict = judge_quorum([self.characteristics(model) for model in self.models], self.quorum_rules)
             if not verdict.valid:
-                raise ValueError(
-                    f"models: Initial model set lacks valid quorum: {verdict.reason}"
-                    " (add a voice that covers it, or set enforce_quorum=False for an experiment)"
+                raise ConfigError(
+                    "models",
+                    f"Initial model set lacks valid quorum: {verdict.reason}",
+                    "add a voice that covers it, or set enforce_quorum=False for an experiment",
                 )
             for reserve in self.reserves:
                 self.characteristics(reserve)
@@ -243,22 +247,23 @@ class FireCircleConfig(BaseEvaluationConfig):
         actual = CircleSize.of(len(self.models))
         if self.circle_size is not None and self.circle_size is not actual:
             fewest, most = self.circle_size.value
-            raise ValueError(
-                f"circle_size: {self.circle_size.name} is {fewest} to {most} models, got {len(self.models)}"
-                " (leave circle_size out and it follows from models)"
+            raise ConfigError(
+                "circle_size",
+                f"{self.circle_size.name} is {fewest} to {most} models, got {len(self.models)}",
+                "leave circle_size out and it follows from models",
             )
         if self.min_viable_models > len(self.models):
-            raise ValueError(f"min_viable_models: {self.min_viable_models} of {len(self.models)} models")
+            raise ConfigError("min_viable_models", f"{self.min_viable_models} of {len(self.models)} models")
 
     def _check_chair(self) -> None:
         if self.empty_chair_model is not None and self.empty_chair_model not in self.models:
-            raise ValueError(f"empty_chair_model: {self.empty_chair_model!r} is not one of the models")
+            raise ConfigError("empty_chair_model", f"{self.empty_chair_model!r} is not one of the models")
         if self.empty_chair and not self.empty_chair_rotation and self.empty_chair_model is None:
-            raise ValueError("empty_chair_model: name who keeps the chair when it does not rotate")
+            raise ConfigError("empty_chair_model", "name who keeps the chair when it does not rotate")
 
     def _check_classifier(self) -> None:
         if self.pattern_classification == "llm" and self.classifier_model is None:
-            raise ValueError("classifier_model: llm classification needs the name of a voice")
+            raise ConfigError("classifier_model", "llm classification needs the name of a voice")
 
     def characteristics(self, model: str) -> ModelCharacteristics:
         """What a model of this circle is declared to bring; without a quorum it need not be declared."""

@@ -156,7 +156,7 @@ def template(name: str) -> str:
     try:
         return place.read_text("utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"prompt template {name}.txt is missing; reinstall firecircle") from None
+        raise ConfigError(None, f"prompt template {name}.txt is missing", "reinstall firecircle") from None
 
 
 def render(text: str, **values: str) -> str:

@@ -133,7 +133,7 @@ def _in_file(path: str) -> Iterator[_Told]:
 
     from firecircle.circle.result import FireCircleResult
     from firecircle.errors import ConfigError
-    from firecircle.shapes import one_line
+    from firecircle.shapes import config_error
 
     try:
         with open(path, encoding="utf-8") as file:
@@ -145,18 +145,20 @@ def _in_file(path: str) -> Iterator[_Told]:
                     result = FireCircleResult.model_validate(told["result"])
                     label = str(told["label"])
                 except ValidationError as invalid:
-                    raise ConfigError(f"--circles: line {number}: {one_line(invalid, 'result')}") from None
+                    raise (
+                        config_error(invalid, "result").within(f"line {number}").within("--circles")
+                    ) from None
                 except (ValueError, KeyError, TypeError):
                     raise ConfigError(
-                        f'--circles: line {number} of {path} is no {{"label": ..., "result": ...}}'
+                        "--circles", f'line {number} of {path} is no {{"label": ..., "result": ...}}'
                     ) from None
                 yield _Told(result.circle_id, label, result)
     except OSError as unreadable:
         raise ConfigError(
-            f"--circles: cannot read {path}: {unreadable.strerror or unreadable}; name another file"
+            "--circles", f"cannot read {path}: {unreadable.strerror or unreadable}", "name another file"
         ) from None
     except UnicodeDecodeError:
-        raise ConfigError(f"--circles: {path} is not UTF-8 text; name another file") from None
+        raise ConfigError("--circles", f"{path} is not UTF-8 text", "name another file") from None
 
 
 def _labelled_in_runs(circles: CircleStore) -> int:
@@ -171,11 +173,15 @@ def _nothing_to_go_by(in_runs: int) -> ConfigError:
     from firecircle.errors import ConfigError
 
     if not in_runs:
-        return ConfigError("calibrate: no circle is labelled attack or benign; label some first")
+        return ConfigError("calibrate", "no circle is labelled attack or benign", "label some first")
     return ConfigError(
-        "calibrate: no circle outside of runs is labelled attack or benign;"
-        f" {counted(in_runs, 'labelled circle')} of runs left out, since several arms judge the same prompts;"
-        " label others first"
+        "calibrate",
+        (
+            "no circle outside of runs is labelled attack or benign;"
+            f" {counted(in_runs, 'labelled circle')} of runs left out, since several arms judge the"
+            " same prompts"
+        ),
+        "label others first",
     )
 
 
@@ -185,7 +191,7 @@ def _require_heard(reading: _Reading, wanted: tuple[str, ...]) -> None:
     heard = frozenset[str]().union(*(voices for _, voices in reading.heard))
     unheard = [name for name in wanted if name not in heard]
     if unheard:
-        raise ConfigError(f"--models: no labelled circle heard {', '.join(unheard)}; leave it out")
+        raise ConfigError("--models", f"no labelled circle heard {', '.join(unheard)}", "leave it out")
 
 
 def _written(proposals: list[Proposal]) -> str | None:

@@ -30,7 +30,7 @@ def examples(
 
     types = tuple(dict.fromkeys(example.pattern_type for example in load_examples()))
     if pattern_type is not None and pattern_type not in types:
-        raise ConfigError(f"--type: no examples of {pattern_type!r}; the types are {', '.join(types)}")
+        raise ConfigError("--type", f"no examples of {pattern_type!r}", f"the types are {', '.join(types)}")
     chosen = [
         example
         for example in load_examples()

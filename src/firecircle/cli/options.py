@@ -101,7 +101,7 @@ def filters_from(
     from firecircle.store.finding import Filters
 
     if run is not None and in_run is False:
-        raise ConfigError("--not-in-run: leaves out what --run asks for; leave one of them out")
+        raise ConfigError("--not-in-run", "leaves out what --run asks for", "leave one of them out")
     return Filters(
         since=None if since is None else moment(since, "--since"),
         until=None if until is None else moment(until, until_option),
@@ -124,9 +124,13 @@ def run_named(told: str, store: str | None) -> str:
     from firecircle.store.opening import open_store
 
     if not told.strip():  # the beginning of every id
-        raise ConfigError("--run: is empty; give the id of a run, the beginning of it, its folder, or last")
+        raise ConfigError(
+            "--run", "is empty", "give the id of a run, the beginning of it, its folder, or last"
+        )
     found = None
-    unknown = f"run: no circle belongs to {told!r}; `firecircle circles list --in-run` shows which there are"
+    unknown = ConfigError(
+        "run", f"no circle belongs to {told!r}", "`firecircle circles list --in-run` shows which there are"
+    )
     try:
         from firecircle.lab.runs.folder import find_run
 
@@ -134,14 +138,14 @@ def run_named(told: str, store: str | None) -> str:
     except ModuleNotFoundError:
         pass  # the lab is not installed, yet its circles may have come from elsewhere
     except ConfigError as wrong:
-        unknown = str(wrong)
+        unknown = wrong
     if found == told:
         return told
     with open_store(store) as opened:
         if opened.circles.find(Filters(run_id=told), limit=1).circles:
             return told
     if found is None:
-        raise ConfigError(f"--{unknown}")
+        raise unknown.renamed("--run")
     return found
 
 
@@ -160,7 +164,7 @@ def moment(told: str, option: str) -> float:
         return datetime.fromisoformat(told.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
         raise ConfigError(
-            f"{option}: {told!r} is no date; write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
+            option, f"{told!r} is no date", "write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
         ) from None
 
 
@@ -193,7 +197,7 @@ def written_whole(file: str) -> Iterator[IO[str]]:
         raise
     except OSError as unwritable:
         raise ConfigError(
-            f"FILE: cannot write {file}: {unwritable.strerror or unwritable}; name another file"
+            "FILE", f"cannot write {file}: {unwritable.strerror or unwritable}", "name another file"
         ) from None
 
 
@@ -209,5 +213,5 @@ def readable(file: str) -> Iterator[BinaryIO]:
             yield source
     except OSError as unreadable:
         raise ConfigError(
-            f"FILE: cannot read {file}: {unreadable.strerror or unreadable}; name another file"
+            "FILE", f"cannot read {file}: {unreadable.strerror or unreadable}", "name another file"
         ) from None

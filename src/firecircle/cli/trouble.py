@@ -15,24 +15,22 @@ from dataclasses import dataclass
 from typer.exceptions import TyperException
 
 from firecircle.cli.printable import printable_line
-from firecircle.errors import FireCircleError
+from firecircle.errors import ConfigError, FireCircleError, MissingKeyError
 
 NO_ALARM, ALARM, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
-AS_OPTIONS = (
-    (r"^(?:FireCircleConfig|EvaluationConfig|MultiNeutrosophicPrompt): ", ""),
-    (r"^(?:FireCircleConfig|EvaluationConfig)\.alarm_threshold:", "--threshold:"),
-    (r"^(?:FireCircleConfig\.|EvaluationConfig\.)?budget_(usd|tokens):", r"--budget-\1:"),
-    (r"or use budget_tokens", "or use --budget-tokens"),
-    (r"^empty_chair_prompt_path:", "--chair-prompt:"),
-    (r"^(?:FireCircleConfig\.)?decision_domain:", "--domain:"),
-    (r"^required_count:", "N:"),
-    (r"^available_voices:", "--models:"),
-    (r"set enforce_quorum=False", "pass --no-quorum"),
-    (r", or give api_key= together with provider='\w+'", ""),
-    (r"the embedded circle needs none: FireCircleConfig\.embedded\(\)", "or leave --models out"),
-)
-"""The engine's errors name fields and calls of the library; here the same things are options."""
+OPTIONS = {
+    "alarm_threshold": "--threshold",
+    "available_voices": "--models",
+    "budget_tokens": "--budget-tokens",
+    "budget_usd": "--budget-usd",
+    "decision_domain": "--domain",
+    "empty_chair_prompt_path": "--chair-prompt",
+    "required_count": "N",
+}
+"""The engine's errors name fields of the library; here the same things are options."""
+WAYS_OUT = {"use budget_tokens": "use --budget-tokens", "set enforce_quorum=False": "pass --no-quorum"}
+"""What the engine advises, and what that is on the command line."""
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ def status_of_trouble() -> Iterator[Trouble]:
     except TyperException as misuse:
         complain(_as_line(misuse))
     except FireCircleError as mistake:
-        complain(str(mistake))
+        complain(in_options(mistake))
     except KeyboardInterrupt:
         trouble.status = INTERRUPTED
         complain("interrupted")
@@ -73,16 +71,29 @@ def _as_line(misuse: TyperException) -> str:
     return f"{told.rstrip('.')}; `{path} --help` tells more"
 
 
-def in_options(message: str) -> str:
+def in_options(error: FireCircleError) -> str:
     """The engine's words in those of the command line."""
-    for written, option in AS_OPTIONS:
-        message = re.sub(written, option, message)
-    return message
+    match error:
+        case MissingKeyError():
+            return f"{error.provider} needs a key: set {error.variable}; or leave --models out"
+        case ConfigError():
+            return str(_with_options(error))
+    return str(error)
+
+
+def _with_options(error: ConfigError) -> ConfigError:
+    """The mistake with the option in place of the field, unless the field stands in a file."""
+    if not error.place and (error.field is None or error.field in OPTIONS):
+        error = error.renamed(error.field and OPTIONS[error.field])
+    remedy = error.remedy
+    for advice, option in WAYS_OUT.items():
+        remedy = remedy and remedy.replace(advice, option)
+    return error.advising(remedy)
 
 
 def complain(message: str) -> None:
     """One line on the error stream."""
-    line = f"error: {printable_line(in_options(message))}"
+    line = f"error: {printable_line(message)}"
     if sys.stderr.isatty():
         line = textwrap.fill(line, shutil.get_terminal_size().columns, break_on_hyphens=False)
     print(line, file=sys.stderr)

@@ -49,7 +49,9 @@ def view(
         import starlette  # noqa: F401 - likewise
         import uvicorn  # noqa: F401 - likewise
     except ModuleNotFoundError as missing:
-        raise ConfigError(f"view: {missing.name} is not installed; pip install 'firecircle[view]'") from None
+        raise ConfigError(
+            "view", f"{missing.name} is not installed", "pip install 'firecircle[view]'"
+        ) from None
     from firecircle.store.opening import open_store
     from firecircle.web.access import Access, is_loopback
     from firecircle.web.app import build_site

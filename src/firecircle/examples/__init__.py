@@ -48,7 +48,9 @@ def find_example(example_id: str) -> Example:
         return examples[example_id]
     near = get_close_matches(example_id, examples, n=NEAR_IDS, cutoff=0.5)
     meant = f"did you mean {' or '.join(near)}? " if near else ""
-    raise ConfigError(f"example: there is no {example_id!r}; {meant}`firecircle examples` lists them all")
+    raise ConfigError(
+        "example", f"there is no {example_id!r}", f"{meant}`firecircle examples` lists them all"
+    )
 
 
 def _example(line: str) -> Example:

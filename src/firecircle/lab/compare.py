@@ -42,16 +42,22 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunsBeside:
     threshold = first.plan.alarm_threshold
     if second.plan.alarm_threshold != threshold:
         raise ConfigError(
-            f"compare: the runs have different alarm thresholds, {threshold:g} and"
-            f" {second.plan.alarm_threshold:g}; alarms of one say nothing about the other"
+            "compare",
+            (
+                f"the runs have different alarm thresholds, {threshold:g} and"
+                f" {second.plan.alarm_threshold:g}; alarms of one say nothing about the other"
+            ),
         )
     files = RecordFile(first.records), RecordFile(second.records)
     names = files[0].arms(), files[1].arms()
     both = [name for name in names[0] if name in names[1]]
     if not both:
         raise ConfigError(
-            f"compare: no arm is in both runs; the first has {', '.join(names[0])},"
-            f" the second {', '.join(names[1])}"
+            "compare",
+            (
+                f"no arm is in both runs; the first has {', '.join(names[0])}, the second"
+                f" {', '.join(names[1])}"
+            ),
         )
     told: list[ArmBeside] = []
     for name in both:

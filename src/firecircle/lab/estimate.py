@@ -128,9 +128,10 @@ def _over(plan: Plan, found: Estimate) -> str | None:
     if budget.usd is not None:
         if found.cost_usd is None:
             raise ConfigError(
-                "[budget] usd: nobody knows the price of some voice; declare it under [prices] in"
-                " firecircle.toml, or limit tokens instead"
-            )
+                "usd",
+                "nobody knows the price of some voice",
+                "declare it under [prices] in firecircle.toml, or limit tokens instead",
+            ).in_table("budget")
         if found.cost_usd > budget.usd:
             return f"it may cost ${found.cost_usd:.2f}, the budget is ${budget.usd:.2f}"
     if budget.tokens is not None and found.tokens > budget.tokens:

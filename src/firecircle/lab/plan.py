@@ -8,17 +8,19 @@ import re
 import tomllib
 from collections import Counter
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError
 from firecircle.examples import Label
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
 from firecircle.settings import LARGEST_BYTES, SECRETS
-from firecircle.shapes import Shape, Unit
+from firecircle.shapes import Location, Shape, Unit, config_error, mistake_behind
 
 ArmKind = Literal[
     "single",
@@ -79,9 +81,9 @@ class DatasetPlan(_Table):
     @model_validator(mode="after")
     def _one_way_to_choose(self) -> Self:
         if self.limit is not None and self.sample is not None:
-            raise ValueError("limit and sample exclude each other; keep one")
+            raise ConfigError(None, "limit and sample exclude each other", "keep one")
         if self.keep and self.sample is None:
-            raise ValueError("keep: goes with sample only; without it everything is judged")
+            raise ConfigError("keep", "goes with sample only; without it everything is judged")
         return self
 
     @property
@@ -160,7 +162,7 @@ class ArmPlan(_Table):
     def _holds_together(self) -> Self:
         for key, why in _OF_THE_PLAN.items():
             if key in self.settings:
-                raise ValueError(f"{key}: {why}")
+                raise ConfigError(key, why)
         allowed: dict[str, tuple[ArmKind, ...]] = {
             "like": ("reflect", "guided"),
             "model": ("single", "guided", "clones"),
@@ -170,9 +172,9 @@ class ArmPlan(_Table):
         }
         for key, kinds in allowed.items():
             if getattr(self, key) is not None and self.kind not in kinds:
-                raise ValueError(f"{key}: only {' and '.join(kinds)} know it, this arm is {self.kind}")
+                raise ConfigError(key, f"only {' and '.join(kinds)} know it, this arm is {self.kind}")
         if self.band and self.band[0] >= self.band[1]:
-            raise ValueError("band: the lower end comes first, as in [0.3, 0.8]")
+            raise ConfigError("band", "the lower end comes first, as in [0.3, 0.8]")
         return self
 
 
@@ -202,13 +204,13 @@ class Plan(_Table):
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
         if not self.seeds:
-            raise ValueError("seeds: name at least one")
+            raise ConfigError("seeds", "name at least one")
         _require_distinct("seeds", [str(seed) for seed in self.seeds])
         _require_distinct("datasets", [dataset.label for dataset in self.datasets])
         _require_distinct("arms", [arm.name for arm in self.arms])
         for key, why in _OF_THE_PLAN.items():
             if key in self.circle:
-                raise ValueError(f"circle.{key}: {why}")
+                raise ConfigError(f"circle.{key}", why)
         return self
 
     @property
@@ -227,7 +229,7 @@ class Plan(_Table):
 def _require_distinct(what: str, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{what}: {twice[0]!r} stands there twice; give each its own name")
+        raise ConfigError(what, f"{twice[0]!r} stands there twice", "give each its own name")
 
 
 def read_plan(path: Path) -> tuple[Plan, str]:
@@ -237,15 +239,16 @@ def read_plan(path: Path) -> tuple[Plan, str]:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as unreadable:
         raise ConfigError(
-            f"{path}: cannot read it: {unreadable.strerror};"
-            " `firecircle lab init FILE` writes one to start from"
+            str(path),
+            f"cannot read it: {unreadable.strerror}",
+            "`firecircle lab init FILE` writes one to start from",
         ) from None
     if len(data) > LARGEST_BYTES:
-        raise ConfigError(f"{path}: larger than {LARGEST_BYTES:,} bytes; that is no plan")
+        raise ConfigError(str(path), f"larger than {LARGEST_BYTES:,} bytes; that is no plan")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
+        raise ConfigError(str(path), "is not UTF-8 text") from None
     return plan_of(text, str(path)), text
 
 
@@ -254,18 +257,18 @@ def plan_of(text: str, where: str) -> Plan:
     try:
         told = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
-        raise ConfigError(f"{where}: is not TOML: {broken}") from None
+        raise ConfigError(where, f"is not TOML: {broken}") from None
     for name in _secrets_in(told):
         raise ConfigError(
-            f"{where}: {name}: a key does not belong into a plan; put it into the environment variable"
-            " of its provider"
-        )
+            name, "a key does not belong into a plan", "put it into the environment variable of its provider"
+        ).within(where)
     try:
         return Plan.model_validate(told)
     except ConfigError as wrong:
-        raise ConfigError(f"{where}: [datasets.fields] {str(wrong).removeprefix('FieldMap.')}") from None
+        raise wrong.in_table("datasets.fields").within(where) from None
     except ValidationError as invalid:
-        raise ConfigError(f"{where}: {_complaint(invalid, told)}") from None
+        locate = partial(_located, told=told)
+        raise config_error(invalid, locate=locate, wording=_wording, with_value=False).within(where) from None
 
 
 def _secrets_in(told: dict[str, Any]) -> list[str]:
@@ -274,26 +277,24 @@ def _secrets_in(told: dict[str, Any]) -> list[str]:
     return [name for table in tables if isinstance(table, dict) for name in table if SECRETS.fullmatch(name)]
 
 
-def _complaint(invalid: ValidationError, told: dict[str, Any]) -> str:
-    """The first complaint: the table, the key and what is wrong."""
-    complaints = invalid.errors(include_url=False, include_input=False)
-    first = complaints[0]
-    # A list whose only member is wrong is called too short as well.
-    complaints = [one for one in complaints if one is first or one["type"] != "too_short"]
-    place = list(first["loc"])
-    said = first["msg"].removeprefix("Value error, ").removeprefix("FieldMap.")
-    if first["type"] == "extra_forbidden":
-        said = "no such key"
-    if first["type"] == "missing":
-        said = "is missing"
-    if first["type"] == "string_pattern_mismatch":
-        said = "letters, digits and a few signs only, and not too long"
-    if len(place) == 1 and place[0] in ("datasets", "arms") and first["type"] in ("missing", "too_short"):
-        said = f"a plan needs at least one [[{place[0]}]]"
-    *table, key = [*place, ""] if not place or isinstance(place[-1], int) else place
-    named = _named(table, told)
-    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-    return f"{f'[{named}] ' if named else ''}{f'{key}: ' if key else ''}{said}{more}"
+def _located(location: Location, told: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The table, as the user knows it, and the key."""
+    *table, key = [*location, ""] if not location or isinstance(location[-1], int) else location
+    return _named(table, told) or None, str(key) or None
+
+
+def _wording(complaint: ErrorDetails) -> str | None:
+    kind, location = complaint["type"], complaint["loc"]
+    if location in (("datasets",), ("arms",)) and kind in ("missing", "too_short"):
+        return f"a plan needs at least one [[{location[0]}]]"
+    if cause := mistake_behind(complaint):
+        # A field map names itself; the plan calls it by its key.
+        return str(cause.renamed(cause.field)) if cause.shape else None
+    return {
+        "extra_forbidden": "no such key",
+        "missing": "is missing",
+        "string_pattern_mismatch": "letters, digits and a few signs only, and not too long",
+    }.get(kind)
 
 
 def _named(table: list[Any], told: dict[str, Any]) -> str:

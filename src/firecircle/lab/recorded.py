@@ -36,7 +36,7 @@ from firecircle.lab.statistics import (
     weighted_scores,
 )
 from firecircle.lab.statistics.estimate import BoolArray, FloatArray, numbers
-from firecircle.shapes import Shape, Text, Unit, one_line
+from firecircle.shapes import Shape, Text, Unit, config_error
 
 ALARM_THRESHOLD = 0.7
 LOW_RATE = 0.05
@@ -244,12 +244,12 @@ def _read(path: Path) -> _Recordings:
             except ConfigError as wrong:
                 bad.append(str(wrong))
     except OSError as unreadable:
-        raise ConfigError(f"{path}: {unreadable.strerror}; give a file of recorded judgements") from None
+        raise ConfigError(str(path), f"{unreadable.strerror}", "give a file of recorded judgements") from None
     models = tuple(dict.fromkeys(model for prompt in prompts for model in prompt.evaluations))
     if not models:
         first = f" (first: {bad[0]})" if bad else ""
         raise ConfigError(
-            f"{path}: no recorded judgement in it{first}; give prompt_id, label and evaluations"
+            str(path), f"no recorded judgement in it{first}", "give prompt_id, label and evaluations"
         )
     said = [[prompt.evaluations.get(model) for model in models] for prompt in prompts]
 
@@ -269,12 +269,12 @@ def _read(path: Path) -> _Recordings:
 
 def _prompt(row: Row | BadRow, labels: FieldMap) -> RecordedPrompt:
     if isinstance(row, BadRow):
-        raise ConfigError(f"line {row.line}: {row.reason}")
+        raise ConfigError(f"line {row.line}", row.reason)
     try:
         prompt = RecordedPrompt.model_validate(row.cells)
         labels.label_of(prompt.label)
     except ValidationError as invalid:
-        raise ConfigError(f"line {row.line}: {one_line(invalid, 'judgement')}") from None
+        raise config_error(invalid, "judgement").within(f"line {row.line}") from None
     except ConfigError as unknown:
-        raise ConfigError(f"line {row.line}: {unknown}") from None
+        raise unknown.within(f"line {row.line}") from None
     return prompt

@@ -51,7 +51,7 @@ def _text_of(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as unreadable:
-        raise ConfigError(f"{path}: cannot read it: {unreadable}; nothing was written") from None
+        raise ConfigError(str(path), f"cannot read it: {unreadable}; nothing was written") from None
 
 
 def _without(text: str, model: str) -> str:
@@ -81,13 +81,17 @@ def _require_same_otherwise(path: Path, old: str, new: str, voices: list[ModelCh
         before, after = tomllib.loads(old), tomllib.loads(new)
     except tomllib.TOMLDecodeError as broken:
         raise ConfigError(
-            f"{path}: cannot be edited safely ({broken}); nothing was written, declare the models by hand"
+            str(path),
+            f"cannot be edited safely ({broken})",
+            "nothing was written, declare the models by hand",
         ) from None
     expected = {**before.get("models", {})}
     for voice in voices:
         expected[voice.model_id] = tomllib.loads(declaration_of(voice))["models"][voice.model_id]
     if after != {**before, "models": expected}:
-        raise ConfigError(f"{path}: cannot be edited safely; nothing was written, declare the models by hand")
+        raise ConfigError(
+            str(path), "cannot be edited safely", "nothing was written, declare the models by hand"
+        )
 
 
 def _replace(path: Path, text: str) -> None:
@@ -104,7 +108,7 @@ def _replace(path: Path, text: str) -> None:
                 os.chmod(file.name, target.stat().st_mode & 0o777)
             os.replace(file.name, target)
     except OSError as unwritable:
-        raise ConfigError(f"{path}: cannot write it: {unwritable.strerror or unwritable}") from None
+        raise ConfigError(str(path), f"cannot write it: {unwritable.strerror or unwritable}") from None
 
 
 def _quoted(text: str) -> str:

@@ -44,7 +44,8 @@ def require_domain(name: str) -> str:
     """The name, if it may name a domain. It reaches the chair's instructions, so it must be a plain word."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"decision_domain: {name[:60]!r} is no name of a domain; write a word of a-z, 0-9, - and _,"
-            f" such as {', '.join(list(known_domains())[:3])}"
+            "decision_domain",
+            f"{name[:60]!r} is no name of a domain",
+            f"write a word of a-z, 0-9, - and _, such as {', '.join(list(known_domains())[:3])}",
         )
     return name

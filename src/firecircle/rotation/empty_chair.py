@@ -127,7 +127,7 @@ class EmptyChairProtocol:
     def generate_empty_chair_prompt(self, context: EmptyChairContext, phase: ChairPhase) -> str:
         """The part of the chair's question that says whom it speaks for and what it should ask."""
         if phase not in PHASES:
-            raise ConfigError(f"phase: {phase!r} is none; the phases are {', '.join(PHASES)}")
+            raise ConfigError("phase", f"{phase!r} is none", f"the phases are {', '.join(PHASES)}")
         lenses = ", ".join(role.replace("_", " ") for role in context.absent_lenses)
         return render(
             _template(phase),

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
 from firecircle.rotation.history import Draw, MemoryHistory, Participation, ParticipationHistory
-from firecircle.shapes import Shape, one_line
+from firecircle.shapes import Shape, config_error
 
 LARGEST_BYTES = 1_000_000_000
 
@@ -67,7 +67,7 @@ def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDo
                 raise
     except OSError as unwritable:
         raise ConfigError(
-            f"history: cannot write {path}: {unwritable.strerror or unwritable}; name another file"
+            "history", f"cannot write {path}: {unwritable.strerror or unwritable}", "name another file"
         ) from None
     return document
 
@@ -83,8 +83,11 @@ def import_history(path: str | Path, into: ParticipationHistory) -> Imported:
     for row in document.participations:
         if rows.get(_key(row), row) != row:
             raise ConfigError(
-                f"history: {path} tells otherwise of {row.voice_id!r} in sitting {row.session_id!r} than what"
-                " is kept; nothing was imported, and the file was left as it is"
+                "history",
+                (
+                    f"{path} tells otherwise of {row.voice_id!r} in sitting {row.session_id!r} than what is"
+                    " kept; nothing was imported, and the file was left as it is"
+                ),
             )
     new_rows = [row for row in document.participations if _key(row) not in rows]
     new_draws = [draw for draw in document.draws if draw.draw_id not in drawn]
@@ -109,14 +112,15 @@ def read_document(path: str | Path) -> HistoryDocument:
             data = file.read(LARGEST_BYTES + 1)
     except OSError as unreadable:
         raise ConfigError(
-            f"history: cannot read {path}: {unreadable.strerror or unreadable}; name an exported history"
+            "history", f"cannot read {path}: {unreadable.strerror or unreadable}", "name an exported history"
         ) from None
     if len(data) > LARGEST_BYTES:
         raise _refused(path, f"it is larger than {LARGEST_BYTES:,} bytes")
     try:
         document = HistoryDocument.model_validate_json(data)
     except ValidationError as invalid:
-        raise _refused(path, one_line(invalid, "history").removeprefix("history: ")) from None
+        wrong = config_error(invalid, "history")
+        raise _refused(path, str(wrong if wrong.field else wrong.renamed(None))) from None
     sittings = Counter(_key(row) for row in document.participations)
     for (session, voice), times in sittings.items():
         if times > 1:
@@ -126,7 +130,7 @@ def read_document(path: str | Path) -> HistoryDocument:
 
 def _refused(path: str | Path, why: str) -> ConfigError:
     return ConfigError(
-        f"history: {path} is no history: {why}; nothing was taken from it, and the file was left as it is"
+        "history", f"{path} is no history: {why}; nothing was taken from it, and the file was left as it is"
     )
 
 

@@ -53,18 +53,23 @@ def ranked_for(
     return sorted(fit, key=lambda one: (-one[1], one[0]))
 
 
-def why_no_quorum(candidates: Sequence[Candidate], count: int, rules: QuorumRules) -> str:
+def why_no_quorum(candidates: Sequence[Candidate], count: int, rules: QuorumRules) -> ConfigError:
     """What the pool lacks; if it lacks nothing, how many voices it takes."""
     voices = [characteristics_in(candidate) for candidate in candidates]
     if missing := missing_from(candidates, rules):
-        return f"available_voices: no circle of this pool is a quorum: {'; '.join(missing)}; add such a voice"
+        lacks = f"no circle of this pool is a quorum: {'; '.join(missing)}"
+        return ConfigError("available_voices", lacks, "add such a voice")
     needed = smallest_quorum(voices, rules)
     if needed is None:
-        return f"available_voices: a quorum takes {FEWEST_VOICES} voices; add one to the pool"
+        return ConfigError(
+            "available_voices", f"a quorum takes {FEWEST_VOICES} voices", "add one to the pool"
+        )
     way_out = f"ask for {needed}" if needed <= LARGEST_CIRCLE else "add voices that cover several roles"
-    return (
-        f"required_count: no {count} of these {len(candidates)} voices form a quorum: together"
-        f" {count} cannot bring {_asked(rules)}; {way_out}"
+    return ConfigError(
+        "required_count",
+        f"no {count} of these {len(candidates)} voices form a quorum: together {count} cannot bring"
+        f" {_asked(rules)}",
+        way_out,
     )
 
 
@@ -164,11 +169,12 @@ class WeightedVoiceSelector:
         """
         if not 1 <= required_count <= len(available_voices):
             raise ConfigError(
-                f"required_count: {required_count} of {len(available_voices)} available voices;"
-                " ask for fewer or add voices to the pool"
+                "required_count",
+                f"{required_count} of {len(available_voices)} available voices",
+                "ask for fewer or add voices to the pool",
             )
         if session_seed == "":
-            raise ConfigError("session_seed: is empty; leave it out for a fresh one")
+            raise ConfigError("session_seed", "is empty", "leave it out for a fresh one")
         at = self.tracker.clock()
         seed = secrets.token_hex(16) if session_seed is None else writable(session_seed)
         candidates = self.candidates(available_voices, domain, at)
@@ -176,7 +182,7 @@ class WeightedVoiceSelector:
         chosen = choose(candidates, seed, required_count, self._rules, known)
         if chosen is None:
             assert self._rules is not None
-            raise ConfigError(why_no_quorum(candidates, required_count, self._rules))
+            raise why_no_quorum(candidates, required_count, self._rules)
         selected, chair = seating(chosen, include_empty_chair=include_empty_chair)
         drawn = signed(
             Draw(

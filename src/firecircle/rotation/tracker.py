@@ -9,10 +9,9 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from firecircle.circle.result import FireCircleResult
-from firecircle.errors import ConfigError
 from firecircle.rotation.domains import require_domain
 from firecircle.rotation.history import Participation, ParticipationHistory, Tally
-from firecircle.shapes import Shape, Text, one_line
+from firecircle.shapes import Shape, Text, config_error
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
 """The roles a voice plays in a circle."""
@@ -66,7 +65,7 @@ class VoiceHistoryTracker:
                 at=self.clock(),
             )
         except ValidationError as invalid:
-            raise ConfigError(one_line(invalid, "participation")) from None
+            raise config_error(invalid, "participation") from None
         self.history.append(row)
         return row
 

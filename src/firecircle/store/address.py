@@ -29,7 +29,7 @@ def place_of(where: Where | None = None) -> Place:
     if where is not None:
         told = os.fspath(where)
         if not told.strip():
-            raise ConfigError("store: an empty name; give a file's path or a postgresql:// URL")
+            raise ConfigError("store", "an empty name", "give a file's path or a postgresql:// URL")
         return _place(told)
     if told := os.environ.get(STORE_VARIABLE, ""):
         return _place(told)
@@ -48,7 +48,7 @@ def _place(told: str, folder: Path | None = None) -> Place:
         file = unquote(rest.partition("?")[0]).removeprefix("/")
         if file:
             return Path(file).absolute()
-    raise ConfigError("store: no such kind of database; use a file's path or a postgresql:// URL")
+    raise ConfigError("store", "no such kind of database", "use a file's path or a postgresql:// URL")
 
 
 def _place_in_settings(settings: Settings) -> Place | None:
@@ -57,19 +57,25 @@ def _place_in_settings(settings: Settings) -> Place | None:
         return None
     if _PASSWORD.search(told):
         raise settings.mistake(
-            "store", f"path: a password does not belong into a file; put the URL into {STORE_VARIABLE}"
+            "store",
+            ConfigError(
+                "path", "a password does not belong into a file", f"put the URL into {STORE_VARIABLE}"
+            ),
         )
     folder = settings.source.parent if settings.source else Path()
     try:
         place = _place(told, folder)
     except ConfigError as wrong:
-        raise settings.mistake("store", str(wrong).replace("store:", "path:", 1)) from None
+        raise settings.mistake("store", wrong.renamed("path")) from None
     if not settings.vouched_for and not _stays_in(place, folder):
         # A folder that came from somebody else must not choose where the user's prompts go.
         raise settings.mistake(
             "store",
-            "path: a settings file of the working folder may only name a file in that folder;"
-            f" use --store, {STORE_VARIABLE} or your own settings file",
+            ConfigError(
+                "path",
+                "a settings file of the working folder may only name a file in that folder",
+                f"use --store, {STORE_VARIABLE} or your own settings file",
+            ),
         )
     return place
 

@@ -70,11 +70,12 @@ class CircleStore:
         with self.database.writing() as connection:
             found = _resolve(connection, given)
             if found.status != "sitting":
-                raise ConfigError(f"{found.id}: the circle is over already ({found.status})")
+                raise ConfigError(found.id, f"the circle is over already ({found.status})")
             if found.run_id is not None:  # one record less would falsify the run
                 raise ConfigError(
-                    f"{found.id}: the circle belongs to the run {found.run_id}; stop that run where it runs"
-                    " (Ctrl-C), the same command goes on later"
+                    found.id,
+                    f"the circle belongs to the run {found.run_id}",
+                    "stop that run where it runs (Ctrl-C), the same command goes on later",
                 )
             connection.execute(sa.update(circles).where(circles.c.pk == found.pk).values(cancel_asked=True))
             return found
@@ -188,7 +189,7 @@ class CircleStore:
             found = _resolve(connection, given)
             if found.status == "sitting":
                 first = "wait until it is over" if found.run_id else "cancel it first"
-                raise ConfigError(f"{found.id}: the circle still sits; {first}")
+                raise ConfigError(found.id, "the circle still sits", first)
             connection.execute(sa.delete(circles).where(circles.c.pk == found.pk))
             return found
 
@@ -215,17 +216,17 @@ def _resolve(connection: Connection, given: str) -> CircleSummary:
         return summary_of(row)
     if len(given) < SHORTEST_PREFIX:
         raise ConfigError(
-            f"{given or 'ID'}: no such circle; an id is given by at least {SHORTEST_PREFIX} characters"
+            given or "ID", "no such circle", f"an id is given by at least {SHORTEST_PREFIX} characters"
         )
     alike = query.where(id_begins(given)).order_by(circles.c.id).limit(1)
     row = connection.execute(alike).mappings().first()
     if row is None:
-        raise ConfigError(f"{given}: no such circle; `firecircle circles list` shows what is kept")
+        raise ConfigError(given, "no such circle", "`firecircle circles list` shows what is kept")
     # A circle repeated with its seed has a number behind the id; that makes the beginning no less clear.
     repeats = circles.c.id.startswith(f"{row['id']}-", autoescape=True)
     others = sa.select(circles.c.pk).where(id_begins(given), circles.c.id != row["id"], sa.not_(repeats))
     if connection.execute(others.limit(1)).first() is not None:
-        raise ConfigError(f"{given}: several circles begin so; give more of the id")
+        raise ConfigError(given, "several circles begin so", "give more of the id")
     return summary_of(row)
 
 

@@ -98,7 +98,7 @@ def _url(told: str) -> URL:
     try:
         return sa.make_url(told)
     except (sa.exc.ArgumentError, ValueError):
-        raise ConfigError("store: the URL cannot be read; postgresql://user@host/name") from None
+        raise ConfigError("store", "the URL cannot be read", "postgresql://user@host/name") from None
 
 
 def _require_file(path: Path, name: str) -> None:
@@ -128,7 +128,7 @@ def _postgresql_engine(address: URL) -> Engine:
         return sa.create_engine(address, pool_pre_ping=True, connect_args={"connect_timeout": 10})
     except ModuleNotFoundError:
         raise ConfigError(
-            "store: PostgreSQL needs the extra `postgres`: pip install 'firecircle[postgres]'"
+            "store", "PostgreSQL needs the extra `postgres`: pip install 'firecircle[postgres]'"
         ) from None
 
 

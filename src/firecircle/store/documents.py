@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.shapes import one_line
+from firecircle.shapes import config_error
 
 Kept = FireCircleResult | Panel
 """What can be kept: the result of a circle, or what a panel said."""
@@ -52,7 +52,7 @@ def kept_in(document: Document, name: str) -> Kept:
     try:
         return read_kept(document.kind, text)
     except (ValidationError, ConfigError) as broken:
-        why = one_line(broken, name) if isinstance(broken, ValidationError) else str(broken)
+        why = str(config_error(broken, name) if isinstance(broken, ValidationError) else broken)
         raise _unreadable(name, why) from broken
 
 

@@ -89,7 +89,7 @@ def find_circles(
 ) -> Page:
     """A page of circles in the order they were kept, the newest first."""
     if not 1 <= limit <= LARGEST_PAGE:
-        raise ConfigError(f"limit: between 1 and {LARGEST_PAGE}, got {limit}")
+        raise ConfigError("limit", f"between 1 and {LARGEST_PAGE}, got {limit}")
     query, place = matching(connection, filters, LISTED)
     if before is not None:
         query = query.where(place < before)
@@ -240,7 +240,7 @@ def _wanted(text: str) -> list[str]:
     parts = (phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text))
     wanted = [" ".join(re.findall(r"\w+", part)) for part in parts]
     if not any(wanted):
-        raise ConfigError("text: needs a word to search for")
+        raise ConfigError("text", "needs a word to search for")
     return [words for words in wanted if words]
 
 

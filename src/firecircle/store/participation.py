@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from firecircle.errors import StoreError
-from firecircle.shapes import Shape, one_line
+from firecircle.shapes import Shape, config_error
 from firecircle.store.broken_history import (
     BrokenRowError,
     Damage,
@@ -230,7 +230,7 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         try:
             return self._row.model_validate(facts)
         except ValidationError as damaged:
-            raise BrokenRowError(one_line(damaged, "row")) from None
+            raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
     def _draw_in(self, found: Row) -> DrawShape:
         if not _is_time(found["at"]):
@@ -238,7 +238,7 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         try:
             return self._draw.model_validate_json(found["body"])  # type: ignore[arg-type]
         except ValidationError as damaged:
-            raise BrokenRowError(one_line(damaged, "row")) from None
+            raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
     def _refused(self, what: str, why: BrokenRowError) -> StoreError:
         """The refusal, once a copy of everything is aside; it is the same until somebody decides."""

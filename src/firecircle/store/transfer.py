@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.shapes import one_line, writable
+from firecircle.shapes import config_error, writable
 from firecircle.store.circles import CircleStore, id_begins, load_kept
 from firecircle.store.documents import Kept
 from firecircle.store.finding import LISTED, Filters, summary_of
@@ -131,8 +131,9 @@ def parcels_in(file: BinaryIO) -> Iterator[Parcel | BadLine]:
     whole = _json(first + file.read(LONGEST_LINE))
     if not isinstance(whole, dict):
         raise ConfigError(
-            "import: neither an export nor a result;"
-            " give a file that `circles export` or `evaluate --json` wrote"
+            "import",
+            "neither an export nor a result",
+            "give a file that `circles export` or `evaluate --json` wrote",
         )
     yield Parcel(_kept(_result_in(whole)))
 
@@ -151,7 +152,7 @@ def _parcel(line: bytes) -> Parcel:
     told = _json(line)
     if not isinstance(told, dict) or not isinstance(told.get("document"), dict):
         cut_off = "" if line.endswith(b"\n") else ", it breaks off"
-        raise ConfigError(f"no circle in it{cut_off}")
+        raise ConfigError(None, f"no circle in it{cut_off}")
     given = {name: _text_or_none(told, name) for name in _GIVEN}
     return Parcel(_kept(told["document"]), **given)
 
@@ -161,15 +162,16 @@ def _kept(document: Mapping[str, Any]) -> Kept:
     version = document.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise ConfigError(
-            f"written by a newer Fire Circle (schema {version}, this one reads {SCHEMA_VERSION});"
-            " upgrade firecircle"
+            None,
+            f"written by a newer Fire Circle (schema {version}, this one reads {SCHEMA_VERSION})",
+            "upgrade firecircle",
         )
     try:
         kept = shape.model_validate(document)
     except ValidationError as invalid:
-        raise ConfigError(one_line(invalid, "circle")) from None
+        raise config_error(invalid, "circle") from None
     if not _ID.fullmatch(own_id(kept)):
-        raise ConfigError("circle: its id is none")
+        raise ConfigError("circle", "its id is none")
     return kept
 
 
@@ -180,21 +182,24 @@ def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("partial_result", "fire_circle"):
         if isinstance(held := whole.get(name), dict):
             return held
-    raise ConfigError("import: a result without what was asked and said; only circles and panels can be kept")
+    raise ConfigError(
+        "import", "a result without what was asked and said; only circles and panels can be kept"
+    )
 
 
 def _require_format(header: Mapping[str, Any]) -> None:
     if header.get("format") != FORMAT:
         raise ConfigError(
-            f"import: format {header.get('format')!r:.40}, this Fire Circle reads {FORMAT};"
-            " upgrade firecircle"
+            "import",
+            f"format {header.get('format')!r:.40}, this Fire Circle reads {FORMAT}",
+            "upgrade firecircle",
         )
 
 
 def _next_line(file: BinaryIO) -> bytes:
     line = file.readline(LONGEST_LINE + 1)
     if len(line) > LONGEST_LINE:
-        raise ConfigError(f"import: a line of more than {LONGEST_LINE:,} bytes; that is no export")
+        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} bytes; that is no export")
     return line
 
 
@@ -208,7 +213,7 @@ def _json(data: bytes) -> Any:
 def _text_or_none(told: Mapping[str, Any], name: str) -> str | None:
     value = told.get(name)
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{name}: not a text")
+        raise ConfigError(name, "not a text")
     return value if value is None else writable(value)
 
 

@@ -39,7 +39,7 @@ class ReplyCache:
             self.path.chmod(0o600)
         except (OSError, sqlite3.Error) as broken:
             raise ConfigError(
-                f"cache_enabled: cannot use {self.path}: {broken}; delete it, or turn the cache off"
+                "cache_enabled", f"cannot use {self.path}: {broken}", "delete it, or turn the cache off"
             ) from None
 
     def _prepare(self) -> None:

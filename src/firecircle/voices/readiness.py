@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.config import EvaluationConfig
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.voices.hosted.connections import open_session
 from firecircle.voices.hosted.providers import Provider, key_for, located
 
@@ -34,10 +34,10 @@ async def readiness_of(provider: Provider) -> Readiness:
     try:
         provider = located(provider, config)
         key = key_for(provider, config)
-    except ConfigError as missing:
-        if provider.key_variable and "needs a key" in str(missing):
-            return Readiness(False, f"set {provider.key_variable}")
-        return Readiness(False, str(missing))
+    except MissingKeyError as missing:
+        return Readiness(False, f"set {missing.variable}")
+    except ConfigError as wrong:
+        return Readiness(False, str(wrong))
     if key is not None:
         return Readiness(True, f"{provider.key_variable} is set")
     return await _answering(provider, key)

@@ -41,11 +41,16 @@ class Access:
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
             raise ConfigError(
-                f"--token: {self.host} can be reached from other machines, so choose a token that readers"
-                " must know, or leave --host out"
+                "--token",
+                (
+                    f"{self.host} can be reached from other machines, so choose a token that readers must"
+                    " know, or leave --host out"
+                ),
             )
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
-            raise ConfigError(f"--token: at least {SHORTEST_TOKEN} characters, so that it cannot be guessed")
+            raise ConfigError(
+                "--token", f"at least {SHORTEST_TOKEN} characters, so that it cannot be guessed"
+            )
 
     def allows_host(self, header: str | None) -> bool:
         """Whether a Host header can be meant for us: a foreign name that points here is DNS rebinding."""

@@ -47,9 +47,9 @@ def config_of(asked: Judging) -> FireCircleConfig | EvaluationConfig:
         return with_file_defaults(default_circle, _told(wished), FireCircleConfig)
     for name in ONLY_CIRCLES:
         if getattr(asked, name) not in (None, False, ()):
-            raise ConfigError(f"{name}: only a circle has that; leave it out or use mode fire_circle")
+            raise ConfigError(name, "only a circle has that", "leave it out or use mode fire_circle")
     if mode is EvaluationMode.SINGLE and len(asked.models) > 1:
-        raise ConfigError("models: the single mode asks one voice; name one or use mode parallel")
+        raise ConfigError("models", "the single mode asks one voice", "name one or use mode parallel")
     return with_file_defaults(partial(default_panel, mode), _told(wished), EvaluationConfig)
 
 

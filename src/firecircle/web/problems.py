@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError
-from firecircle.shapes import Shape, Text
+from firecircle.shapes import Shape, Text, config_error
 from firecircle.web.visible import visible_plain
 
 MEDIA_TYPE = "application/problem+json"
@@ -76,11 +76,8 @@ def refusal_of(error: Exception) -> RequestError:
 
 def invalid(error: ValidationError, subject: str) -> RequestError:
     """A request whose shape is wrong."""
-    complaints = error.errors(include_url=False, include_context=False, include_input=False)
-    first = complaints[0]
-    field = ".".join(str(part) for part in first["loc"]) or subject
-    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-    return RequestError(422, f"{field}: {first['msg'].removeprefix('Value error, ')}{more}")
+    wrong = config_error(error, with_value=False)
+    return RequestError(422, str(wrong if wrong.field else wrong.renamed(subject)))
 
 
 def problem_response(refusal: RequestError) -> Response:

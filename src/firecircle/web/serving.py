@@ -25,7 +25,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as unknown:
-        raise ConfigError(f"--host: {host} cannot be found: {unknown.strerror or unknown}") from None
+        raise ConfigError("--host", f"{host} cannot be found: {unknown.strerror or unknown}") from None
     # Named as TCP, else asyncio leaves Nagle's algorithm on and every small page waits 40 ms for nothing.
     bound = socket.socket(family, kind, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -35,8 +35,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
     except OSError as refused:
         bound.close()
         if refused.errno == errno.EADDRINUSE:
-            raise ConfigError(f"--port: {port} is taken; give another, or 0 for any that is free") from None
-        raise ConfigError(f"--port: cannot listen on {host}:{port}: {refused.strerror or refused}") from None
+            raise ConfigError(
+                "--port", f"{port} is taken", "give another, or 0 for any that is free"
+            ) from None
+        raise ConfigError(
+            "--port", f"cannot listen on {host}:{port}: {refused.strerror or refused}"
+        ) from None
     return bound
 
 

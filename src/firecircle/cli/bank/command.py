@@ -178,7 +178,7 @@ def forget(
     from firecircle.store.opening import open_store
 
     if sum(given is not None for given in (entry, circle, attack)) != 1:
-        raise ConfigError("forget: name either an entry, a --circle or an --attack")
+        raise ConfigError("forget", "name either an entry, a --circle or an --attack")
     with open_store(store) as opened:
         if entry is not None:
             gone = opened.bank.forget(entry).sightings
@@ -187,7 +187,7 @@ def forget(
         else:
             gone = opened.bank.forget_attack(str(attack))
     if not gone:
-        raise ConfigError(f"{circle or attack}: the bank has seen nothing there")
+        raise ConfigError(circle or attack, "the bank has seen nothing there")
     if as_json:
         print_json({"sightings": gone})
     else:
@@ -212,7 +212,9 @@ def export_to(
     from firecircle.store.opening import open_store
 
     if as_json and file == "-":
-        raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
+        raise ConfigError(
+            "--json", "standard output is the export already", "name a FILE or leave --json out"
+        )
     entries = 0
     with open_store(store) as opened, written_whole(file) as target:
         lines = exported(opened.bank, _filters(pattern_type, tag, text))

@@ -17,7 +17,7 @@ def guide_for(k: int | None, mode: str, where: str | None) -> StoredGuide | None
     if k is None:
         return None
     if mode == "fire_circle":
-        raise ConfigError("--bank: a circle judges unaided first; use --mode single or --mode parallel")
+        raise ConfigError("--bank", "a circle judges unaided first", "use --mode single or --mode parallel")
     return StoredGuide(k, where)
 
 
@@ -34,7 +34,7 @@ class StoredGuide:
         with open_store(self._where) as store:
             if not store.bank.count():
                 raise ConfigError(
-                    "--bank: the bank is empty; `firecircle bank learn` fills it from the circles kept"
+                    "--bank", "the bank is empty", "`firecircle bank learn` fills it from the circles kept"
                 )
             return store.bank.guidance_for(prompt, self._k)
 

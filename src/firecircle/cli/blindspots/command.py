@@ -60,7 +60,7 @@ def blindspots(
     from firecircle.store.opening import open_store
 
     if (voice is not None) != try_them:
-        raise ConfigError("--try: needs a --voice to judge, and --voice needs --try; give both")
+        raise ConfigError("--try", "needs a --voice to judge, and --voice needs --try", "give both")
     filters = filters_from(
         since=since,
         until=until,

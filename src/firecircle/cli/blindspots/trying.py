@@ -88,12 +88,14 @@ def try_additions(
     `run_id` and `in_run` say, as in `Filters`, whether the sample is of a run, of all runs, or of none.
     """
     if voice.startswith("embedded:"):
-        raise ConfigError(f"--voice: {voice} reads no question; name a language model, such as local:smollm2")
+        raise ConfigError(
+            "--voice", f"{voice} reads no question", "name a language model, such as local:smollm2"
+        )
     alarm_from = USUAL_THRESHOLD if threshold is None else threshold
     among = Filters(mode="fire_circle", run_id=run_id, in_run=in_run)
     cases = _sampled(circles, among, sample, seed, alarm_from)
     if not cases:
-        raise ConfigError("--try: no kept circle is labelled attack or benign; keep some with --label")
+        raise ConfigError("--try", "no kept circle is labelled attack or benign", "keep some with --label")
     scores = asyncio.run(_scores(cases, additions, voice, seed))
     plain = scores[0]
     trials = [

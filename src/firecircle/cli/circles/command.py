@@ -122,9 +122,9 @@ def set_label(
     from firecircle.store.opening import open_store
 
     if (label is None) != none:
-        raise ConfigError("LABEL: give one, or --none to take it away")
+        raise ConfigError("LABEL", "give one, or --none to take it away")
     if label is not None and not label.strip():
-        raise ConfigError("LABEL: is empty; --none takes a label away")
+        raise ConfigError("LABEL", "is empty", "--none takes a label away")
     with open_store(store) as opened:
         changed = opened.circles.set_label(circle, label)
     said = "has no label now" if label is None else f"has the label {label}"

@@ -97,7 +97,9 @@ def prune(
         store=store,
     )
     if (filters == Filters()) != everything:
-        raise ConfigError("--all: say which circles, such as --before 90d, or --all for every one; not both")
+        raise ConfigError(
+            "--all", "say which circles, such as --before 90d, or --all for every one; not both"
+        )
     with open_store(store) as opened:
         matching = opened.circles.count(filters)
         if not matching:

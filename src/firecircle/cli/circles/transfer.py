@@ -38,7 +38,7 @@ def write_page(circle_id: str, file: str, store: str | None, *, as_json: bool) -
         from firecircle.web.rendering import templates
     except ModuleNotFoundError as missing:
         raise ConfigError(
-            f"--html: {missing.name} is not installed; pip install 'firecircle[view]'"
+            "--html", f"{missing.name} is not installed", "pip install 'firecircle[view]'"
         ) from None
     with open_store(store) as opened:
         summary = opened.circles.summary(circle_id)
@@ -94,7 +94,9 @@ def export_to(
     from firecircle.store.transfer import exported
 
     if as_json and file == "-":
-        raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
+        raise ConfigError(
+            "--json", "standard output is the export already", "name a FILE or leave --json out"
+        )
     filters = filters_from(
         since=since,
         until=until,
@@ -111,7 +113,7 @@ def export_to(
     )
     if html is not None:
         if filters != Filters():
-            raise ConfigError("--html: it names one circle already; leave the filters out")
+            raise ConfigError("--html", "it names one circle already", "leave the filters out")
         return write_page(html, file, store, as_json=as_json)
     lines, unreadable = 0, list[StoreError]()
     with open_store(store) as opened, written_whole(file) as target:

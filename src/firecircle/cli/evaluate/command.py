@@ -169,7 +169,7 @@ def evaluate(
     from firecircle.errors import ConfigError
 
     if text is not None and user is not None:
-        raise ConfigError("--user: given twice, as an argument and as --user; keep one")
+        raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")
     wishes = Wishes(
         mode=mode,
         models=names_in(models or (), "--models"),
@@ -204,7 +204,7 @@ def evaluate(
         )[0]
     elif shadow or match_expertise or affinity:
         raise ConfigError(
-            "--shadow, --match-expertise, --affinity: only a drawn circle has that; add --rotate N"
+            "--shadow, --match-expertise, --affinity", "only a drawn circle has that", "add --rotate N"
         )
     plan = plan_from(wishes)
     memory = opened_session(session, turn, prompt)

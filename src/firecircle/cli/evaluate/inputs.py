@@ -15,7 +15,7 @@ from firecircle.errors import ConfigError, PromptError
 from firecircle.examples import find_example
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
-from firecircle.shapes import one_line
+from firecircle.shapes import config_error
 
 LONGEST_BYTES = 4 * MAX_LAYER_CHARS
 """No layer within the limit takes more bytes than this."""
@@ -54,7 +54,7 @@ def text_of(name: str, source: str) -> str:
     """The text a source stands for; `@@` at the beginning stands for a plain `@`."""
     if source == "-":
         if sys.stdin is None:
-            raise ConfigError(f"{name}: standard input is closed; give text or @file")
+            raise ConfigError(name, "standard input is closed", "give text or @file")
         return _decoded(name, "standard input", _read(name, sys.stdin.buffer))
     if source.startswith("@@"):
         return source[1:]
@@ -66,8 +66,9 @@ def text_of(name: str, source: str) -> str:
             return _decoded(name, path, _read(name, file))
     except OSError as unreadable:
         raise ConfigError(
-            f"{name}: cannot read {path or 'a file without a name'}: {unreadable.strerror or unreadable};"
-            " give a readable file, or write @@ for text that begins with @"
+            name,
+            f"cannot read {path or 'a file without a name'}: {unreadable.strerror or unreadable}",
+            "give a readable file, or write @@ for text that begins with @",
         ) from None
 
 
@@ -76,13 +77,14 @@ def turns_of(text: str) -> tuple[EarlierTurn, ...]:
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError) as broken:
-        raise PromptError(f"turns: not JSON ({broken}); {TURNS_SHAPE}") from None
+        raise PromptError("turns", f"not JSON ({broken})", TURNS_SHAPE) from None
     if not isinstance(listed, list):
-        raise PromptError(f"turns: not a list; {TURNS_SHAPE}")
+        raise PromptError("turns", "not a list", TURNS_SHAPE)
     try:
         return tuple(EarlierTurn.model_validate(turn) for turn in listed)
     except ValidationError as invalid:
-        raise PromptError(f"{one_line(invalid, 'turns')}; {TURNS_SHAPE}") from None
+        wrong = config_error(invalid, "turns")
+        raise PromptError(wrong.field, wrong.message, TURNS_SHAPE, shape=wrong.shape) from None
 
 
 def _is_piped() -> bool:
@@ -93,7 +95,7 @@ def _refuse_second_reader(sources: dict[str, str]) -> None:
     readers = [name for name, source in sources.items() if source == "-"]
     if len(readers) > 1:
         raise ConfigError(
-            f"{readers[1]}: standard input can be only one layer and is {readers[0]} already; use @file"
+            readers[1], f"standard input can be only one layer and is {readers[0]} already", "use @file"
         )
 
 
@@ -101,8 +103,9 @@ def _read(name: str, file: BinaryIO) -> bytes:
     data = file.read(LONGEST_BYTES + 1)
     if len(data) > LONGEST_BYTES:
         raise PromptError(
-            f"{name}: more than {LONGEST_BYTES:,} bytes; the limit is {MAX_LAYER_CHARS:,} characters a layer,"
-            " so judge it in parts"
+            name,
+            f"more than {LONGEST_BYTES:,} bytes",
+            f"the limit is {MAX_LAYER_CHARS:,} characters a layer, so judge it in parts",
         )
     return data
 
@@ -112,13 +115,13 @@ def _decoded(name: str, source: str, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as broken:
         raise PromptError(
-            f"{name}: {source} is not UTF-8 text (byte {broken.start}); convert it, for instance with iconv"
+            name, f"{source} is not UTF-8 text (byte {broken.start})", "convert it, for instance with iconv"
         ) from None
 
 
 def _plain(name: str, text: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise PromptError(f"{name}: the text is not UTF-8; put it into a file and convert it, then use @file")
+        raise PromptError(name, "the text is not UTF-8", "put it into a file and convert it, then use @file")
     return text
 
 
@@ -128,7 +131,7 @@ def opened_session(
     """The session to judge in. A file that is not there yet begins one; nothing is written here."""
     known = prompt.turn_number
     if turn is not None and known is not None and turn != known:
-        raise ConfigError(f"--turn: the known turns make this turn {known}, not {turn}; leave --turn out")
+        raise ConfigError("--turn", f"the known turns make this turn {known}, not {turn}", "leave --turn out")
     if path is None:
         return None if turn is None else SessionMemory(turn_count=turn)
     if not os.path.exists(path):
@@ -138,7 +141,7 @@ def opened_session(
     _require_writable(path)
     if turn is not None and turn != session.turn_count:
         raise ConfigError(
-            f"--turn: the session is at turn {session.turn_count}, not {turn}; leave --turn out"
+            "--turn", f"the session is at turn {session.turn_count}, not {turn}", "leave --turn out"
         )
     return session
 
@@ -148,7 +151,7 @@ def save_session(session: SessionMemory, path: str) -> None:
     try:
         session.save(os.path.realpath(path))
     except OSError as unwritable:
-        raise ConfigError(f"session: cannot write {path}: {unwritable.strerror or unwritable}") from None
+        raise ConfigError("session", f"cannot write {path}: {unwritable.strerror or unwritable}") from None
 
 
 def _require_writable(path: str) -> None:
@@ -156,6 +159,6 @@ def _require_writable(path: str) -> None:
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if os.path.isdir(target) or not os.path.isdir(folder):
-        raise ConfigError(f"session: {path} is not a file in an existing folder; create the folder first")
+        raise ConfigError("session", f"{path} is not a file in an existing folder", "create the folder first")
     if not os.access(folder, os.W_OK):
-        raise ConfigError(f"session: the folder of {path} cannot be written; choose another")
+        raise ConfigError("session", f"the folder of {path} cannot be written", "choose another")

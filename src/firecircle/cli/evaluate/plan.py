@@ -88,11 +88,12 @@ def plan_from(wishes: Wishes) -> Plan:
         circle = with_file_defaults(default_circle, wished, FireCircleConfig)
         return Plan(mode, circle, chosen)
     for option, _ in only_circle.values():
-        raise ConfigError(f"{option}: only a circle has that; leave it out or use --mode fire_circle")
+        raise ConfigError(option, "only a circle has that", "leave it out or use --mode fire_circle")
     if mode is EvaluationMode.SINGLE and len(wishes.models) > 1:
         raise ConfigError(
-            f"--models: the single mode asks one voice, got {len(wishes.models)};"
-            " name one or use --mode parallel"
+            "--models",
+            f"the single mode asks one voice, got {len(wishes.models)}",
+            "name one or use --mode parallel",
         )
     panel = with_file_defaults(partial(default_panel, mode), settings, EvaluationConfig)
     return Plan(mode, panel, chosen)
@@ -102,7 +103,7 @@ def names_in(values: Sequence[str], option: str) -> tuple[str, ...]:
     """The names in an option that may be repeated and may hold several, separated by commas."""
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
     if values and not names:
-        raise ConfigError(f"{option}: no name in it; write {option} a,b,c or leave it out")
+        raise ConfigError(option, "no name in it", f"write {option} a,b,c or leave it out")
     return names
 
 

@@ -41,7 +41,7 @@ def draw_circle(
     who was drawn and how to verify it; a shadow's only trace would be the store otherwise.
     """
     if wishes.mode != "fire_circle":
-        raise ConfigError("--rotate: only a circle rotates; leave it out or use --mode fire_circle")
+        raise ConfigError("--rotate", "only a circle rotates", "leave it out or use --mode fire_circle")
     pool = wishes.models or usual_pool()
     count = _count(rotate, prompt, len(pool))
     with open_store(where) as store:
@@ -76,6 +76,7 @@ def _count(rotate: str, prompt: MultiNeutrosophicPrompt, available: int) -> int:
     if rotate.isdecimal() and SMALLEST_CIRCLE <= int(rotate) <= LARGEST_CIRCLE:
         return int(rotate)
     raise ConfigError(
-        f"--rotate: a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} voices, got {rotate[:20]!r};"
-        f" write a number or {AUTO}, which follows from the prompt"
+        "--rotate",
+        f"a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} voices, got {rotate[:20]!r}",
+        f"write a number or {AUTO}, which follows from the prompt",
     )

@@ -28,7 +28,7 @@ def store_for(
     if save is False:
         for option, given in (("--store", None if is_read else where), ("--label", label)):
             if given is not None:
-                raise ConfigError(f"{option}: nothing is kept with --no-save; leave one of them out")
+                raise ConfigError(option, "nothing is kept with --no-save", "leave one of them out")
         return None
     if save is None and where is None and not current_settings().store.save:
         return None

@@ -71,9 +71,9 @@ def init(
         with path.open("x", encoding="utf-8") as new:
             new.write(starting_plan())
     except FileExistsError:
-        raise ConfigError(f"FILE: {path} is already there; name another, or delete it") from None
+        raise ConfigError("FILE", f"{path} is already there", "name another, or delete it") from None
     except OSError as unwritable:
-        raise ConfigError(f"FILE: cannot write {path}: {unwritable.strerror}") from None
+        raise ConfigError("FILE", f"cannot write {path}: {unwritable.strerror}") from None
     if as_json:
         print_json({"written": str(path)})
     else:
@@ -271,4 +271,4 @@ def _require_extra(*more: str) -> None:
 
     missing = [name for name in ("duckdb", "numpy", "scipy", *more) if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"lab: needs {', '.join(missing)}; install firecircle[lab]")
+        raise ConfigError("lab", f"needs {', '.join(missing)}", "install firecircle[lab]")

@@ -28,12 +28,14 @@ def quorum(
     names = names_in(models or (), "MODEL")
     if show_list:
         if names:
-            raise ConfigError("--list: lists what is known and weighs nobody; leave it out or the models")
+            raise ConfigError("--list", "lists what is known and weighs nobody", "leave it out or the models")
         return list_families(as_json=as_json)
     if not names:
-        raise ConfigError("MODEL: nobody to weigh; name at least one, `firecircle quorum --list` shows them")
+        raise ConfigError(
+            "MODEL", "nobody to weigh", "name at least one, `firecircle quorum --list` shows them"
+        )
     if not isfinite(min_coverage):
-        raise ConfigError(f"--min-coverage: must be a number, got {min_coverage}")
+        raise ConfigError("--min-coverage", f"must be a number, got {min_coverage}")
     require_distinct(names, "MODEL")
     voices = [characteristics_of(name) for name in names]
     return weigh(voices, QuorumRules(min_coverage, min_lineages), as_json=as_json)

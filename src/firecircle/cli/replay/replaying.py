@@ -29,7 +29,7 @@ from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
-from firecircle.shapes import one_line
+from firecircle.shapes import config_error
 
 Settings = Mapping[str, float | bool | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
@@ -42,16 +42,17 @@ def read_recording(file: str) -> CircleRecord:
     version = circle.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise ConfigError(
-            f"{file}: recorded by a newer firecircle (schema {version}, this one reads {SCHEMA_VERSION});"
-            " upgrade firecircle"
+            file,
+            f"recorded by a newer firecircle (schema {version}, this one reads {SCHEMA_VERSION})",
+            "upgrade firecircle",
         )
     try:
         return CircleRecord.model_validate(
             {name: circle[name] for name in CircleRecord.model_fields if name in circle}
         )
     except ValidationError as invalid:
-        raise ConfigError(
-            f"{file}: no recorded circle: {one_line(invalid, 'circle')}; {WHAT_IT_IS}"
+        raise (
+            config_error(invalid, "circle").advising(WHAT_IT_IS).within("no recorded circle").within(file)
         ) from None
 
 
@@ -65,18 +66,17 @@ def _document(file: str) -> Any:
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as unreadable:
-        raise ConfigError(
-            f"{file}: cannot be read: {unreadable.strerror or unreadable}; {WHAT_IT_IS}"
-        ) from None
+        raise ConfigError(file, f"cannot be read: {unreadable.strerror or unreadable}", WHAT_IT_IS) from None
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         if _is_export(data):
             raise ConfigError(
-                f"{file}: an export, which `firecircle circles import` takes;"
-                " `firecircle circles show ID --json` then writes one circle for a replay"
+                file,
+                "an export, which `firecircle circles import` takes",
+                "`firecircle circles show ID --json` then writes one circle for a replay",
             ) from None
-        raise ConfigError(f"{file}: not JSON; {WHAT_IT_IS}") from None
+        raise ConfigError(file, "not JSON", WHAT_IT_IS) from None
 
 
 def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
@@ -88,14 +88,10 @@ def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
         if isinstance(held, dict):
             return held
         if "partial_result" in document:
-            raise ConfigError(
-                f"{file}: judging failed before anybody was heard, so there is nothing to replay"
-            )
+            raise ConfigError(file, "judging failed before anybody was heard, so there is nothing to replay")
         if "mode" in document and "evaluations" in document:
-            raise ConfigError(
-                f"{file}: holds no dialogue; only what the fire_circle mode wrote can be replayed"
-            )
-    raise ConfigError(f"{file}: no recorded circle; {WHAT_IT_IS}")
+            raise ConfigError(file, "holds no dialogue; only what the fire_circle mode wrote can be replayed")
+    raise ConfigError(file, "no recorded circle", WHAT_IT_IS)
 
 
 def _is_export(data: bytes) -> bool:

@@ -117,7 +117,7 @@ def simulate(
 
     if affinity and history is not None:
         raise ConfigError(
-            "--affinity: an exported history holds no circles to learn from; leave one of them out"
+            "--affinity", "an exported history holds no circles to learn from", "leave one of them out"
         )
     seed = secrets.token_hex(8) if seed is None else seed
     pool = _pool(models)
@@ -188,7 +188,9 @@ def export_to(
     from firecircle.rotation.history_file import document_of, export_history
 
     if as_json and file == "-":
-        raise ConfigError("--json: standard output is the export already; name a FILE or leave --json out")
+        raise ConfigError(
+            "--json", "standard output is the export already", "name a FILE or leave --json out"
+        )
     with open_history(store) as kept:
         if file == "-":
             print(document_of(kept).model_dump_json(indent=2), flush=True)
@@ -233,7 +235,7 @@ def _opened(file: str | None, where: str | None) -> AbstractContextManager[Parti
     from firecircle.errors import ConfigError
 
     if where is not None:
-        raise ConfigError("--history: a file is looked at instead of a store; leave one of them out")
+        raise ConfigError("--history", "a file is looked at instead of a store", "leave one of them out")
     from firecircle.rotation.history_file import read_history
 
     return nullcontext(read_history(file))
@@ -275,7 +277,9 @@ def _find_draw(history: ParticipationHistory, given: str) -> Draw:
 
     found = [draw for draw in history.draws() if given and draw.draw_id.startswith(given)]
     if not found:
-        raise ConfigError(f"DRAW_ID: no draw begins with {given!r}; `firecircle rotation show` lists them")
+        raise ConfigError(
+            "DRAW_ID", f"no draw begins with {given!r}", "`firecircle rotation show` lists them"
+        )
     if len({draw.draw_id for draw in found}) > 1:
-        raise ConfigError(f"DRAW_ID: {len(found)} draws begin with {given!r}; write more of the id")
+        raise ConfigError("DRAW_ID", f"{len(found)} draws begin with {given!r}", "write more of the id")
     return found[0]

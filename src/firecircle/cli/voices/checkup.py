@@ -65,7 +65,7 @@ async def check(model: str, seconds: float) -> Checkup:
         async with asyncio.timeout(seconds):
             reply = await voice.speak(turn)
     except (ConfigError, VoiceError) as trouble:
-        return Checkup(model, False, clock() - started, trouble=in_options(str(trouble)))
+        return Checkup(model, False, clock() - started, trouble=in_options(trouble))
     except TimeoutError:
         return Checkup(model, False, clock() - started, trouble=f"no answer within {seconds:g} s")
     took = clock() - started

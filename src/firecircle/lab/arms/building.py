@@ -27,15 +27,15 @@ def build_arms(plan: Plan) -> tuple[Arm, ...]:
         try:
             arms.extend(_MAKERS[told.kind](plan, told, tuple(arms)))
         except ConfigError as wrong:
-            raise ConfigError(f"[arms.{told.name}] {_in_plan_words(str(wrong))}") from None
+            raise _in_plan_words(wrong).in_table(f"arms.{told.name}") from None
     return tuple(arms)
 
 
-def _in_plan_words(message: str) -> str:
-    """The engine's errors name its classes; in a plan the same things are keys."""
-    for written in ("FireCircleConfig", "EvaluationConfig"):
-        message = message.removeprefix(f"{written}.").removeprefix(f"{written}: ")
-    return message.replace("enforce_quorum=False", "enforce_quorum = false")
+def _in_plan_words(wrong: ConfigError) -> ConfigError:
+    """The ways out that the engine tells are Python; in a plan they are TOML."""
+    if wrong.remedy is None:
+        return wrong
+    return wrong.advising(wrong.remedy.replace("enforce_quorum=False", "enforce_quorum = false"))
 
 
 def _circle(plan: Plan, arm: ArmPlan, **changes: Any) -> FireCircleConfig:
@@ -91,7 +91,7 @@ def _clones(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
 def _leave_one_out(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
     everybody = _circle(plan, arm).models
     if len(everybody) < 3:
-        raise ConfigError("models: leaving one out takes at least three voices")
+        raise ConfigError("models", "leaving one out takes at least three voices")
     for absent in everybody:
         rest = tuple(model for model in everybody if model != absent)
         config = _circle(plan, arm, models=rest, reserves=(), enforce_quorum=False)
@@ -112,15 +112,17 @@ def circle_before(arm: ArmPlan, before: tuple[Arm, ...]) -> CircleArm:
         if arm.like in (None, circle.name):
             return circle
     if arm.like is None:
-        raise ConfigError(f"like: {arm.kind} needs a fire_circle arm before it")
-    raise ConfigError(f"like: there is no circle {arm.like!r} before this arm")
+        raise ConfigError("like", f"{arm.kind} needs a fire_circle arm before it")
+    raise ConfigError("like", f"there is no circle {arm.like!r} before this arm")
 
 
 def _cascade(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
     second = _talking(f"{arm.name}{SECOND}", "fire_circle", _circle(plan, arm))
     first = FireCircleConfig(models=arm.first or EMBEDDED_MODELS, alarm_threshold=plan.alarm_threshold)
     if first.models == second.config.models:
-        raise ConfigError("models: both circles of a cascade would be the same; name the second one's models")
+        raise ConfigError(
+            "models", "both circles of a cascade would be the same", "name the second one's models"
+        )
     yield CascadeArm(
         arm.name, _talking(f"{arm.name}{FIRST}", "fire_circle", first), second, arm.band or UNSURE
     )

@@ -50,8 +50,9 @@ class FieldMap(Declaration):
         twice = sorted({value for value in meanings if meanings.count(value) > 1})
         if twice:
             raise ConfigError(
-                f"FieldMap: the label {twice[0]!r} is listed twice; put it under one of"
-                " attack, benign and unlabelled"
+                "FieldMap",
+                f"the label {twice[0]!r} is listed twice",
+                "put it under one of attack, benign and unlabelled",
             )
         return self
 
@@ -86,8 +87,12 @@ class FieldMap(Declaration):
         if told in map(plain_label, self.benign):
             return "benign"
         raise ConfigError(
-            f"{self.label}: {told[:40]!r} is neither attack ({', '.join(self.attack)})"
-            f" nor benign ({', '.join(self.benign)}); list it in the field map"
+            self.label,
+            (
+                f"{told[:40]!r} is neither attack ({', '.join(self.attack)}) nor benign"
+                f" ({', '.join(self.benign)})"
+            ),
+            "list it in the field map",
         )
 
 

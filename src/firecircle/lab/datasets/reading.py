@@ -81,7 +81,7 @@ def _text(row: Row, field_map: FieldMap, field: MapField) -> str | None:
         return writable(value) if value else None
     if field in ("id", "family", "source", "group") and isinstance(value, int | float):
         return str(value)
-    raise ConfigError(f"{field_map.name_of(field)}: must be text, not {_kind(value)}")
+    raise ConfigError(field_map.name_of(field), f"must be text, not {_kind(value)}")
 
 
 def _turns(value: object, field_map: FieldMap) -> tuple[EarlierTurn, ...] | None:
@@ -90,11 +90,11 @@ def _turns(value: object, field_map: FieldMap) -> tuple[EarlierTurn, ...] | None
         try:
             value = json.loads(value) if value.strip() else None
         except (ValueError, RecursionError):
-            raise ConfigError(f"{field_map.turns}: must be a JSON list of turns") from None
+            raise ConfigError(field_map.turns, "must be a JSON list of turns") from None
     if value is None:
         return None
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"{field_map.turns}: must be a list of turns, not {_kind(value)}")
+        raise ConfigError(field_map.turns, f"must be a list of turns, not {_kind(value)}")
     return tuple(_turn(turn, place, field_map) for place, turn in enumerate(value, 1))
 
 
@@ -102,7 +102,7 @@ def _turn(turn: object, place: int, field_map: FieldMap) -> EarlierTurn:
     role = turn.get("role") if isinstance(turn, dict) else None
     content = turn.get("content") if isinstance(turn, dict) else None
     if not isinstance(role, str) or not isinstance(content, str):
-        raise ConfigError(f"{field_map.turns}: turn {place} must have role and content, both text")
+        raise ConfigError(field_map.turns, f"turn {place} must have role and content, both text")
     return EarlierTurn(role=role, content=content)
 
 
@@ -141,8 +141,9 @@ def _bundled(name: str) -> Iterator[Record]:
     parts = (*get_args(Split), ENCODED)
     if split not in ("", *parts):
         raise ConfigError(
-            f"dataset: there is no {name!r}; the bundled ones are"
-            f" {', '.join((BUNDLED, *(f'{BUNDLED}:{part}' for part in parts)))}"
+            "dataset",
+            f"there is no {name!r}",
+            f"the bundled ones are {', '.join((BUNDLED, *(f'{BUNDLED}:{part}' for part in parts)))}",
         )
     return (
         Record(example.id, example.prompt, example.label, example.pattern_type, BUNDLED, number, example.pair)
@@ -158,7 +159,7 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
         with path.open("rb"):
             pass
     except OSError as unreadable:
-        raise ConfigError(f"dataset: {path}: {unreadable.strerror}; give a file or a folder") from None
+        raise ConfigError("dataset", f"{path}: {unreadable.strerror}", "give a file or a folder") from None
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return jsonl_rows(path)
@@ -168,8 +169,9 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
             return parquet_rows(path, field_map)
         case other:
             raise ConfigError(
-                f"dataset: {path}: {other or 'a name without an ending'} is no format known here;"
-                " give .jsonl, .csv, .tsv, .parquet or a folder"
+                "dataset",
+                f"{path}: {other or 'a name without an ending'} is no format known here",
+                "give .jsonl, .csv, .tsv, .parquet or a folder",
             )
 
 
@@ -193,7 +195,7 @@ def _records(
         seen.close()
     if not good:
         found = f"all {bad:,} rows are bad" if bad else "it is empty"
-        raise ConfigError(f"dataset: {path} holds no record, {found}; give one with at least one prompt")
+        raise ConfigError("dataset", f"{path} holds no record, {found}", "give one with at least one prompt")
 
 
 def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -> Record | BadRow:
@@ -220,17 +222,18 @@ def _check_fields(glance: list[Row], field_map: FieldMap, path: Path) -> None:
             near = get_close_matches(name, present, n=1)
             meant = f"did you mean {near[0]!r}? " if near else ""
             raise ConfigError(
-                f"FieldMap.{field}: {path} has no field {name!r}; {meant}its fields are {listed}"
+                f"FieldMap.{field}", f"{path} has no field {name!r}", f"{meant}its fields are {listed}"
             )
     if not any(field_map.name_of(field) in present for field in LAYER_FIELDS):
         raise ConfigError(
-            f"FieldMap: {path} has neither system, application nor user text;"
-            f' say which field holds it, such as user = "{present[0][:40]}" (its fields are {listed})'
+            "FieldMap",
+            f"{path} has neither system, application nor user text",
+            f'say which field holds it, such as user = "{present[0][:40]}" (its fields are {listed})',
         )
 
 
 def _refuse(path: Path) -> Callable[[BadRow], None]:
     def refuse(bad: BadRow) -> None:
-        raise ConfigError(f"dataset: {path} row {bad.line}: {bad.reason}")
+        raise ConfigError("dataset", f"{path} row {bad.line}: {bad.reason}")
 
     return refuse

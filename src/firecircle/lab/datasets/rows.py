@@ -33,7 +33,7 @@ def csv_rows(path: Path) -> Iterator[Row | BadRow]:
         if header is None:
             return
         if isinstance(header, BadRow):
-            raise ConfigError(f"{path}: the header cannot be read: {header.reason}; mend the first line")
+            raise ConfigError(str(path), f"the header cannot be read: {header.reason}", "mend the first line")
         _check(header, path)
         line = rows.line_num + 1
         while (cells := _next(rows, path, line)) is not None:
@@ -51,7 +51,7 @@ def _separator(header: str) -> str:
 def _check(header: list[str], path: Path) -> None:
     for name in header:
         if header.count(name) > 1:
-            raise ConfigError(f"{path}: two columns are called {name!r}; give each its own name")
+            raise ConfigError(str(path), f"two columns are called {name!r}", "give each its own name")
 
 
 def _next(rows: Iterator[list[str]], path: Path, line: int) -> list[str] | BadRow | None:
@@ -60,8 +60,12 @@ def _next(rows: Iterator[list[str]], path: Path, line: int) -> list[str] | BadRo
     except csv.Error as broken:
         if "end of data" in str(broken) or "field limit" in str(broken):
             raise ConfigError(
-                f"{path}: line {line}: a quote in this row is never closed, so the rows after it cannot"
-                " be told apart; close it"
+                str(path),
+                (
+                    f"line {line}: a quote in this row is never closed, so the rows after it cannot be told"
+                    " apart"
+                ),
+                "close it",
             ) from None
         return BadRow(line, f"a quote inside a quoted field is not doubled ({broken})")
 
@@ -189,7 +193,7 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
     try:
         import duckdb
     except ImportError:
-        raise ConfigError(f"{path}: Parquet needs the extra `lab`: pip install 'firecircle[lab]'") from None
+        raise ConfigError(str(path), "Parquet needs the extra `lab`: pip install 'firecircle[lab]'") from None
 
     file = escape(str(path))  # a star in a name is a star, not a wish for more files
     with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as connection:
@@ -208,4 +212,4 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
                     yield Row(line, dict(zip(columns, cells, strict=True)))
         except duckdb.Error as broken:
             told = str(broken).splitlines()[0]
-            raise ConfigError(f"{path}: not a readable Parquet file ({told}); write it again") from None
+            raise ConfigError(str(path), f"not a readable Parquet file ({told})", "write it again") from None

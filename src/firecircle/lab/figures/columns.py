@@ -94,7 +94,7 @@ class RecordFile:
 
         if not path.exists():
             raise ConfigError(
-                f"{path.parent.name}: has no records yet; `firecircle lab resume` finishes the run"
+                path.parent.name, "has no records yet", "`firecircle lab resume` finishes the run"
             )
         self._path = path
         self._database = duckdb.connect(":memory:")

@@ -86,7 +86,7 @@ def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Seq
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError:
-        raise ConfigError("report: needs the extra `lab`: pip install 'firecircle[lab]'") from None
+        raise ConfigError("report", "needs the extra `lab`: pip install 'firecircle[lab]'") from None
     pages = Environment(
         loader=PackageLoader("firecircle.lab.report"),
         autoescape=True,

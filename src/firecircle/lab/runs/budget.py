@@ -59,7 +59,7 @@ class Purse:
         """Refuse to begin with less than one record may take."""
         tokens, usd = _most(calls, self._budget)
         if not self.tokens and not self.usd and not self._fits(tokens, usd):
-            raise ConfigError(f"[budget] {self._needed(tokens, usd)}; raise it")
+            raise ConfigError(None, self._needed(tokens, usd), "raise it").in_table("budget")
 
     def _fits(self, tokens: int, usd: float) -> bool:
         most_tokens, most_usd = self._budget.tokens, self._budget.usd
@@ -84,8 +84,9 @@ def _most(calls: Sequence[CallRecord], budget: BudgetPlan) -> tuple[int, float]:
     for call in calls:
         if budget.usd is not None and call.cost_usd is None:
             raise ConfigError(
-                f"[budget] usd: nobody knows the price of {call.model}; declare it under [prices] in"
-                " firecircle.toml, or limit tokens instead"
-            )
+                "usd",
+                f"nobody knows the price of {call.model}",
+                "declare it under [prices] in firecircle.toml, or limit tokens instead",
+            ).in_table("budget")
     tokens = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls)
     return tokens, sum(call.cost_usd or 0.0 for call in calls)

@@ -77,8 +77,8 @@ def take_census(plan: Plan, base: Path) -> Census:
             characters += sum(len(layer.text) for layer in record.prompt.layers)
         if not sum(labels.values()):
             raise ConfigError(
-                f"[datasets.{dataset.label}] no record is left; mend families and labels, or leave them out"
-            )
+                None, "no record is left", "mend families and labels, or leave them out"
+            ).in_table(f"datasets.{dataset.label}")
         told.append(
             DatasetCensus(
                 name=dataset.label,
@@ -100,9 +100,10 @@ def require_unchanged(plan: Plan, base: Path, census: Census) -> None:
     for dataset, known in zip(plan.datasets, census.datasets, strict=True):
         if fingerprint(dataset, base) != known.fingerprint:
             raise ConfigError(
-                f"[datasets.{dataset.label}] {dataset.path} has changed since the run began;"
-                " put the old one back, or start a new run with --new"
-            )
+                None,
+                f"{dataset.path} has changed since the run began",
+                "put the old one back, or start a new run with --new",
+            ).in_table(f"datasets.{dataset.label}")
 
 
 def fingerprint(dataset: DatasetPlan, base: Path) -> str:
@@ -124,9 +125,8 @@ def fingerprint(dataset: DatasetPlan, base: Path) -> str:
                 while chunk := opened.read(CHUNK):
                     digest.update(chunk)
     except OSError as unreadable:
-        raise ConfigError(
-            f"[datasets.{dataset.label}] {path}: {unreadable.strerror}; give a file or a folder"
-        ) from None
+        wrong = ConfigError(str(path), f"{unreadable.strerror}", "give a file or a folder")
+        raise wrong.in_table(f"datasets.{dataset.label}") from None
     return digest.hexdigest()
 
 
@@ -166,4 +166,4 @@ def _wanted(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], Non
                 continue
             yield record
     except ConfigError as wrong:
-        raise ConfigError(f"[datasets.{dataset.label}] {wrong}") from None
+        raise wrong.in_table(f"datasets.{dataset.label}") from None

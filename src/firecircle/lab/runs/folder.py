@@ -155,8 +155,9 @@ class RunFolder:
         """Refuse to conclude anything from half a run."""
         if self.state != "finished":
             raise ConfigError(
-                f"run: {self.about.run_id} is unfinished;"
-                f" `firecircle lab resume {self.path}` finishes it first"
+                "run",
+                f"{self.about.run_id} is unfinished",
+                f"`firecircle lab resume {self.path}` finishes it first",
             )
 
     def begin(self, plan: Plan, text: str, base: Path, arms: tuple[str, ...], census: Census) -> None:
@@ -205,7 +206,9 @@ class RunFolder:
             try:
                 lock.execute("BEGIN EXCLUSIVE")
             except sqlite3.Error:
-                raise ConfigError(f"run: {self.path.name} is being carried out by another process") from None
+                raise ConfigError(
+                    "run", f"{self.path.name} is being carried out by another process"
+                ) from None
             yield
         finally:
             lock.close()
@@ -274,5 +277,5 @@ def find_run(name: str) -> RunFolder:
     if len(exact or found) == 1:
         return (exact or found)[0]
     if found:
-        raise ConfigError(f"run: {len(found)} runs begin with {name!r}; write more of the name")
-    raise ConfigError(f"run: there is no {name!r}; `firecircle lab list` tells which there are")
+        raise ConfigError("run", f"{len(found)} runs begin with {name!r}", "write more of the name")
+    raise ConfigError("run", f"there is no {name!r}", "`firecircle lab list` tells which there are")

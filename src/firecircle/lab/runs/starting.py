@@ -117,11 +117,11 @@ def open_run(plan: Plan, text: str, base: Path, *, out: Path | None = None, new:
 def _begun_in(out: Path, plan: Plan) -> RunFolder | None:
     if not (out / ABOUT).exists():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise ConfigError(f"--out: {out} is neither empty nor a run; name another folder")
+            raise ConfigError("--out", f"{out} is neither empty nor a run", "name another folder")
         return None
     found = RunFolder(out)
     if found.about.digest != plan.digest:
-        raise ConfigError(f"--out: {out} holds a run of another plan; name another folder")
+        raise ConfigError("--out", f"{out} holds a run of another plan", "name another folder")
     return found
 
 

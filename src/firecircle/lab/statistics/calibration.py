@@ -52,7 +52,7 @@ def calibrate(
     with a chance of at most 1 - confidence (the exact binomial bound): nothing is assumed about the scores.
     """
     if not 0 < target < 1 or not 0 < confidence < 1:
-        raise ConfigError("calibrate: target and confidence are shares; give numbers between 0 and 1")
+        raise ConfigError("calibrate", "target and confidence are shares", "give numbers between 0 and 1")
     values = numbers(benign)
     missing = int((~np.isfinite(values)).sum())
     scores = np.sort(values[np.isfinite(values)])[::-1]

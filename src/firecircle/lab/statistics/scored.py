@@ -57,5 +57,5 @@ def same_length(first: Sequence[object] | FloatArray, second: Sequence[object] |
     """Refuse two columns that cannot belong to the same records."""
     if len(first) != len(second):
         raise ConfigError(
-            f"statistics: {len(first)} entries beside {len(second)}; give one of each for every record"
+            "statistics", f"{len(first)} entries beside {len(second)}", "give one of each for every record"
         )

@@ -24,7 +24,7 @@ def study_text(
 ) -> str:
     """The plan of a study as TOML, with these voices and this dataset instead of its own."""
     if name not in STUDIES:
-        raise ConfigError(f"study: there is no {name!r}; there are {', '.join(STUDIES)}")
+        raise ConfigError("study", f"there is no {name!r}", f"there are {', '.join(STUDIES)}")
     text = resources.files("firecircle.lab.studies").joinpath(f"{name}.toml").read_text("utf-8")
     path = data or (f"{BUNDLED}:{ENCODED}" if name == "quorum" else BUNDLED)
     if path.partition(":")[0] != BUNDLED:

@@ -86,7 +86,7 @@ class Bank:
         Fewer when fewer share anything with it.
         """
         if k < 1:
-            raise ConfigError(f"k: at least 1, got {k}")
+            raise ConfigError("k", f"at least 1, got {k}")
         return self._ranked(question, filters or BankFilters())[:k]
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt, k: int = USUAL_GUIDANCE) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Bank:
     def guide(self, k: int) -> Guide:
         """The bank as a guide that tells of the k most relevant patterns."""
         if k < 1:
-            raise ConfigError(f"bank: at least 1 pattern, got {k}")
+            raise ConfigError("bank", f"at least 1 pattern, got {k}")
         return _FixedGuide(self, k)
 
     def _ranked(self, question: str | MultiNeutrosophicPrompt, filters: BankFilters) -> list[Relevant]:

@@ -81,9 +81,9 @@ def find_entry(connection: Connection, given: str) -> BankEntry:
         found = sa.or_(found, bank_entries.c.id.startswith(given, autoescape=True))
     rows = connection.execute(sa.select(*_SHOWN).where(found).limit(2)).mappings().all()
     if not rows:
-        raise ConfigError(f"{given or 'ID'}: no such entry; `firecircle bank list` shows what the bank holds")
+        raise ConfigError(given or "ID", "no such entry", "`firecircle bank list` shows what the bank holds")
     if len(rows) > 1:
-        raise ConfigError(f"{given}: several entries begin so; give more of the id")
+        raise ConfigError(given, "several entries begin so", "give more of the id")
     return BankEntry(**rows[0])
 
 
@@ -95,7 +95,7 @@ def seen_in_circle(connection: Connection, given: str) -> str:
     begins = sa.select(of).where(of.startswith(given, autoescape=True)).distinct().limit(2)
     found = connection.execute(begins).scalars().all()
     if len(found) > 1:
-        raise ConfigError(f"{given}: several circles begin so; give more of the id")
+        raise ConfigError(given, "several circles begin so", "give more of the id")
     return found[0] if found else given
 
 
@@ -137,7 +137,7 @@ def _conditions(filters: BankFilters) -> list[sa.ColumnElement[bool]]:
     if filters.text is not None:
         words = filters.text.casefold().split()
         if not words:
-            raise ConfigError("text: needs a word to search for")
+            raise ConfigError("text", "needs a word to search for")
         told.append(sa.exists().where(mine, *(of.words.contains(word, autoescape=True) for word in words)))
     return told
 

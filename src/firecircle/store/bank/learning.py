@@ -41,7 +41,7 @@ def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt
     Doing it again changes nothing.
     """
     if filters.alarm is False or filters.mode not in (None, "fire_circle"):
-        raise ConfigError("learn: only circles that raised an alarm have something to teach")
+        raise ConfigError("learn", "only circles that raised an alarm have something to teach")
     learnt = Learnt()
     for summary in circles.each_summary(filters.model_copy(update={"alarm": True, "mode": "fire_circle"})):
         if is_benign(summary.label):

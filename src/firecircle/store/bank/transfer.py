@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
-from firecircle.shapes import one_line
+from firecircle.shapes import config_error
 from firecircle.store.bank.bank import Bank
 from firecircle.store.bank.entries import BankFilters, FullEntry
 
@@ -36,27 +36,32 @@ def entries_in(lines: Iterable[str | bytes]) -> Iterator[FullEntry]:
 def _require_bank(line: str | bytes) -> None:
     header = _json(line)
     if not isinstance(header, dict) or header.get("kind") != KIND:
-        raise ConfigError("import: not an export of a bank; give a file that `bank export` wrote")
+        raise ConfigError("import", "not an export of a bank", "give a file that `bank export` wrote")
     if header.get("format") != FORMAT:
-        raise ConfigError(f"import: format {header.get('format')!r:.40} is unknown here; upgrade firecircle")
+        raise ConfigError(
+            "import", f"format {header.get('format')!r:.40} is unknown here", "upgrade firecircle"
+        )
 
 
 def _entry(number: int, line: str | bytes) -> FullEntry:
     told = _json(line)
     if told is None:
         raise ConfigError(
-            f"import: line {number} is no entry, the file is damaged or breaks off; what stands before it was"
-            " taken over"
+            "import",
+            (
+                f"line {number} is no entry, the file is damaged or breaks off; what stands before it was"
+                " taken over"
+            ),
         )
     try:
         return FullEntry.model_validate(told)
     except ValidationError as invalid:
-        raise ConfigError(f"import: line {number}: {one_line(invalid, 'entry')}") from None
+        raise config_error(invalid, "entry").within(f"line {number}").within("import") from None
 
 
 def _json(line: str | bytes) -> object:
     if len(line) > LONGEST_LINE:
-        raise ConfigError(f"import: a line of more than {LONGEST_LINE:,} characters; that is no export")
+        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} characters; that is no export")
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -32,7 +32,7 @@ def embedded_voice(model: str) -> Voice:
     name = original_of(model).removeprefix(_PREFIX)
     if name not in _lenses():
         known = ", ".join(_PREFIX + lens for lens in EMBEDDED_NAMES)
-        raise ConfigError(f"models: there is no embedded voice {model!r}; there are {known}")
+        raise ConfigError("models", f"there is no embedded voice {model!r}", f"there are {known}")
     return EmbeddedVoice(_lens(name))
 
 

@@ -96,8 +96,9 @@ def require_price(model: str, tariff: Tariff | None) -> Tariff:
     """The tariff, or a `ConfigError`: nobody can keep to a budget without knowing the price."""
     if tariff is None:
         raise ConfigError(
-            f"budget_usd: the price of {model!r} is unknown; state it in firecircle.toml under"
-            f' [prices."{original_of(model)}"], or use budget_tokens'
+            "budget_usd",
+            f"the price of {model!r} is unknown",
+            f'state it in firecircle.toml under [prices."{original_of(model)}"], or use budget_tokens',
         )
     return tariff
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from firecircle.catalog import original_of
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.settings import FILE_VARIABLE, Concurrency, Settings, current_settings
 from firecircle.shapes import Declaration
 
@@ -41,7 +41,9 @@ class Provider(Declaration):
     def _reachable(cls, value: str) -> str:
         if "@" in value:
             # Raised as itself, because the usual complaint would quote the address with its password.
-            raise ConfigError("base_url: carries a user name or password; give the key as api_key instead")
+            raise ConfigError(
+                "base_url", "carries a user name or password", "give the key as api_key instead"
+            )
         parts = urlsplit(value.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be an address such as http://localhost:8000/v1")
@@ -53,7 +55,7 @@ class Provider(Declaration):
         for name, value in headers.items():
             if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable() and name.strip()):
                 # Checked here because the HTTP library would quote it.
-                raise ConfigError(f"headers: {name!r} holds characters that no header may have")
+                raise ConfigError("headers", f"{name!r} holds characters that no header may have")
         return headers
 
     def at(self, base_url: str) -> Provider:
@@ -141,15 +143,18 @@ def known_providers() -> Mapping[str, Provider]:
 def _declared(name: str, settings: Settings) -> Provider:
     table = f"providers.{name}"
     if name in RESERVED:
-        raise settings.mistake(table, "is a name of voices that nobody hosts; take another")
+        raise settings.mistake(
+            table, ConfigError(None, "is a name of voices that nobody hosts", "take another")
+        )
     told = {key: value for key, value in dict(settings.providers[name]).items() if value is not None}
     preset = PROVIDERS.get(name)
     if preset is None and "base_url" not in told:
-        raise settings.mistake(table, "base_url: is missing, and no provider of that name is known")
+        missing = ConfigError("base_url", "is missing, and no provider of that name is known")
+        raise settings.mistake(table, missing)
     try:
         return Provider(**{**dict(preset or {}), "name": name, **told})
     except ConfigError as wrong:
-        raise settings.mistake(table, str(wrong).removeprefix("Provider.")) from None
+        raise settings.mistake(table, wrong) from None
 
 
 def provider_of(model: str, default: str) -> tuple[Provider, str]:
@@ -165,11 +170,14 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
         return providers[prefix], name
     known = ", ".join(providers)
     if default not in providers:
-        raise ConfigError(f"provider: nobody is called {default!r}; the providers are {known}")
+        raise ConfigError("provider", f"nobody is called {default!r}", f"the providers are {known}")
     if default == "openrouter" and "/" not in original:
         raise ConfigError(
-            f"models: {model!r} is neither vendor/model, as openrouter writes it,"
-            f" nor provider:model with one of {known}"
+            "models",
+            (
+                f"{model!r} is neither vendor/model, as openrouter writes it, nor provider:model with one"
+                f" of {known}"
+            ),
         )
     return providers[default], original
 
@@ -185,7 +193,7 @@ def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
     try:
         return provider.at(elsewhere)
     except ConfigError as wrong:
-        raise ConfigError(f"{source}: {wrong}") from None
+        raise wrong.within(source) from None
 
 
 def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | None:
@@ -197,11 +205,7 @@ def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | Non
     elif told := os.environ.get(provider.key_variable, "").strip():
         key = _well_formed(told, provider.key_variable)
     else:
-        raise ConfigError(
-            f"{provider.name} needs a key: set {provider.key_variable},"
-            f" or give api_key= together with provider={provider.name!r};"
-            " the embedded circle needs none: FireCircleConfig.embedded()"
-        )
+        raise MissingKeyError(provider.name, provider.key_variable)
     _require_vouched_for(provider)
     return key
 
@@ -220,8 +224,11 @@ def _require_vouched_for(provider: Provider) -> None:
     if moved or rekeyed:
         raise settings.mistake(
             f"providers.{provider.name}",
-            f"would have a key sent to {urlsplit(provider.base_url).hostname}; if you trust this file,"
-            f" say so: {FILE_VARIABLE}={settings.source}",
+            ConfigError(
+                None,
+                f"would have a key sent to {urlsplit(provider.base_url).hostname}",
+                f"if you trust this file, say so: {FILE_VARIABLE}={settings.source}",
+            ),
         )
 
 
@@ -229,5 +236,5 @@ def _well_formed(key: str, source: str) -> SecretStr:
     # Checked here because the HTTP library quotes a header it cannot send, and with it the key.
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(f"{source}: is no key (empty, or holds characters that no key has)")
+        raise ConfigError(source, "is no key (empty, or holds characters that no key has)")
     return SecretStr(key)

