@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from firecircle.circle.config import BaseEvaluationConfig
@@ -41,6 +41,14 @@ class Budget:
             if paid >= self.money or paid + price > self.money:
                 return f"${paid:.4f} of ${self.money:.4f} are spent"
         return None
+
+    def shortage_for(
+        self, questions: Iterable[tuple[Voice, Turn]], made: Callable[[], Sequence[CallRecord]]
+    ) -> str | None:
+        """As `shortage`, for questions by what each voice expects of them; nothing is added up in vain."""
+        if not self.limited:
+            return None
+        return self.shortage(made(), [estimate_of(voice, turn) for voice, turn in questions])
 
 
 def estimate_of(voice: Voice, turn: Turn) -> Usage:

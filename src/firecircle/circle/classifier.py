@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from firecircle.circle.budget import Budget, estimate_of
+from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.evidence import fence, fresh_nonce
 from firecircle.circle.hearing import Hearing, Lost, call
@@ -76,7 +76,7 @@ async def classify_descriptions(
             attempt_seconds=config.timeout_seconds,
             deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
         )
-        if budget.limited and budget.shortage((*made, *heard.calls), [estimate_of(voice, turn)]):
+        if budget.shortage_for([(voice, turn)], lambda: (*made, *heard.calls)):
             outcome.advisory = f"classifier {model} was not asked (over_budget); the heuristic stood in"
             break
         try:

@@ -17,13 +17,14 @@ from statistics import fmean
 from typing import NoReturn
 
 from firecircle.circle import events
-from firecircle.circle.budget import Budget, estimate_of
+from firecircle.circle.asking import Asker, hear_all
+from firecircle.circle.budget import Budget
 from firecircle.circle.chair import chair_of_round
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.classifier import Classification, classify_observations
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import CircleSize, FireCircleConfig
-from firecircle.circle.hearing import Hearing, hear
+from firecircle.circle.hearing import Hearing
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.measures import spread
 from firecircle.circle.questions import Questions
@@ -39,7 +40,7 @@ from firecircle.circle.result import (
     VoicePrompt,
 )
 from firecircle.circle.turns import Turns
-from firecircle.circle.voice import Turn, Voice
+from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, CircleCancelled, EvaluationError, QuorumError
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -76,9 +77,16 @@ class Dialogue:
             anonymous=config.anonymize_peers,
         )
         self._ledger = Ledger(config)
-        self._budget = Budget.of(config)
         self._reserves = list(config.reserves)
         self._turns = Turns(prompt, config, self._circumstances, self._questions, self._ledger, self._tell)
+        self._asker = Asker(
+            voices,
+            Budget.of(config),
+            self._turns.turn,
+            lambda: self._ledger.calls,
+            self._questions.clarify,
+            strict=config.strict,
+        )
         self._started = time.monotonic()
         self._opening = CircleRecord(
             circle_id=circle_id or _new_circle_id(config, self._questions.nonce),
@@ -156,30 +164,14 @@ class Dialogue:
 
     async def _hear_everybody(self, page: RoundPage) -> None:
         """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
-        hearings = [asyncio.create_task(self._hear(page, model)) for model in page.asked]
-        try:
-            under_way = set(hearings)
-            while under_way:
-                over, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                failed = [hearing for hearing in over if hearing.result().failure]
-                if failed and self._config.strict:
-                    break
-        finally:
-            await _leave_no_stray(hearings)
+        hearings = (self._hear(page, model) for model in page.asked)
+        await hear_all(hearings, until_one_fails=self._config.strict)
         if page.failures and self._config.strict:
             self._abort_strict(page.failures[0])
 
     async def _hear(self, page: RoundPage, model: str) -> Hearing:
         """Hear one voice in one round. A voice that fails is out for good: its words stay, its vote not."""
-        heard = page.hearings[model] = Hearing(model)
-        await hear(
-            heard,
-            self._voices[model],
-            self._turns.turn(page, page.prompts[model]),
-            strict=self._config.strict,
-            clarify=self._questions.clarify,
-            may_ask=lambda again: self._may_ask_again(page, model, again),
-        )
+        heard = await self._asker.ask(page, model)
         number, calls = page.number, tuple(heard.calls)
         if said := heard.evaluation:
             self._tell(events.VoiceAnswered(round_number=number, model=model, evaluation=said, calls=calls))
@@ -341,26 +333,9 @@ class Dialogue:
 
     def _require_budget(self, page: RoundPage, questions: Sequence[VoicePrompt]) -> None:
         """What is left must do for all these questions: a budget ends a circle as a whole."""
-        if not self._budget.limited:
-            return
-        coming = [
-            estimate_of(self._voices[asked.model], self._turns.turn(page, asked)) for asked in questions
-        ]
-        if spent := self._budget.shortage(self._ledger.calls, coming):
+        if spent := self._asker.shortage(page, questions):
             message = f"over_budget: {spent}, what is left is not enough for round {page.number}"
             self._abort(BudgetError, message, number=page.number, stopped="over_budget")
-
-    def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
-        """Whether a further question fits beside the answers that are still under way."""
-        if not self._budget.limited:
-            return True
-        under_way = [
-            estimate_of(self._voices[asked.model], self._turns.turn(page, asked))
-            for asked in page.under_way
-            if asked.model != model
-        ]
-        coming = [*under_way, estimate_of(self._voices[model], again)]
-        return self._budget.shortage(self._ledger.calls, coming) is None
 
     def _require_occupied_chair(self) -> None:
         """In a STRICT circle somebody must have spoken for the absent."""
@@ -376,10 +351,3 @@ def _new_circle_id(config: FireCircleConfig, nonce: str) -> str:
     if config.seed is None:
         return uuid.uuid4().hex
     return hashlib.sha256(f"{nonce}/{config.model_dump_json()}".encode()).hexdigest()[:32]
-
-
-async def _leave_no_stray(tasks: Sequence[asyncio.Task[Hearing]]) -> None:
-    stray = [task for task in tasks if not task.done()]
-    for task in stray:
-        task.cancel()
-    await asyncio.gather(*stray, return_exceptions=True)

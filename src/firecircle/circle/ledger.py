@@ -56,6 +56,11 @@ class RoundPage:
         return tuple([one.failure for one in self.heard if one.failure])
 
     @property
+    def calls(self) -> tuple[CallRecord, ...]:
+        """Every call so far, in the order the voices are listed."""
+        return tuple([call for one in self.heard for call in one.calls])
+
+    @property
     def heard(self) -> list[Hearing]:
         """Who was heard, in the order the voices are listed."""
         return [self.hearings[model] for model in self.prompts if model in self.hearings]
@@ -120,7 +125,7 @@ class Ledger:
     @property
     def calls(self) -> tuple[CallRecord, ...]:
         """Every call so far, by round and by the order the voices are listed."""
-        made = [call for page in self.pages for one in page.heard for call in one.calls]
+        made = [call for page in self.pages for call in page.calls]
         return (*made, *self.calls_outside_rounds)
 
     def rounds(self, before: int | None = None) -> tuple[DialogueRound, ...]:

@@ -7,16 +7,16 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from statistics import fmean
 from typing import Protocol
 
-from firecircle.circle.budget import Budget, estimate_of
+from firecircle.circle.asking import Asker, hear_all
+from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import EvaluationConfig, EvaluationMode
-from firecircle.circle.hearing import Hearing, hear
+from firecircle.circle.ledger import RoundPage
 from firecircle.circle.questions import Questions
-from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, messages
+from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, VoicePrompt, messages
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Turn, Voice
 from firecircle.errors import BudgetError, EvaluationError
@@ -134,37 +134,18 @@ async def judge_alone(
         attempt_seconds=config.timeout_seconds,
         deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
     )
-    hearings = [Hearing(model) for model in models]
-    budget = Budget.of(config)
-    estimates = {model: estimate_of(voices[model], turn) for model in models} if budget.limited else {}
-    if spent := budget.shortage((), estimates.values()):
+    page = RoundPage(1, "baseline", None, question)
+    page.prompts = {model: VoicePrompt(model=model, text="") for model in models}
+    asker = Asker(voices, Budget.of(config), lambda *_: turn, lambda: page.calls, questions.clarify)
+    if spent := asker.shortage(page, page.prompts.values()):
         raise BudgetError(f"over_budget: {spent}, what is left is not enough to ask", model=models[0])
-
-    def may_ask(heard: Hearing, again: Turn) -> bool:
-        if not budget.limited:
-            return True
-        made = [call for one in hearings for call in one.calls]
-        under_way = [estimates[one.model] for one in hearings if one is not heard and not one.is_over]
-        return budget.shortage(made, [*under_way, estimate_of(voices[heard.model], again)]) is None
-
-    async with asyncio.TaskGroup() as together:
-        for heard in hearings:
-            together.create_task(
-                hear(
-                    heard,
-                    voices[heard.model],
-                    turn,
-                    strict=False,
-                    clarify=questions.clarify,
-                    may_ask=partial(may_ask, heard),
-                )
-            )
+    await hear_all(asker.ask(page, model) for model in models)
     panel = opening.model_copy(
         update={
             "duration_seconds": time.time() - opening.started_at,
-            "evaluations": tuple(heard.evaluation for heard in hearings if heard.evaluation),
-            "failures": tuple(heard.failure for heard in hearings if heard.failure),
-            "calls": tuple(call for heard in hearings for call in heard.calls),
+            "evaluations": page.evaluations,
+            "failures": page.failures,
+            "calls": page.calls,
         }
     )
     if listener is not None:
