@@ -66,15 +66,15 @@ async def _answering(provider: Provider, key: SecretStr | None) -> Readiness:
             open_session(url) as session,
             session.get(url, headers=provider.headers) as response,
         ):
-            told = await response.json(content_type=None) if response.ok else None
+            listing = await response.json(content_type=None) if response.ok else None
     except (TimeoutError, aiohttp.ClientError, ValueError):
         return Readiness(
             False, f"nobody answers at {provider.base_url}; start it or set {provider.address_variable}"
         )
-    return Readiness(True, "answers", tuple(_names(told)))
+    return Readiness(True, "answers", tuple(_names(listing)))
 
 
-def _names(told: Any) -> list[str]:
-    listed = told.get("data") if isinstance(told, dict) else None
-    entries = listed[:MOST_NAMES] if isinstance(listed, list) else []
-    return [one["id"] for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
+def _names(listing: Any) -> list[str]:
+    data = listing.get("data") if isinstance(listing, dict) else None
+    entries = data[:MOST_NAMES] if isinstance(data, list) else []
+    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]

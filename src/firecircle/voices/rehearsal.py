@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from firecircle.circle.voice import Reply, Turn, Usage
 
 if TYPE_CHECKING:
-    from firecircle.circle.voice import Turn
     from firecircle.voices.hosted.prices import Tariff
 
 
@@ -20,10 +19,10 @@ TOKENS_A_MESSAGE = 5
 
 def estimated_usage(turn: Turn, tariff: Tariff | None) -> Usage:
     """The tokens of the question, an answer as long as it may be, and their cost if the price is known."""
-    told = sum(len(message.content.encode("utf-8", "replace")) for message in turn.messages)
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in turn.messages)
     if turn.reply_schema is not None:
-        told += len(json.dumps(turn.reply_schema, default=dict))
-    tokens_in = -(-told // BYTES_A_TOKEN) + TOKENS_A_MESSAGE * len(turn.messages)
+        size += len(json.dumps(turn.reply_schema, default=dict))
+    tokens_in = -(-size // BYTES_A_TOKEN) + TOKENS_A_MESSAGE * len(turn.messages)
     cost = tariff.cost(tokens_in, 0, turn.max_tokens) if tariff else None
     return Usage(tokens_in, None, turn.max_tokens, cost)
 
@@ -44,8 +43,12 @@ class RehearsedVoice:
         self._falsehood = falsehood
 
     async def speak(self, turn: Turn) -> Reply:
-        """An answer that nobody gave, with what the real one may consume."""
-        answer = {"truth": 1 - self._falsehood, "indeterminacy": 0.1, "falsehood": self._falsehood}
+        """An invented answer, with what a real one may consume."""
+        answer: dict[str, object] = {
+            "truth": 1 - self._falsehood,
+            "indeterminacy": 0.1,
+            "falsehood": self._falsehood,
+        }
         notes = [NOTE, NOTE] if turn.round_number > 1 else []
-        said = {**answer, "reasoning": REASONING, "patterns_observed": notes}
-        return Reply(json.dumps(said), usage=self._estimate(turn), attempts=0)
+        answer |= {"reasoning": REASONING, "patterns_observed": notes}
+        return Reply(json.dumps(answer), usage=self._estimate(turn), attempts=0)

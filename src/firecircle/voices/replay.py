@@ -1,4 +1,4 @@
-"""Voices that say again what was once said: any stored circle can be replayed, call by call."""
+"""Voices that repeat their recorded answers: any stored circle can be replayed, call by call."""
 
 from __future__ import annotations
 
@@ -77,12 +77,14 @@ def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:
 
 def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
     """The calls with the words they brought, each voice's in the order it was asked."""
-    said = {
-        (one.model, one.round_number): one for held in record.dialogue_history for one in held.evaluations
+    evaluations = {
+        (evaluation.model, evaluation.round_number): evaluation
+        for held in record.dialogue_history
+        for evaluation in held.evaluations
     }
-    lost = {(failure.model, failure.round_number): failure for failure in record.failures}
-    spoken: dict[tuple[str, int | None], Iterator[str]] = {
-        key: iter(evaluation.raw_replies) for key, evaluation in said.items()
+    failures = {(failure.model, failure.round_number): failure for failure in record.failures}
+    replies: dict[tuple[str, int | None], Iterator[str]] = {
+        key: iter(evaluation.raw_replies) for key, evaluation in evaluations.items()
     }
     classifier = iter(record.classifier_replies)
     for call in record.calls:
@@ -90,9 +92,9 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
         if call.purpose == "classify":
             yield RecordedCall(None if call.failed else next(classifier), call)
         elif call.failed:
-            message = lost[key].message if key in lost else "failed in the recording"
+            message = failures[key].message if key in failures else "failed in the recording"
             yield RecordedCall(None, call, message=message)
-        elif key in said:
-            yield RecordedCall(next(spoken[key]), call, said[key].reasoning_trace)
-        elif key in lost:
-            yield RecordedCall(lost[key].raw_reply, call)
+        elif key in evaluations:
+            yield RecordedCall(next(replies[key]), call, evaluations[key].reasoning_trace)
+        elif key in failures:
+            yield RecordedCall(failures[key].raw_reply, call)

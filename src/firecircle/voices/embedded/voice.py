@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.dialogue import reconsider
-from firecircle.voices.embedded.language.prompt_reading import Reading, read_prompt
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_prompt
 from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Lens, falsehood, strongest_first
+from firecircle.voices.embedded.peers import reconsider
 
 
 class AnswerStrengths(NamedTuple):
@@ -64,7 +64,7 @@ class EmbeddedVoice:
         """The JSON of the answer, as data."""
         prompt = _with_known_turns(turn)
         reading = read_prompt(prompt)
-        own = self._found(reading)
+        own = self._findings(reading)
         if turn.peers:
             own = reconsider(self.lens, reading, own, turn.peers)
         findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
@@ -84,13 +84,13 @@ class EmbeddedVoice:
             answer["speaks_for"] = _speaks_for(findings)
         return answer
 
-    def _found(self, reading: Reading) -> tuple[Finding, ...]:
+    def _findings(self, reading: PromptReading) -> tuple[Finding, ...]:
         """What the lens finds; the reading remembers it, because every round asks again."""
-        found = reading.found.get(self.lens)
-        if found is None:
-            found = tuple(f for f in self.lens.find(reading) if f.strength >= STRENGTHS.least)
-            reading.found[self.lens] = found
-        return found
+        findings = reading.findings.get(self.lens)
+        if findings is None:
+            findings = tuple(f for f in self.lens.find(reading) if f.strength >= STRENGTHS.least)
+            reading.findings[self.lens] = findings
+        return findings
 
 
 def _with_known_turns(turn: Turn) -> MultiNeutrosophicPrompt:
@@ -113,17 +113,17 @@ def _indeterminacy(f: float, blindness: float) -> float:
 
 
 def _patterns_field(turn: Turn) -> str:
-    asked = (turn.reply_schema or {}).get("properties", {})
-    return "consensus_patterns" if "consensus_patterns" in asked else "patterns_observed"
+    fields = (turn.reply_schema or {}).get("properties", {})
+    return "consensus_patterns" if "consensus_patterns" in fields else "patterns_observed"
 
 
-def _patterns(reading: Reading, findings: tuple[Finding, ...], least: float) -> list[dict[str, str]]:
+def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: float) -> list[dict[str, str]]:
     """The findings as patterns, one of a kind in a layer, each with the words that show it."""
-    told: dict[tuple[str, str], dict[str, str]] = {}
+    patterns: dict[tuple[str, str], dict[str, str]] = {}
     for finding in findings:
-        if finding.strength < least or len(told) >= MOST_PATTERNS:
+        if finding.strength < least or len(patterns) >= MOST_PATTERNS:
             break
-        told.setdefault(
+        patterns.setdefault(
             (finding.pattern, finding.layer),
             {
                 "type": finding.pattern,
@@ -132,17 +132,17 @@ def _patterns(reading: Reading, findings: tuple[Finding, ...], least: float) -> 
                 "layer": finding.layer,
             },
         )
-    return list(told.values())
+    return list(patterns.values())
 
 
-def _reasoning(lens: Lens, reading: Reading, findings: tuple[Finding, ...]) -> str:
-    told = [f for f in findings if f.strength >= WEAK][:3]
-    if not told:
+def _reasoning(lens: Lens, reading: PromptReading, findings: tuple[Finding, ...]) -> str:
+    worth_telling = [f for f in findings if f.strength >= WEAK][:3]
+    if not worth_telling:
         return f"Looking at {lens.looks_at}, I found nothing of weight."
     shown = (
         f"in the {f.layer} layer, “{' '.join(reading.text(f.layer)[f.start : f.end].split())}”: {f.note}"
         f" ({'strong' if f.strength >= STRENGTHS.strong else 'weak'}, {f.strength:.2f})"
-        for f in told
+        for f in worth_telling
     )
     return f"Looking at {lens.looks_at}, I found " + "; ".join(shown) + "."
 

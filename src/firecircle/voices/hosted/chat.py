@@ -51,7 +51,7 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         self.turned_down = turned_down
         """The field of the request that this model may be unable to take."""
         self.status = status
-        """The HTTP status, wherever it was told."""
+        """The HTTP status, wherever the endpoint put it."""
         self.of_one_model = of_one_model
         """Whether a router passes on what the host of this one model said."""
 
@@ -70,16 +70,18 @@ class ChatRequest:
     @property
     def sends_schema(self) -> bool:
         """Whether the endpoint is asked to hold the model to the answer's schema."""
-        wanted = self.turn.reply_schema is not None and self.provider.structured_output == "auto"
-        return wanted and "response_format" not in self.dropped
+        possible = self.turn.reply_schema is not None and self.provider.structured_output == "auto"
+        return possible and "response_format" not in self.dropped
 
     def body(self) -> bytes:
         """The request, ready to be sent."""
         turn = self.turn
-        sent = as_plain_text if self.provider.reads_control_tokens else str
+        spelled = as_plain_text if self.provider.reads_control_tokens else str
         fields: dict[str, Any] = {
             "model": self.name,
-            "messages": [{"role": said.role, "content": sent(said.content)} for said in turn.messages],
+            "messages": [
+                {"role": message.role, "content": spelled(message.content)} for message in turn.messages
+            ],
             "max_tokens": turn.max_tokens,
             "temperature": turn.temperature,
         }
@@ -104,18 +106,18 @@ class ChatRequest:
         return replace(self, dropped=self.dropped | {field})
 
 
-def read_reply(answer: HttpAnswer, attempts: int) -> Reply:
+def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     """The reply in an endpoint's answer; a `Setback` when there is none."""
     if not 200 <= answer.status < 300:
         raise _complaint(_json_or_text(answer.body), answer.status, answer)
     if answer.content_type and "json" not in answer.content_type:
         raise Setback("http_error", f"answered {answer.content_type}, not JSON: {_text(answer.body)}")
-    told = _json_or_text(answer.body)
-    if not isinstance(told, dict):
+    body = _json_or_text(answer.body)
+    if not isinstance(body, dict):
         raise Setback("http_error", f"the answer is not a JSON object: {_text(answer.body)}")
-    if told.get("error"):
-        raise _complaint(told, answer.status, answer)
-    choices = told.get("choices")
+    if body.get("error"):
+        raise _complaint(body, answer.status, answer)
+    choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         raise Setback("http_error", "the answer holds no choices")
@@ -128,7 +130,7 @@ def read_reply(answer: HttpAnswer, attempts: int) -> Reply:
     return Reply(
         _words_said(message.get("content")),
         _trace(message),
-        _usage(told.get("usage")),
+        _usage(body.get("usage")),
         attempts,
         finished=choice.get("finish_reason") == "stop",
     )
@@ -176,23 +178,23 @@ def _text_in(part: Any, depth: int = 0) -> str:
     if depth > 3:
         return ""
     if isinstance(part, list):
-        return "".join(_text_in(one, depth + 1) for one in part)
+        return "".join(_text_in(piece, depth + 1) for piece in part)
     if isinstance(part, dict):
-        held = (part.get(name) for name in ("text", "thinking", "summary", "content"))
-        return next((text for one in held if (text := _text_in(one, depth + 1))), "")
+        pieces = (part.get(name) for name in ("text", "thinking", "summary", "content"))
+        return next((text for piece in pieces if (text := _text_in(piece, depth + 1))), "")
     return ""
 
 
-def _usage(told: Any) -> Usage:
-    if not isinstance(told, dict):
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
         return Usage()
-    details = told.get("prompt_tokens_details")
+    details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     return Usage(
-        tokens_in=_count(told.get("prompt_tokens")),
+        tokens_in=_count(usage.get("prompt_tokens")),
         tokens_cached=_count(cached),
-        tokens_out=_count(told.get("completion_tokens")),
-        cost_usd=_price(told.get("cost")),
+        tokens_out=_count(usage.get("completion_tokens")),
+        cost_usd=_price(usage.get("cost")),
     )
 
 
@@ -206,11 +208,11 @@ def _price(value: Any) -> float | None:
     return float(value) if math.isfinite(value) and value >= 0 else None
 
 
-def _complaint(told: Any, status: int, answer: HttpAnswer) -> Setback:
+def _complaint(body: Any, status: int, answer: HttpAnswer) -> Setback:
     """What an endpoint complained of, in its own words: each has its own way of wrapping them."""
-    if isinstance(told, list) and told:
-        told = told[0]
-    error = told.get("error") or told if isinstance(told, dict) else told
+    if isinstance(body, list) and body:
+        body = body[0]
+    error = body.get("error") or body if isinstance(body, dict) else body
     code, param = "", None
     if isinstance(error, dict):
         code, param = str(error.get("code") or error.get("type") or "").lower(), error.get("param")
@@ -223,7 +225,7 @@ def _complaint(told: Any, status: int, answer: HttpAnswer) -> Setback:
     if code.startswith(FILTERED):
         return Setback("refused", shown)
     if status == TOO_MANY:
-        # A spent quota is told as 429 too, but no waiting brings it back.
+        # A spent quota comes as 429 too, but no waiting brings it back.
         waiting_helps = code != "insufficient_quota"
         return Setback(
             "rate_limited",
@@ -284,7 +286,7 @@ def _text(body: bytes) -> str:
 def presentable(message: str, key: str | None) -> str:
     """A foreign message on one line, without control characters and without the key."""
     if key:
-        # Before anything is cut off, lest the cut leave a piece of the key.
+        # Before anything is cut off: a cut could leave a piece of the key.
         message = without_key(message, key)
     printable = "".join(char if char.isprintable() else " " for char in message[:MAX_MESSAGE_SCANNED])
     line = " ".join(printable.split())

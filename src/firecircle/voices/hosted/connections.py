@@ -78,8 +78,10 @@ class Connections:
         finally:
             self._under_way -= 1
             await self._hang_up_if_done()
-        told = response.headers
-        return HttpAnswer(response.status, told.get("content-type", ""), told.get("retry-after"), content)
+        of_answer = response.headers
+        return HttpAnswer(
+            response.status, of_answer.get("content-type", ""), of_answer.get("retry-after"), content
+        )
 
     async def aclose(self) -> None:
         """Hang up; a call in progress hangs up when it is done."""

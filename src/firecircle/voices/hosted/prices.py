@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Protocol
 from firecircle.catalog import Family, family_of, original_of
 from firecircle.errors import ConfigError
 from firecircle.settings import PriceTable, current_settings
-from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.providers import PROVIDERS, Provider
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
     from firecircle.circle.voice import Usage
-    from firecircle.voices.hosted.providers import Provider
 
 MILLION = 1_000_000
 A_DATE = re.compile(r"-20\d{6}$")
@@ -31,7 +30,7 @@ class Tariff(Protocol):
     """What a model's tokens cost."""
 
     def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
-        """US dollars for this many tokens, of whose input so many were read from the provider's cache."""
+        """US dollars for these tokens; `tokens_cached` of the input were read from the provider's cache."""
         ...
 
 
@@ -67,7 +66,7 @@ class ListedTariff:
 
 
 def tariff_of(model: str, provider: Provider, name: str) -> Tariff | None:
-    """What a voice costs; None when nobody knows."""
+    """What a voice costs; None when the price is unknown."""
     own = stated_tariff(model, provider, name)
     return own if own is not None else _listed(provider, name)
 
@@ -128,15 +127,15 @@ def listed_rates(family: Family) -> tuple[Rates, Rates] | None:
     from genai_prices.data_snapshot import get_snapshot
 
     now = datetime.now(UTC)
-    found = [
+    listed = [
         rates_of(tariff)
         for model in get_snapshot().find_provider(None, "openrouter", None).models
         if "/" in model.id and not model.id.endswith(":free") and family_of(model.id) is family
         if (tariff := _usable(model.get_prices(now), model.id))
     ]
-    if not found:
+    if not listed:
         return None
-    columns = tuple(zip(*((rates.input, rates.cached_input, rates.output) for rates in found), strict=True))
+    columns = tuple(zip(*((rates.input, rates.cached_input, rates.output) for rates in listed), strict=True))
     return Rates(*map(min, columns)), Rates(*map(max, columns))
 
 

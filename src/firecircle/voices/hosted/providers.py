@@ -146,13 +146,13 @@ def _declared(name: str, settings: Settings) -> Provider:
         raise settings.mistake(
             table, ConfigError(None, "is a name of voices that nobody hosts", "take another")
         )
-    told = {key: value for key, value in dict(settings.providers[name]).items() if value is not None}
+    stated = {key: value for key, value in dict(settings.providers[name]).items() if value is not None}
     preset = PROVIDERS.get(name)
-    if preset is None and "base_url" not in told:
+    if preset is None and "base_url" not in stated:
         missing = ConfigError("base_url", "is missing, and no provider of that name is known")
         raise settings.mistake(table, missing)
     try:
-        return Provider(**{**dict(preset or {}), "name": name, **told})
+        return Provider(**{**dict(preset or {}), "name": name, **stated})
     except ConfigError as wrong:
         raise settings.mistake(table, wrong) from None
 
@@ -202,8 +202,8 @@ def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | Non
         key = _well_formed(config.api_key.get_secret_value(), "api_key")
     elif provider.key_variable is None:
         return None
-    elif told := os.environ.get(provider.key_variable, "").strip():
-        key = _well_formed(told, provider.key_variable)
+    elif stated := os.environ.get(provider.key_variable, "").strip():
+        key = _well_formed(stated, provider.key_variable)
     else:
         raise MissingKeyError(provider.name, provider.key_variable)
     _require_vouched_for(provider)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from firecircle.circle.voice import Reply, Retry, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.hosted.chat import ChatRequest, Setback, presentable, read_reply, without_key
+from firecircle.voices.hosted.chat import ChatRequest, Setback, presentable, reply_in, without_key
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from firecircle.circle.config import BaseEvaluationConfig
-    from firecircle.voices.hosted.chat import Setback
-    from firecircle.voices.hosted.providers import Provider
-
 
 __all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
 
@@ -91,7 +88,7 @@ class HostedVoice:
 
     @cached_property
     def tariff(self) -> Tariff | None:
-        """What its tokens cost; None when nobody knows."""
+        """What its tokens cost; None when the price is unknown."""
         return tariff_of(self.model, self.provider, self.name)
 
     def estimate(self, turn: Turn) -> Usage:
@@ -153,7 +150,7 @@ class HostedVoice:
             async with slots.slot(until=until, again=attempt > 1):
                 started = clock()
                 try:
-                    reply = read_reply(await self._post(connections, body, turn), attempt)
+                    reply = reply_in(await self._post(connections, body, turn), attempt)
                 except Setback as setback:
                     if setback.kind == "rate_limited" and not setback.of_one_model:
                         slots.turned_away(started, setback.retry_after)
@@ -214,10 +211,10 @@ class HostedVoice:
             raise self._failure(hurdle, attempt, f"; no time left for a retry in {wait:.1f} s")
 
     def _failure(self, hurdle: Setback, attempts: int, why_final: str = "") -> VoiceError:
-        said = self._presentable(hurdle.message) + why_final
+        message = self._presentable(hurdle.message) + why_final
         if advice := remedy(hurdle, self.provider, self.name):
-            said += f"; {advice}"
-        return VoiceError(said, kind=hurdle.kind, model=self.model, attempts=attempts)
+            message += f"; {advice}"
+        return VoiceError(message, kind=hurdle.kind, model=self.model, attempts=attempts)
 
     def _presentable(self, message: str) -> str:
         return presentable(message, self._key.get_secret_value() if self._key else None)
@@ -245,8 +242,8 @@ def _why_lost(lost: ConnectionLost) -> str:
 
 
 def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:
-    """The voice of this name. A `ConfigError` if nobody hosts it, its key is missing, or money is limited
-    and its price unknown."""
+    """The voice of this name. A `ConfigError` if no provider hosts it, its key is missing, or a budget is set
+    and its price is unknown."""
     provider, name = provider_of(model, config.provider)
     provider = located(provider, config)
     voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff)

@@ -60,11 +60,11 @@ def stretches(text: str, odd: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def _before(text: str, at: int) -> int:
     far = max(0, at - FAR)
-    found = (text.rfind(sign, far, at) for sign in _ENDS)
-    return max((place + 1 for place in found if place >= 0), default=far)
+    places = (text.rfind(sign, far, at) for sign in _ENDS)
+    return max((place + 1 for place in places if place >= 0), default=far)
 
 
 def _after(text: str, at: int) -> int:
     far = min(len(text), at + FAR)
-    found = (text.find(sign, at + 1, far) for sign in _ENDS)
-    return min((place + 1 for place in found if place >= 0), default=far)
+    places = (text.find(sign, at + 1, far) for sign in _ENDS)
+    return min((place + 1 for place in places if place >= 0), default=far)

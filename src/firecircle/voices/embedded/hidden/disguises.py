@@ -83,8 +83,8 @@ def _seen(char: str) -> str:
 def _two_signs(run: str) -> str | None:
     """The text that two invisible signs spell as ones and zeros, whichever of them is the one."""
     signs = sorted(set(run))[:2]
-    for one in signs:
-        bits = "".join(["1" if sign == one else "0" for sign in run if sign in signs])
+    for set_bit in signs:
+        bits = "".join(["1" if sign == set_bit else "0" for sign in run if sign in signs])
         data = bytes([int(bits[at : at + 8], 2) for at in range(0, len(bits) - 7, 8)])
         if plain := printable(data):
             return plain
@@ -176,10 +176,10 @@ _LEET_WORD = re.compile(
 
 def leet(text: str) -> Iterator[Decoded]:
     """Digits and signs in the place of letters, in two words at least."""
-    found = [match.start() for match in _LEET_WORD.finditer(text)]
-    if len(found) < 2:
+    words = [match.start() for match in _LEET_WORD.finditer(text)]
+    if len(words) < 2:
         return
-    for start, end in stretches(text, found):
+    for start, end in stretches(text, words):
         stretch = text[start:end]
         for table in (_LEET, _LEET_L) if "1" in stretch else (_LEET,):
             yield Decoded("digits for letters", stretch.translate(table), start, end, spelt=_itself)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
+from firecircle.voices.embedded.hidden.decoded import Decoded
 from firecircle.voices.embedded.hidden.drawn_letters import read_drawing
 
 FEWEST_ROWS = 3
@@ -31,14 +32,14 @@ class Drawing:
     ink: int
 
 
-def drawn_text(text: str) -> tuple[str, int, int] | None:
-    """What all drawings in a text say together, and where they stand; None if they say nothing."""
+def drawn_large(text: str) -> Iterator[Decoded]:
+    """What all drawings in a text say together."""
     largest = nlargest(MOST_DRAWINGS, drawings(text), key=lambda drawing: drawing.ink)
     read = [(drawing, _read(drawing)) for drawing in sorted(largest, key=lambda drawing: drawing.start)]
-    found = [(drawing, plain) for drawing, plain in read if plain]
-    if not found:
-        return None
-    return " ".join(plain for _, plain in found), found[0][0].start, found[-1][0].end
+    telling = [(drawing, plain) for drawing, plain in read if plain]
+    if telling:
+        plain = " ".join(plain for _, plain in telling).lower()
+        yield Decoded("letters drawn large", plain, telling[0][0].start, telling[-1][0].end)
 
 
 def _read(drawing: Drawing) -> str:
@@ -47,7 +48,7 @@ def _read(drawing: Drawing) -> str:
         return read_drawing([row[1:] for row in drawing.rows])
     if drawing.start:
         return read_drawing(drawing.rows)
-    # Whoever strips a text takes the indent of its first line only: it is put back by trial.
+    # Stripping a text removes the indent of its first line only, so that indent is guessed.
     return max((read_drawing([" " * indent + first, *others]) for indent in range(MOST_STRIPPED)), key=len)
 
 

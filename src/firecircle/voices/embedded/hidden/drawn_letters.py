@@ -1,6 +1,6 @@
 """Letters drawn with characters, read: each word as a path from letter to letter, or dot by dot.
 
-What letters look like was learnt from drawings (`training/glyphs.py`) and is kept as numbers: checksums of
+What letters look like is learned from drawings (`training/glyphs.py`) and stored as numbers: checksums of
 columns for fonts whose letters run into each other, thumbnails for letters of solid strokes.
 """
 
@@ -19,11 +19,11 @@ from firecircle.voices.embedded.language.words import classes_of, word_list
 WEIGHTS_FILE = "drawn.bin"
 START, END = "^", "$"
 SIDE = 8
-"""A thumbnail has so many dots on each side."""
+"""Dots on each side of a thumbnail."""
 FARTHEST = 14
-"""So many of the 64 dots of a thumbnail may differ from a known letter's."""
+"""How many of the 64 dots of a thumbnail may differ from a known letter's."""
 DOUBT = 5
-"""A letter that is so many dots farther away than the nearest may be the one that was meant."""
+"""A letter may be the one meant if it is at most this many dots farther away than the nearest one."""
 GUESSES = 256
 """How many spellings of a doubtful word are tried."""
 FEWEST_ROWS, HEIGHTS = 3, range(5, 12)
@@ -33,7 +33,7 @@ WIDEST = 240
 Columns = tuple[str, ...]
 Choices = tuple[tuple[int, str], ...]
 """Letters one drawing may be, each with the dots by which it differs."""
-Read = tuple[int, str]
+WordsRead = tuple[int, str]
 """How many letters stand in known words, and all the words."""
 
 _HEADER = struct.Struct("<HI")
@@ -50,7 +50,7 @@ class Joined:
     slant: int
     """By how many columns each row leans over the one below."""
     gap: int
-    """So many blank columns end a word."""
+    """How many blank columns end a word."""
     longest: int
     """The most columns from one letter to the next."""
     edges: Mapping[int, str]
@@ -58,7 +58,7 @@ class Joined:
 
 
 def pack(fonts: Sequence[Joined], solid: Mapping[int, str]) -> bytes:
-    """What was learnt, as a file."""
+    """The learned numbers, as a file."""
     parts = [_HEADER.pack(len(fonts), len(solid))]
     for font in fonts:
         edges = [(key, letter) for key, letters in sorted(font.edges.items()) for letter in letters]
@@ -69,7 +69,7 @@ def pack(fonts: Sequence[Joined], solid: Mapping[int, str]) -> bytes:
 
 
 @cache
-def _learnt() -> tuple[tuple[Joined, ...], tuple[tuple[int, str], ...]]:
+def _learned() -> tuple[tuple[Joined, ...], tuple[tuple[int, str], ...]]:
     data = memoryview(resources.files(__package__).joinpath(WEIGHTS_FILE).read_bytes())
     (many, thumbnails), at = _HEADER.unpack_from(data), _HEADER.size
     fonts = []
@@ -89,7 +89,7 @@ def _learnt() -> tuple[tuple[Joined, ...], tuple[tuple[int, str], ...]]:
 def read_drawing(rows: Sequence[str]) -> str:
     """The words drawn in these rows; empty if none can be read."""
     rows = [row.rstrip()[:WIDEST] for row in rows]
-    fonts, _ = _learnt()
+    fonts, _ = _learned()
     return max((_in_font(rows, font) for font in fonts), key=len) or _in_dots(rows)
 
 
@@ -114,7 +114,7 @@ def edge_key(letter: str, columns: Columns) -> int:
 
 def _in_font(rows: Sequence[str], font: Joined) -> str:
     """What the rows say in one font, line of letters by line of letters."""
-    said: list[str] = []
+    spelled: list[str] = []
     at = 0
     # The blank row above small letters may have been cut off, so the first line may begin above the rows.
     above = [""] * 2
@@ -122,11 +122,11 @@ def _in_font(rows: Sequence[str], font: Joined) -> str:
     while at < len(padded) - 2:
         words = _words(padded[at : at + font.height], font)
         if words:
-            said += words
+            spelled += words
             at += font.height
         else:
             at += 1
-    return " ".join(said)
+    return " ".join(spelled)
 
 
 def _words(rows: Sequence[str], font: Joined) -> list[str]:
@@ -162,7 +162,7 @@ def _path(letter: str, word: Columns, at: int, font: Joined, tried: set[tuple[st
 
 
 def split(columns: Columns, gap: int) -> Iterator[Columns]:
-    """The stretches between runs of at least so many blank columns."""
+    """The stretches between runs of at least `gap` blank columns."""
     start = blank = None
     for at, column in enumerate((*columns, *(" ",) * gap)):
         if not column.isspace():
@@ -188,21 +188,21 @@ def thumbnail(columns: Columns) -> int:
 
 
 def _in_dots(rows: Sequence[str]) -> str:
-    """What the rows say in letters of solid strokes that stand apart, line of letters by line of letters."""
-    apart = [list(line) for inked, line in groupby(rows, lambda row: bool(row.strip())) if inked]
+    """What the rows say in letters of solid strokes that do not touch, line by line."""
+    separate = [list(line) for inked, line in groupby(rows, lambda row: bool(row.strip())) if inked]
     # Lines of letters may stand close: then their height is unknown, and the one counts that says most.
     heights = (height for height in HEIGHTS if height < len(rows))
     close = ([rows[at : at + height] for at in range(0, len(rows), height)] for height in heights)
-    ways: Sequence[Sequence[Sequence[str]]] = [apart, *close]
+    ways: Sequence[Sequence[Sequence[str]]] = [separate, *close]
     return max(map(_lines_of_dots, ways))[1]
 
 
-def _lines_of_dots(lines: Sequence[Sequence[str]]) -> Read:
+def _lines_of_dots(lines: Sequence[Sequence[str]]) -> WordsRead:
     read = [_line_of_dots(line) for line in lines if len(line) >= FEWEST_ROWS]
     return sum(known for known, _ in read), " ".join(words for _, words in read if words)
 
 
-def _line_of_dots(rows: Sequence[str]) -> Read:
+def _line_of_dots(rows: Sequence[str]) -> WordsRead:
     """One line of letters. How wide a gap ends a word is unknown: that width counts that makes most words."""
     columns = columns_of(rows, len(rows))
     glyphs = list(split(columns, 1))
@@ -211,7 +211,7 @@ def _line_of_dots(rows: Sequence[str]) -> Read:
     nearest = _own_ink(glyphs) or [_nearest(thumbnail(glyph)) for glyph in glyphs]
     if 2 * sum(map(bool, nearest)) <= len(glyphs):
         return 0, ""
-    best: Read = (0, "")
+    best: WordsRead = (0, "")
     for gap in sorted({gap + 1 for gap in gaps_in(columns)}):
         letters = iter(nearest)
         words = [_spelled(list(islice(letters, len(list(split(word, 1)))))) for word in split(columns, gap)]
@@ -246,7 +246,7 @@ def _own_ink(glyphs: Sequence[Columns]) -> list[Choices] | None:
 def _nearest(dots: int) -> Choices:
     """The letters that look most like this thumbnail, the nearest first."""
     nearest: dict[str, int] = {}
-    for known, letter in _learnt()[1]:
+    for known, letter in _learned()[1]:
         distance = (dots ^ known).bit_count()
         if distance <= FARTHEST and distance < nearest.get(letter, SIDE * SIDE):
             nearest[letter] = distance

@@ -40,24 +40,21 @@ def orders(sentence: Sentence) -> tuple[Order, ...]:
     """The commands of a sentence, in order."""
     if not sentence.mask & VERBS:
         return ()
-    found: list[Order] = []
+    commands: list[Order] = []
     about_words = bool(sentence.mask & _MENTION)
     for index, bits in enumerate(sentence.bits):
         if not bits & VERBS:
             continue
         if _base_form(sentence.words[index]):
-            read = _read_back(sentence, index, bool(found))
+            manner = _read_back(sentence, index, bool(commands))
         else:
-            read = (
-                (False, True)
-                if sentence.words[index].endswith("ing") and _assigned(sentence, index)
-                else None
-            )
-        if read is not None:
-            negated, addressed = read
+            assigned = sentence.words[index].endswith("ing") and _assigned(sentence, index)
+            manner = (False, True) if assigned else None
+        if manner is not None:
+            negated, addressed = manner
             mentioned = about_words and sentence.inside_quotes(index)
-            found.append(Order(index, negated, addressed, mentioned))
-    return tuple(found)
+            commands.append(Order(index, negated, addressed, mentioned))
+    return tuple(commands)
 
 
 def _base_form(word: str) -> bool:

@@ -46,7 +46,7 @@ _USER_SIDE = frozenset(("user", "human", "me", "customer", "client"))
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence that asserts a past exchange; `about` is where its content begins."""
+    """A sentence that asserts a past exchange, between which of its tokens, and how clearly."""
 
     sentence: Sentence
     first: int
@@ -60,9 +60,9 @@ def claims(sentence: Sentence) -> Iterator[Claim]:
     """The claims of a shared past in a sentence, each with how clearly it makes one."""
     end = len(sentence.words) - 1
     progress = bool(sentence.mask & k("STEP"))
-    said = list(_said(sentence, progress)) if sentence.mask & k("TALKED") else []
-    if said:
-        yield max(said, key=lambda claim: claim.weight)
+    talk = list(_talk_claimed(sentence, progress)) if sentence.mask & k("TALKED") else []
+    if talk:
+        yield max(talk, key=lambda claim: claim.weight)
     elif (at := _past_deed(sentence)) is not None:
         weight = STRENGTHS.you_did + (STRENGTHS.before if sentence.mask & k("BEFORE", "CHAT") else 0.0)
         yield Claim(sentence, max(0, at - 1), min(end, at + 14), weight, False, progress)
@@ -77,7 +77,7 @@ def claims(sentence: Sentence) -> Iterator[Claim]:
         yield Claim(sentence, max(0, place - 3), min(end, place + 10), strength, False, True)
 
 
-def _said(sentence: Sentence, progress: bool) -> Iterator[Claim]:
+def _talk_claimed(sentence: Sentence, progress: bool) -> Iterator[Claim]:
     """You or we said, agreed, promised something."""
     for at, bits in enumerate(sentence.bits):
         if bits & k("TALKED") and (subject := _partner_before(sentence, at)) is not None:
@@ -104,7 +104,7 @@ def _partner_before(sentence: Sentence, at: int) -> int | None:
 
 
 def _past_deed(sentence: Sentence) -> int | None:
-    """Where the assistant is said to have done something: you checked, you had just put."""
+    """Where the speaker says that the assistant did something: you checked, you had just put."""
     if sentence.question:
         return None
     for at, word in enumerate(sentence.words):
@@ -144,7 +144,7 @@ def _shared_conversation(sentence: Sentence) -> int | None:
 
 
 def _finished_step(sentence: Sentence) -> int | None:
-    """Where a step is said to lie behind: steps one and two are done, now that the check is passed."""
+    """Where a step is called finished: steps one and two are done, now that the check is passed."""
     for at, bits in enumerate(sentence.bits):
         if bits & k("STEP"):
             around = sentence.words[max(0, at - 6) : at + 8]

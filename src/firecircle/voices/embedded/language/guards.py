@@ -1,4 +1,5 @@
-"""What the operator holds back: the words of the system text that name guarded information or gated steps.
+"""What the operator holds back: the words of the system text that name guarded information, or steps that
+are tied to a condition.
 
 They are marked in the other layers, so that a lens can tell a request for the leaflet from one for the rota.
 """
@@ -16,20 +17,22 @@ _NOT_CONTENT = k(
     "WANT",
 )  # fmt: skip
 _CONTENT_ANYWAY = k("PRIVATE", "SECRET", "CONFIG", "CHECK", "INTERNAL")
-_KEPT = frozenset(
+_HOLDING_BACK = frozenset(
     ("keep", "kept", "yourself", "visible", "known", "see", "told", "shown", "shared", "leave", "stay")
 )
-_GATES = frozenset(
+_CONDITIONS = frozenset(
     ("need", "needs", "only", "must", "above", "until", "before", "after", "require", "requires", "unless")
 )
 
 
 def guard_marks(system: str) -> Marks:
     """The stems the operator's text guards: information held back, or steps tied to a condition."""
-    read = sentences(system[:20_000], "system")
-    free = Counter(word for sentence in read if not _restricts(sentence) for word in _content(sentence))
+    of_operator = sentences(system[:20_000], "system")
+    free = Counter(
+        word for sentence in of_operator if not _restricts(sentence) for word in _content(sentence)
+    )
     marks: dict[str, int] = {}
-    for sentence in read:
+    for sentence in of_operator:
         bits = _restricts(sentence)
         if bits:
             for word in _content(sentence):
@@ -43,11 +46,11 @@ def _restricts(sentence: Sentence) -> int:
     words = set(sentence.words)
     mask = sentence.mask
     limiting = bool(mask & k("NOT")) or "only" in words
-    if mask & k("INTERNAL") or (limiting and (mask & k("SHOW", "LEAK", "CONCEAL") or words & _KEPT)):
+    if mask & k("INTERNAL") or (limiting and (mask & k("SHOW", "LEAK", "CONCEAL") or words & _HOLDING_BACK)):
         return k("GUARDED")
     if "yourself" in words or (words & {"is", "are"} and limiting and "for" in words):
         return k("GUARDED")
-    if limiting or mask & k("CHECK") or words & _GATES:
+    if limiting or mask & k("CHECK") or words & _CONDITIONS:
         return k("GATED")
     return 0
 
@@ -61,6 +64,6 @@ def _content(sentence: Sentence) -> frozenset[str]:
         and word[0].isalpha()
         and word not in function_words
         and (not bits & _NOT_CONTENT or bits & _CONTENT_ANYWAY)
-        and word not in _KEPT
-        and word not in _GATES
+        and word not in _HOLDING_BACK
+        and word not in _CONDITIONS
     )

@@ -189,12 +189,12 @@ def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
 
 def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """An assistant that no rule binds: unrestricted, without filters, never refuses."""
-    whom = bool(sentence.mask & k("YOU", "MACHINE")) and not sentence.question
+    addressed = bool(sentence.mask & k("YOU", "MACHINE")) and not sentence.question
     doing = bool(sentence.mask & k("SAY", "OUTPUT", "PERSONA", "MODE")) or bool(commanded)
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
         if bits & k("FREE"):
-            aimed = (whom or doing) and not _frees_another(sentence, at)
+            aimed = (addressed or doing) and not _frees_another(sentence, at)
             strength = STRENGTHS.freed if aimed else STRENGTHS.freed_another
             yield Intent("unbound", strength, max(0, at - 6), min(end, at + 6))
         elif bits & k("NOT"):
@@ -203,7 +203,7 @@ def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
                 somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(
                     sentence.mask & k("GUARDED")
                 )
-                if whom and (doing or _says_you_are(sentence, at)):
+                if addressed and (doing or _says_you_are(sentence, at)):
                     strength = STRENGTHS.no_limits
                 else:
                     strength = STRENGTHS.no_limits_for_somebody if somebody else STRENGTHS.no_limits_mentioned

@@ -22,7 +22,7 @@ UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
 
 
-class Read(NamedTuple):
+class ReadSentence(NamedTuple):
     """A sentence, the orders it gives and what it wants."""
 
     sentence: Sentence
@@ -31,17 +31,17 @@ class Read(NamedTuple):
 
     def strongest(self, *names: str) -> Intent | None:
         """The strongest of the named intents, or of all."""
-        wanted = [intent for intent in self.intents if not names or intent.name in names]
-        return max(wanted, key=lambda intent: intent.strength, default=None)
+        named = [intent for intent in self.intents if not names or intent.name in names]
+        return max(named, key=lambda intent: intent.strength, default=None)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """All that the lenses share about one prompt. They differ on what it means, not on what stands there."""
+class PromptReading:
+    """What the lenses share about one prompt. They differ on what it means, not on what it says."""
 
     prompt: MultiNeutrosophicPrompt
-    found: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
-    """What each lens has found in it so far."""
+    findings: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What each lens that has looked found; every round asks again."""
     _strengths: dict[tuple[str, ...], float] = field(default_factory=dict, compare=False, repr=False)
 
     def text(self, layer: str) -> str:
@@ -49,26 +49,26 @@ class Reading:
         return self.prompt.earlier_conversation if layer == "turns" else str(getattr(self.prompt, layer))
 
     @cached_property
-    def application(self) -> tuple[Read, ...]:
+    def application(self) -> tuple[ReadSentence, ...]:
         """The application's text."""
         return read_text(self.prompt.application, "application", self.marks)
 
     @cached_property
-    def user(self) -> tuple[Read, ...]:
+    def user(self) -> tuple[ReadSentence, ...]:
         """The user's message."""
         return read_text(self.prompt.user, "user", self.marks)
 
     @cached_property
-    def system(self) -> tuple[Read, ...]:
+    def system(self) -> tuple[ReadSentence, ...]:
         """The operator's text."""
         return read_text(self.prompt.system, "system")
 
-    def unvouched(self) -> Iterator[Read]:
+    def unvouched(self) -> Iterator[ReadSentence]:
         """The sentences nobody vouches for."""
         yield from self.application
         yield from self.user
 
-    def at(self, layer: str, start: int, end: int) -> Iterator[Read]:
+    def at(self, layer: str, start: int, end: int) -> Iterator[ReadSentence]:
         """The sentences of an unvouched layer that touch a place."""
         for read in self.application if layer == "application" else self.user if layer == "user" else ():
             if read.sentence.start < end and start < read.sentence.end:
@@ -128,19 +128,19 @@ class Reading:
 
 
 @lru_cache(maxsize=8)
-def read_prompt(prompt: MultiNeutrosophicPrompt) -> Reading:
+def read_prompt(prompt: MultiNeutrosophicPrompt) -> PromptReading:
     """The reading of a prompt, shared by the voices of a circle while they talk about it."""
-    return Reading(prompt)
+    return PromptReading(prompt)
 
 
-def read_text(text: str, layer: str, marks: Marks | None = None) -> tuple[Read, ...]:
+def read_text(text: str, layer: str, marks: Marks | None = None) -> tuple[ReadSentence, ...]:
     """The sentences of a text with what they order and want."""
     return tuple(_read(sentence) for sentence in sentences(text, layer, marks)) if text.strip() else ()
 
 
-def _read(sentence: Sentence) -> Read:
+def _read(sentence: Sentence) -> ReadSentence:
     commanded = orders(sentence)
-    return Read(sentence, commanded, intents(sentence, commanded))
+    return ReadSentence(sentence, commanded, intents(sentence, commanded))
 
 
 def content(text: str) -> frozenset[str]:
@@ -165,7 +165,7 @@ def overlap(claimed: frozenset[str], known: frozenset[str]) -> float:
     return len(claimed & known) / len(claimed) if claimed else 1.0
 
 
-def _mask(reads: Iterable[Read]) -> int:
+def _mask(reads: Iterable[ReadSentence]) -> int:
     mask = 0
     for read in reads:
         mask |= read.sentence.mask

@@ -82,7 +82,7 @@ _ATTRIBUTIVE = frozenset(
     ("password", "passcode", "passphrase", "secret", "token", "login", "credential", "canary")
 )
 """Secrets whose singular may stand before another noun and only narrow it."""
-_KEPT_IN = frozenset(("code", "codes", "key", "keys", "value", "list", "hash", "hashes", "dump", "hint"))
+_STILL_SECRET = frozenset(("code", "codes", "key", "keys", "value", "list", "hash", "hashes", "dump", "hint"))
 
 
 def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -111,7 +111,7 @@ def config(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]
 
 
 def _only_worked_on(
-    sentence: Sentence, order: Order, thing: Reach, commanded: tuple[Order, ...], wanted: int
+    sentence: Sentence, order: Order, thing: Reach, commanded: tuple[Order, ...], classes: int
 ) -> bool:
     """Whether the request is itself the text to encode or translate, or the order to do that with it."""
     if worked_on(sentence, order.index):
@@ -121,7 +121,7 @@ def _only_worked_on(
     ) and all(
         sentence.inside_quotes(place)
         for place in range(order.index + 1, thing.last + 1)
-        if sentence.bits[place] & wanted
+        if sentence.bits[place] & classes
     )
 
 
@@ -163,13 +163,13 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     return 0.0
 
 
-def _somebody_elses(sentence: Sentence, thing: Reach, wanted: int) -> bool:
+def _somebody_elses(sentence: Sentence, thing: Reach, classes: int) -> bool:
     """Whether every such word has an indefinite article or the speaker's possessive before it."""
     places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
     return all(
         _NOT_YOURS & set(sentence.words[max(0, place - 3) : place])
         for place in places
-        if sentence.bits[place] & wanted
+        if sentence.bits[place] & classes
     )
 
 
@@ -183,7 +183,7 @@ def _for_a_purpose(sentence: Sentence, thing: Reach) -> bool:
 
 
 def _of_something_else(sentence: Sentence, thing: Reach) -> bool:
-    """Whether every such word is told to be the set-up of another thing: for a shelf, on the label."""
+    """Whether every such word is said to be the set-up of another thing: for a shelf, on the label."""
     places = [
         place
         for place in range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
@@ -227,7 +227,7 @@ def _narrows(sentence: Sentence, place: int) -> bool:
     named = sentence.text[sentence.starts[after]].isupper()
     if named and not sentence.text[sentence.starts[place]].isupper():
         return False  # "the password Ada uses" names the secret, "Secret Santa" a game
-    return word not in _KEPT_IN and not bits & k("SECRET", "PRIVATE", "TEXT", "CONFIG", "GUARDED")
+    return word not in _STILL_SECRET and not bits & k("SECRET", "PRIVATE", "TEXT", "CONFIG", "GUARDED")
 
 
 def secret(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -338,7 +338,7 @@ def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
     for at, word in enumerate(sentence.words):
         if word not in ("without", "ohne") or not any(o.index < at and not o.negated for o in commanded):
             continue
-        if sentence.question and not _told_to_act(sentence, commanded, at):
+        if sentence.question and not _asks_for_a_deed(sentence, commanded, at):
             continue
         thing = reach(sentence, at, 5)
         asking = any(
@@ -348,7 +348,7 @@ def unchecked(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             yield Intent("unchecked", STRENGTHS.unchecked, commanded[0].index, thing.last)
 
 
-def _told_to_act(sentence: Sentence, commanded: tuple[Order, ...], before: int) -> bool:
+def _asks_for_a_deed(sentence: Sentence, commanded: tuple[Order, ...], before: int) -> bool:
     """Whether a question asks for a deed: "do" and "have" before their subject only make it a question."""
     return any(
         order.index < before

@@ -63,14 +63,14 @@ class Sentence(NamedTuple):
 
 def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentence]:
     """The sentences of a layer in order, its words marked. Linear in the length of the text."""
-    found: list[Sentence] = []
+    cut: list[Sentence] = []
     words: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
 
     def close(question: bool) -> None:
         if any(word[0].isalnum() for word in words):
-            found.append(_sentence(text, layer, words, starts, ends, question, marks))
+            cut.append(_sentence(text, layer, words, starts, ends, question, marks))
         words.clear()
         starts.clear()
         ends.clear()
@@ -90,7 +90,7 @@ def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentenc
         elif len(words) >= LONGEST_SENTENCE:
             close(False)
     close(False)
-    return found
+    return cut
 
 
 def _sentence(

@@ -49,12 +49,12 @@ def _lexicon() -> dict[str, int]:
 @cache
 def expressions() -> dict[str, tuple[tuple[tuple[str, ...], int], ...]]:
     """Expressions of several words by their first word, the longest first: the rest of it and its classes."""
-    found: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+    by_first: dict[str, list[tuple[tuple[str, ...], int]]] = {}
     for entry, bits in _lexicon().items():
         first, *rest = entry.split("_")
         if rest:
-            found.setdefault(first, []).append((tuple(rest), bits))
-    return {first: tuple(sorted(rest, key=lambda r: -len(r[0]))) for first, rest in found.items()}
+            by_first.setdefault(first, []).append((tuple(rest), bits))
+    return {first: tuple(sorted(rest, key=lambda r: -len(r[0]))) for first, rest in by_first.items()}
 
 
 _ENDINGS = (

@@ -34,27 +34,27 @@ class WordPiece:
 
     def pieces(self, text: str) -> list[int]:
         """The numbers of a text's pieces, without the marks for its beginning and end."""
-        found: list[int] = []
+        numbers: list[int] = []
         for word in _words(text):
-            found.extend(self._pieces(word))
-        return found
+            numbers.extend(self._pieces(word))
+        return numbers
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """The longest known beginning, then the longest known continuation, and so on; all or nothing."""
         if len(word) > LONGEST_WORD:
             return (UNKNOWN,)
-        found: list[int] = []
+        numbers: list[int] = []
         start = 0
         while start < len(word):
             for end in range(len(word), start, -1):
                 place = self._places.get(word[start:end] if start == 0 else "##" + word[start:end])
                 if place is not None:
-                    found.append(place)
+                    numbers.append(place)
                     start = end
                     break
             else:
                 return (UNKNOWN,)
-        return tuple(found)
+        return tuple(numbers)
 
 
 def _words(text: str) -> list[str]:
@@ -98,7 +98,7 @@ MOST_PIECES = 96
 _SCALE = np.float32((WIDTH // HEADS) ** -0.5)
 TOGETHER = 32
 """Texts skimmed at a time: a long prompt must not need much memory."""
-KEPT = 2048
+MOST_REMEMBERED = 2048
 """Texts remembered in a process: 6 MB."""
 
 
@@ -113,7 +113,7 @@ class Encoder:
         self._places = weights["embeddings.position_embeddings.weight"][:MOST_PIECES] + kind
         self._first_norm = _Norm(weights, "embeddings.LayerNorm")
         self._layers = [_Layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
-        self._kept: OrderedDict[str, Array] = OrderedDict()
+        self._remembered: OrderedDict[str, Array] = OrderedDict()
         self._threads = ThreadpoolController()
         self._one_at_a_time = Lock()
 
@@ -128,12 +128,14 @@ class Encoder:
     def read(self, texts: Sequence[str]) -> Array:
         """The unit means of each text after the layers `TAKEN`, side by side."""
         with self._one_at_a_time:
-            new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+            new = [text for text in dict.fromkeys(texts) if text not in self._remembered]
             if new:
-                self._kept.update(zip(new, self._read([self._pieces(text) for text in new]), strict=True))
-            rows = [self._kept[text] for text in texts]
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+                self._remembered.update(
+                    zip(new, self._read([self._pieces(text) for text in new]), strict=True)
+                )
+            rows = [self._remembered[text] for text in texts]
+            while len(self._remembered) > MOST_REMEMBERED:
+                self._remembered.popitem(last=False)
         return np.stack(rows) if rows else np.zeros((0, WIDTH * len(TAKEN)), np.float32)
 
     def _pieces(self, text: str) -> list[int]:
@@ -252,12 +254,12 @@ def _read_weights(path: Path) -> dict[str, Array]:
     data = np.memmap(path, dtype=np.uint8, mode="r")
     head = int.from_bytes(data[:8].tobytes(), "little")
     tensors = json.loads(data[8 : 8 + head].tobytes())
-    found = {}
+    arrays = {}
     for name, tensor in tensors.items():
         if name != "__metadata__" and tensor["dtype"] == "F32":
             start, end = (8 + head + offset for offset in tensor["data_offsets"])
-            found[name] = np.asarray(data[start:end].view(np.float32)).reshape(tensor["shape"])
-    return found
+            arrays[name] = np.asarray(data[start:end].view(np.float32)).reshape(tensor["shape"])
+    return arrays
 
 
 def weights_folder() -> Path | None:

@@ -177,28 +177,28 @@ def skim(prompt: MultiNeutrosophicPrompt, center: Array, model: Skimming) -> Ski
     """Every window of the layers nobody vouches for, skimmed and compared with the rest of the prompt."""
     whole = (*windows(prompt.application, "application"), *windows(prompt.user, "user"))
     parent = [at for at, window in enumerate(whole) for _ in (window, *window.sentences)]
-    found = tuple(part for window in whole for part in (window, *window.sentences))
-    vectors = model.skim([str(getattr(prompt, w.layer))[w.start : w.end] for w in found])
+    parts = tuple(part for window in whole for part in (window, *window.sentences))
+    vectors = model.skim([str(getattr(prompt, w.layer))[w.start : w.end] for w in parts])
     asked = [turn.content for turn in prompt.turns or () if turn.role == "user"]
     answered = [turn.content for turn in prompt.turns or () if turn.role != "user"]
-    likeness = np.full((len(found), len(RELATIONS)), np.nan, np.float32)
-    if found:
+    likeness = np.full((len(parts), len(RELATIONS)), np.nan, np.float32)
+    if parts:
         own = centred(vectors, center)
         for column, texts in enumerate(([prompt.system], asked, answered)):
             likeness[:, column] = _nearest(own, centred(model.skim(_latest(texts)), center))
-        first = np.array([at == 0 or parent[at - 1] != parent[at] for at in range(len(found))])
-        document = np.array([window.layer == "application" for window in found])
+        first = np.array([at == 0 or parent[at - 1] != parent[at] for at in range(len(parts))])
+        document = np.array([window.layer == "application" for window in parts])
         likeness[document, 3] = _nearest(own[document], own[~document & first])
         if len(whole) > 1:
             around = own[first].sum(0) - own[first][parent]
             likeness[:, 4] = (own * around).sum(1) / (len(whole) - 1)
-    return Skimmed(prompt, found, vectors, likeness, len(whole))
+    return Skimmed(prompt, parts, vectors, likeness, len(whole))
 
 
 def _latest(texts: Sequence[str]) -> list[str]:
     """The windows of some texts, the latest if there are too many."""
-    found = [text[window.start : window.end] for text in texts for window in windows(text, "")]
-    return found[-MOST_REFERENCES:]
+    stretches = [text[window.start : window.end] for text in texts for window in windows(text, "")]
+    return stretches[-MOST_REFERENCES:]
 
 
 def centred(vectors: Array, center: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.language.prompt_reading import Reading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
 
 if TYPE_CHECKING:
@@ -49,28 +49,28 @@ class NeuralLens:
         self._judge = Judge(head)
         self._skim = lru_cache(maxsize=8)(self._judge.skim)
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """The stretch of each layer that sounds most like manipulation."""
-        found: dict[str, Finding] = {}
+        worst: dict[str, Finding] = {}
         for judged in self._judge.judge(self._skim(reading.prompt)):
             place = judged.window
             if judged.strength < LEAST or (
-                place.layer in found and found[place.layer].strength >= judged.strength
+                place.layer in worst and worst[place.layer].strength >= judged.strength
             ):
                 continue
             note = "to a sentence model this sounds like known manipulation"
-            found[place.layer] = Finding(
+            worst[place.layer] = Finding(
                 judged.pattern, judged.strength, place.layer, place.start, place.end, note
             )
-        return tuple(sorted(found.values(), key=lambda finding: -finding.strength))
+        return tuple(sorted(worst.values(), key=lambda finding: -finding.strength))
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strong the windows that hold the quoted words are when they are read."""
         skimmed = self._skim(reading.prompt)
         among = {at for at, window in enumerate(skimmed.windows) if window.touches(layer, start, end)}
         return max((judged.strength for judged in self._judge.judge(skimmed, among)), default=0.0)
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """It was trained on English: the more of the judged text is in other letters, the less it sees."""
         return round(BLIND + BLIND_TO_OTHER_LETTERS * _foreign(reading.prompt), 3)
 

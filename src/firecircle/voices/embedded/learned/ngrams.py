@@ -11,7 +11,7 @@ from importlib import resources
 from itertools import chain, repeat
 from operator import itemgetter
 
-from firecircle.voices.embedded.language.prompt_reading import Read, Reading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.lenses.findings import Finding
 
@@ -29,11 +29,11 @@ def bucket(feature: str) -> int:
 @lru_cache(maxsize=50_000)
 def _pieces(word: str) -> tuple[int, ...]:
     """The word and its pieces of three to five characters."""
-    found = {bucket(f"w {word}")}
+    places = {bucket(f"w {word}")}
     padded = f"<{word[:24]}>"
     for size in (3, 4, 5):
-        found.update(bucket(f"c {padded[at : at + size]}") for at in range(len(padded) - size + 1))
-    return tuple(sorted(found))
+        places.update(bucket(f"c {padded[at : at + size]}") for at in range(len(padded) - size + 1))
+    return tuple(sorted(places))
 
 
 @lru_cache(maxsize=100_000)
@@ -94,9 +94,9 @@ class NgramModel:
 
     def probability(self, window: Sequence[Sentence]) -> float:
         """The calibrated probability that a window belongs to an attack."""
-        found = features(window)
-        weight = sum(itemgetter(*found)(self._weights)) - _ZERO * len(found)
-        score = self._offset + self._unit * weight / math.sqrt(len(found) + 1)
+        places = features(window)
+        weight = sum(itemgetter(*places)(self._weights)) - _ZERO * len(places)
+        score = self._offset + self._unit * weight / math.sqrt(len(places) + 1)
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, self._slope * score + self._shift))))
 
 
@@ -115,7 +115,7 @@ class NgramLens:
     def __init__(self, model: NgramModel | None = None) -> None:
         self.model = model or shipped_model()
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """The window that looks most like an attack, shown by its worst sentence."""
         worst: tuple[Sentence, ...] = ()
         strength = 0.0
@@ -132,17 +132,17 @@ class NgramLens:
         pattern = _pattern(reading, shown.layer, start, end)
         return (Finding(pattern, strength, shown.layer, start, end, note),)
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How the quoted words weigh by themselves."""
         sentences = [read.sentence for read in reading.at(layer, start, end)]
         return self.model.probability(sentences) if sentences else 0.0
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """It knows only what its training data contained."""
         return BLIND
 
 
-def _worth_weighing(reads: Sequence[Read]) -> Iterable[tuple[Sentence, ...]]:
+def _worth_weighing(reads: Sequence[ReadSentence]) -> Iterable[tuple[Sentence, ...]]:
     """All windows; of a very long text the first and last, and those that order or want something."""
     all_windows = list(windows([read.sentence for read in reads]))
     if len(all_windows) <= MOST_WINDOWS:
@@ -165,10 +165,10 @@ _TYPES = {
 }
 
 
-def _pattern(reading: Reading, layer: str, start: int, end: int) -> str:
+def _pattern(reading: PromptReading, layer: str, start: int, end: int) -> str:
     """The statistics know no types; what the sentence wants, or else its layer, gives one."""
-    wanted = (read.strongest() for read in reading.at(layer, start, end))
-    strongest = max((intent for intent in wanted if intent), key=lambda i: i.strength, default=None)
+    intents = (read.strongest() for read in reading.at(layer, start, end))
+    strongest = max((intent for intent in intents if intent), key=lambda i: i.strength, default=None)
     default = "cross_layer_fabrication" if layer == "application" else "role_confusion"
     return _TYPES.get(strongest.name, default) if strongest else default
 

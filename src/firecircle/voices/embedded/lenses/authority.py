@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.objects import TELLING
-from firecircle.voices.embedded.language.prompt_reading import Read, Reading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
 
-WANTED = ("config", "secret", "private", "guarded", "unchecked", "override", "lifted", "unbound", "mode")
+REQUESTS = ("config", "secret", "private", "guarded", "unchecked", "override", "lifted", "unbound", "mode")
 """What a claimed rank is used for; a teacher who asks for a lesson plan uses hers for nothing."""
 
 
@@ -43,53 +43,53 @@ _SELF = frozenset((("i", "am"), ("this", "is"), ("i", "act"), ("we", "are"), ("n
 
 
 class AuthorityLens:
-    """Who the speaker claims to be, what they are said to be allowed, and what they want with it."""
+    """Who the speaker claims to be, what they claim to be allowed, and what they want with it."""
 
     name = "authority"
     looks_at = "claimed rank, permission and urgency"
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Claims of rank or permission, weighed by the request they are meant to carry."""
-        found: list[Finding] = []
+        claims: list[Finding] = []
         for layer, reads in (("user", reading.user), ("application", reading.application)):
-            wanted = reading.strongest(layer, *WANTED)
+            request = reading.strongest(layer, *REQUESTS)
             for read in reads:
-                finding = self._judge(reading, read, wanted)
+                finding = self._judge(reading, read, request)
                 if finding is not None:
-                    found.append(finding)
-        return tuple(found)
+                    claims.append(finding)
+        return tuple(claims)
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words lean on a claimed right: a rank, a permission, somebody's consent."""
         best = 0.0
         for read in reading.at(layer, start, end):
             mask = read.sentence.mask
-            intent = read.strongest(*WANTED)
+            intent = read.strongest(*REQUESTS)
             if intent and mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER", "WARRANT"):
                 best = max(best, STRENGTHS.support_intent * intent.strength)
             if mask & k("LICENCE", "CONSENT") and mask & k("YOU", "ME", "GUARDED", "GATED"):
-                protected = reading.strongest(layer, *WANTED) >= TELLING or mask & k("GUARDED", "GATED")
+                protected = reading.strongest(layer, *REQUESTS) >= TELLING or mask & k("GUARDED", "GATED")
                 best = max(best, STRENGTHS.support_consent if protected else STRENGTHS.support_consent_alone)
         return best
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """Whether a claim is true can be known only from what the operator said."""
         return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
-    def _judge(self, reading: Reading, read: Read, wanted: float) -> Finding | None:
+    def _judge(self, reading: PromptReading, read: ReadSentence, request: float) -> Finding | None:
         sentence = read.sentence
         rank = _rank_claimed(read) or _command_claimed(read)
         licence = _licence_claimed(read)
         mode = read.strongest("mode")
         if rank is not None:
-            strength, (first, last), note = _carried(wanted, STRENGTHS.rank), rank, "claims a rank"
+            strength, (first, last), note = _carried(request, STRENGTHS.rank), rank, "claims a rank"
         elif licence is not None:
-            strength, (first, last) = _carried(wanted, STRENGTHS.licence), licence
+            strength, (first, last) = _carried(request, STRENGTHS.licence), licence
             note = "claims a permission"
         elif mode is not None:
             strength, (first, last) = mode.strength * STRENGTHS.mode, (mode.first, mode.last)
             note = "switches to a mode of power"
-        elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*WANTED)):
+        elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*REQUESTS)):
             strength, (first, last) = STRENGTHS.excused * intent.strength, (intent.first, intent.last)
             note = "excuses a protected request with a purpose or urgency"
         else:
@@ -102,14 +102,14 @@ class AuthorityLens:
         return Finding("false_authority", strength, sentence.layer, start, end, note)
 
 
-def _carried(wanted: float, full: float) -> float:
+def _carried(request: float, full: float) -> float:
     """A claim is worth little alone and about `full` with the request it carries."""
-    if wanted < STRENGTHS.carried_least:
+    if request < STRENGTHS.carried_least:
         return STRENGTHS.claim_alone
-    return min(STRENGTHS.carried_most, full * (STRENGTHS.carried_base + STRENGTHS.carried_share * wanted))
+    return min(STRENGTHS.carried_most, full * (STRENGTHS.carried_base + STRENGTHS.carried_share * request))
 
 
-def _rank_claimed(read: Read) -> tuple[int, int] | None:
+def _rank_claimed(read: ReadSentence) -> tuple[int, int] | None:
     """Where the speaker says who they are: as the X, I'm from X, this is X, X speaking."""
     sentence = read.sentence
     if not sentence.mask & k("RANK", "BODY"):
@@ -126,7 +126,7 @@ def _rank_claimed(read: Read) -> tuple[int, int] | None:
     return None
 
 
-def _command_claimed(read: Read) -> tuple[int, int] | None:
+def _command_claimed(read: ReadSentence) -> tuple[int, int] | None:
     """Where the speaker commands by right: I'm instructing you, you are obliged, by ministerial authority."""
     sentence = read.sentence
     if not sentence.mask & k("OBLIGE", "WARRANT"):
@@ -158,8 +158,8 @@ def _introduces(before: tuple[str, ...]) -> bool:
     return False
 
 
-def _licence_claimed(read: Read) -> tuple[int, int] | None:
-    """Where somebody is said to have permission."""
+def _licence_claimed(read: ReadSentence) -> tuple[int, int] | None:
+    """Where the sentence claims that somebody has permission."""
     sentence = read.sentence
     if not sentence.mask & k("LICENCE") or (sentence.question and not sentence.mask & k("ME")):
         return None

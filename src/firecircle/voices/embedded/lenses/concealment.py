@@ -9,10 +9,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from firecircle.voices.embedded.hidden import decode
 from firecircle.voices.embedded.hidden.decoded import Decoded
-from firecircle.voices.embedded.hidden.decoders import decode
 from firecircle.voices.embedded.language.objects import TELLING
-from firecircle.voices.embedded.language.prompt_reading import Read, Reading, read_text, words_of
+from firecircle.voices.embedded.language.prompt_reading import (
+    PromptReading,
+    ReadSentence,
+    read_text,
+    words_of,
+)
 from firecircle.voices.embedded.language.text import LONGEST_QUOTE, Marks
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
@@ -60,23 +65,23 @@ class ConcealmentLens:
     name = "hidden"
     looks_at = "what is disguised or buried"
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Disguised orders and buried ones."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for layer, reads in (("application", reading.application), ("user", reading.user)):
             text = reading.text(layer)
             seen = {intent.name for read in reads for intent in read.intents if intent.strength >= TELLING}
             seen |= _guarded_words(reads)
-            obeys = any(_told_to_obey(read) for read in reads)
+            obeys = any(_asks_to_obey(read) for read in reads)
             for decoded in decode(text):
                 finding = self._judge(decoded, text, layer, reading.marks, seen, obeys, _DEPTH)
                 if finding is not None:
-                    found.append(finding)
+                    findings.append(finding)
             if len(text) >= LONG:
-                found.extend(self._buried(layer, reads))
-        return tuple(found)
+                findings.extend(self._buried(layer, reads))
+        return tuple(findings)
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words stand out from the mass around them."""
         text = reading.text(layer) if layer in ("application", "user") else ""
         if len(text) < LONG:
@@ -87,7 +92,7 @@ class ConcealmentLens:
         stands_out = (end - start) <= STRENGTHS.buried_few * len(text)
         return STRENGTHS.support_buried * strongest if stands_out else 0.0
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """A disguise nobody knows cannot be undone."""
         return STRENGTHS.blind
 
@@ -95,15 +100,15 @@ class ConcealmentLens:
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
     ) -> Finding | None:
         reads = read_text(decoded.plain, layer, marks)
-        wanted = [
+        hidden = [
             (intent, read)
             for read in reads
             for intent in read.intents
             if intent.strength >= TELLING and (intent.name not in seen or decoded.invisible)
         ]
         ordering = [read for read in reads if any(not order.negated for order in read.orders)]
-        if wanted:
-            strongest, telling = max(wanted, key=lambda one: one[0].strength)
+        if hidden:
+            strongest, telling = max(hidden, key=lambda pair: pair[0].strength)
             strength = STRENGTHS.hidden_base + STRENGTHS.hidden_share * strongest.strength
             name = strongest.name
         elif len(_guarded_words(reads) - seen) > 1:
@@ -127,19 +132,19 @@ class ConcealmentLens:
     def _deeper(
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
     ) -> Finding | None:
-        """The strongest of what is disguised within a disguise, told of where the outer one stands."""
-        inner = (
-            self._judge(again, decoded.plain, layer, marks, seen, obeys, depth)
-            for again in decode(decoded.plain)
+        """The strongest of what is disguised within a disguise, placed where the outer one stands."""
+        findings = (
+            self._judge(inner, decoded.plain, layer, marks, seen, obeys, depth)
+            for inner in decode(decoded.plain)
         )
-        found = max((f for f in inner if f), key=lambda f: f.strength, default=None)
-        if found is None:
+        strongest = max((f for f in findings if f), key=lambda f: f.strength, default=None)
+        if strongest is None:
             return None
-        start, end = decoded.place(text, found.start, found.end)
-        note = f"hidden by {decoded.method}, then {found.note.removeprefix('hidden by ')}"
-        return found._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
+        start, end = decoded.place(text, strongest.start, strongest.end)
+        note = f"hidden by {decoded.method}, then {strongest.note.removeprefix('hidden by ')}"
+        return strongest._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
 
-    def _buried(self, layer: str, reads: tuple[Read, ...]) -> Iterator[Finding]:
+    def _buried(self, layer: str, reads: tuple[ReadSentence, ...]) -> Iterator[Finding]:
         """Sentences that order something, few among many that do not."""
         size = sum(read.sentence.end - read.sentence.start for read in reads) or 1
         telling = [
@@ -170,7 +175,7 @@ class ConcealmentLens:
             yield Finding("context_saturation", min(strength, STRENGTHS.buried_most), layer, start, end, note)
 
 
-def _guarded_words(reads: tuple[Read, ...]) -> set[str]:
+def _guarded_words(reads: tuple[ReadSentence, ...]) -> set[str]:
     return {
         word
         for read in reads
@@ -179,7 +184,7 @@ def _guarded_words(reads: tuple[Read, ...]) -> set[str]:
     }
 
 
-def _told_to_obey(read: Read) -> bool:
+def _asks_to_obey(read: ReadSentence) -> bool:
     """Whether the visible text asks to act on what is hidden."""
     mask = read.sentence.mask
     return bool(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.objects import Intent
-from firecircle.voices.embedded.language.prompt_reading import Read, Reading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import sentences
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
@@ -46,17 +46,17 @@ class ExtractionLens:
     name = "extraction"
     looks_at = "what is asked for and under which cover"
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Requests for protected things, and ladders of questions that end in one."""
-        found = [
+        requests = [
             self._judge(reading, read, intent)
             for read in reading.unvouched()
             for intent in read.intents
             if intent.name in PROTECTED
         ]
-        return (*found, *self._ladder(reading))
+        return (*requests, *self._ladder(reading))
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words ask for something protected, or name it while somebody is addressed."""
         best = 0.0
         for read in reading.at(layer, start, end):
@@ -66,11 +66,11 @@ class ExtractionLens:
                 best = max(best, STRENGTHS.support_guarded)
         return best
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """Without the operator's text it is not known what is protected."""
         return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
-    def _judge(self, reading: Reading, read: Read, intent: Intent) -> Finding:
+    def _judge(self, reading: PromptReading, read: ReadSentence, intent: Intent) -> Finding:
         sentence = read.sentence
         strength = intent.strength
         if intent.name != "guarded" and sentence.mask & k("GUARDED"):
@@ -93,13 +93,13 @@ class ExtractionLens:
             f"asks for {_NAMES[intent.name]}" + (" under courtesy, purpose or teaching" if masked else ""),
         )
 
-    def _ladder(self, reading: Reading) -> list[Finding]:
+    def _ladder(self, reading: PromptReading) -> list[Finding]:
         """Harmless questions in the earlier turns, then an order that reaches for the real thing."""
         asked = [turn.content for turn in reading.prompt.turns or () if turn.role == "user"]
         questions = sum(_asks(text) for text in asked)
         if questions < _LADDER or not reading.user:
             return []
-        found = []
+        steps = []
         for read in reading.user:
             sentence = read.sentence
             if not read.orders or sentence.question:
@@ -116,8 +116,8 @@ class ExtractionLens:
                 continue
             start, end = sentence.quote()
             note = "after general questions the last step reaches for the real thing"
-            found.append(Finding("educational_escalation", strength, "user", start, end, note))
-        return found
+            steps.append(Finding("educational_escalation", strength, "user", start, end, note))
+        return steps
 
 
 _NAMES = {

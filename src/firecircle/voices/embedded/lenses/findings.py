@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from firecircle.voices.embedded.language.prompt_reading import Reading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading
 
 STRONG = 0.6
 """From here on a finding stands by itself."""
@@ -43,29 +43,29 @@ class Lens(Protocol):
     looks_at: str
     """In plain words, for the reasoning."""
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Everything this lens sees, weak or strong."""
         ...
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these very words speak for manipulation to this lens, beyond what it found itself."""
         ...
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """How much of what this lens needs to see is missing, from 0 to 1."""
         ...
 
 
 def falsehood(findings: Iterable[Finding], *, from_the_chair: bool = False) -> float:
     """One number for all findings of a lens: the best counts fully, further ones less and less."""
-    found = list(findings)
-    if not found:
+    findings = list(findings)
+    if not findings:
         return QUIET
     doubt = 1.0 - QUIET
-    ranked = sorted((finding.strength for finding in found if not finding.echo), reverse=True)
+    ranked = sorted((finding.strength for finding in findings if not finding.echo), reverse=True)
     for strength, share in zip(ranked, _FADING_FROM_THE_CHAIR if from_the_chair else _FADING, strict=False):
         doubt *= 1.0 - strength * share
-    loudest_echo = max((finding.strength for finding in found if finding.echo), default=0.0)
+    loudest_echo = max((finding.strength for finding in findings if finding.echo), default=0.0)
     return round(max(1.0 - doubt, loudest_echo), 4)
 
 

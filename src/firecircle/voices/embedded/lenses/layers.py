@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.objects import TELLING, reach
-from firecircle.voices.embedded.language.prompt_reading import Read, Reading, overlap, words_of
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
@@ -85,7 +85,7 @@ class LayersLens:
     name = "layers"
     looks_at = "how the layers speak about each other"
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Every place where a layer oversteps its rank."""
         return (
             *self._markers(reading),
@@ -95,7 +95,7 @@ class LayersLens:
             *self._reversed_roles(reading),
         )
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words overstep the rank of their layer, given what the operator restricts."""
         best = 0.0
         for read in reading.at(layer, start, end):
@@ -110,11 +110,11 @@ class LayersLens:
                 best = max(best, STRENGTHS.support_consent)
         return best
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """Relations need at least two layers to be seen."""
         return STRENGTHS.blind if len(reading.prompt.layers) > 1 else STRENGTHS.blind_with_one_layer
 
-    def _markers(self, reading: Reading) -> Iterator[Finding]:
+    def _markers(self, reading: PromptReading) -> Iterator[Finding]:
         """Tokens and headings that only the frame around the layers may contain."""
         for layer in ("application", "user"):
             text = reading.text(layer)
@@ -146,7 +146,7 @@ class LayersLens:
                     note,
                 )
 
-    def _orders_in_data(self, reading: Reading) -> Iterator[Finding]:
+    def _orders_in_data(self, reading: PromptReading) -> Iterator[Finding]:
         """The application's text is material to work on; orders to the assistant do not belong there."""
         for read in reading.application:
             strength = _order_in_data(read)
@@ -161,7 +161,7 @@ class LayersLens:
                     "an order to the assistant stands inside material it was given to read",
                 )
 
-    def _orders_from_below(self, reading: Reading) -> Iterator[Finding]:
+    def _orders_from_below(self, reading: PromptReading) -> Iterator[Finding]:
         """A user who sets aside what binds the assistant, or swaps its role."""
         persona = any(read.strongest("persona") for read in reading.user)
         for read in reading.user:
@@ -179,7 +179,7 @@ class LayersLens:
                     "role_confusion", swap.strength, "user", start, end, "gives the assistant another role"
                 )
 
-    def _reversed_roles(self, reading: Reading) -> Iterator[Finding]:
+    def _reversed_roles(self, reading: PromptReading) -> Iterator[Finding]:
         """A user who speaks as if they were the assistant."""
         for read in reading.user:
             strength = _speaks_as_assistant(read.sentence)
@@ -188,23 +188,23 @@ class LayersLens:
                 note = "the user speaks as if they were the assistant"
                 yield Finding("role_confusion", strength, "user", start, end, note)
 
-    def _false_claims(self, reading: Reading) -> Iterator[Finding]:
+    def _false_claims(self, reading: PromptReading) -> Iterator[Finding]:
         """The user says what the operator's text says: does it?"""
         if not reading.prompt.system:
             return
         for read in reading.user:
             sentence = read.sentence
-            said = None if sentence.question else _said_of_the_text(sentence)
-            if said is None:
+            verb = None if sentence.question else _says_of_the_text(sentence)
+            if verb is None:
                 continue
-            claimed = words_of(sentence, said + 1)
+            claimed = words_of(sentence, verb + 1)
             if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < STRENGTHS.claim_known:
-                start, end = sentence.quote(max(0, said - 8))
+                start, end = sentence.quote(max(0, verb - 8))
                 note = "says what the operator's text says, but it does not say so"
                 yield Finding("cross_layer_fabrication", STRENGTHS.false_claim, "user", start, end, note)
 
 
-def _asked_about(follows: Sequence[Read], marker: re.Match[str]) -> bool:
+def _asked_about(follows: Sequence[ReadSentence], marker: re.Match[str]) -> bool:
     """Whether the marker is what a question is about, and nothing behind it speaks in another voice."""
     sentence = follows[0].sentence if follows else None
     if sentence is None or not sentence.question or not sentence.bits[0] & k("ASK"):
@@ -220,8 +220,8 @@ def _asked_about(follows: Sequence[Read], marker: re.Match[str]) -> bool:
     )
 
 
-def _said_of_the_text(sentence: Sentence) -> int | None:
-    """Where the operator's text is said to say something: your rules say, the system message was updated."""
+def _says_of_the_text(sentence: Sentence) -> int | None:
+    """Where the user reports the operator's text: your rules say, the system message was updated."""
     for at, bits in enumerate(sentence.bits):
         if not bits & k("CONFIG", "POLICY", "TEXT") or not _yours(sentence.words, sentence.bits, at):
             continue
@@ -255,7 +255,7 @@ def _speaks_as_assistant(sentence: Sentence) -> float:
     return best
 
 
-def _order_in_data(read: Read) -> float:
+def _order_in_data(read: ReadSentence) -> float:
     """How much a sentence of the application's text is an order to the assistant."""
     sentence = read.sentence
     mask = sentence.mask

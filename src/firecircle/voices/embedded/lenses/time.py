@@ -8,8 +8,8 @@ from typing import NamedTuple
 from firecircle.voices.embedded.language.claims import Claim, claims, steps_claimed, transcript
 from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import (
-    Read,
-    Reading,
+    PromptReading,
+    ReadSentence,
     content,
     overlap,
     refuses,
@@ -68,17 +68,17 @@ class TimeLens:
     name = "time"
     looks_at = "claims about earlier conversation"
 
-    def find(self, reading: Reading) -> tuple[Finding, ...]:
+    def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Claims of a past that did not happen, or that nobody can check."""
-        found = [
+        judged = [
             self._judge(reading, read, claim)
             for read in reading.unvouched()
             for claim in claims(read.sentence)
         ]
         further = (self._pasted(reading), self._staircase(reading))
-        return tuple(finding for finding in (*found, *further) if finding is not None)
+        return tuple(finding for finding in (*judged, *further) if finding is not None)
 
-    def support(self, reading: Reading, layer: str, start: int, end: int) -> float:
+    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words claim a past that the turns do not show."""
         best = 0.0
         if reading.prompt.turns is None:
@@ -94,11 +94,11 @@ class TimeLens:
             best = max(best, max(claimed, default=0.0))
         return best
 
-    def blindness(self, reading: Reading) -> float:
+    def blindness(self, reading: PromptReading) -> float:
         """Without the turns no claim about them can be checked."""
         return STRENGTHS.blind_without_turns if reading.prompt.turns is None else STRENGTHS.blind
 
-    def _judge(self, reading: Reading, read: Read, claim: Claim) -> Finding | None:
+    def _judge(self, reading: PromptReading, read: ReadSentence, claim: Claim) -> Finding | None:
         turns = reading.prompt.turns
         layer = read.sentence.layer
         if layer == "application" and turns is not None:
@@ -115,17 +115,17 @@ class TimeLens:
         elif not turns:
             note = "claims an earlier exchange, but this is the first turn"
         else:
-            said = words_of(read.sentence, claim.first) - _claiming()
+            claimed = words_of(read.sentence, claim.first) - _claiming()
             known = reading.said_by_assistant if claim.consent else reading.said_before
-            share = overlap(said, known)
-            if share >= STRENGTHS.claim_known or len(said) < 2:
+            share = overlap(claimed, known)
+            if share >= STRENGTHS.claim_known or len(claimed) < 2:
                 return None
             gains = claim.consent or asks >= TELLING
             strength *= STRENGTHS.turns_differ if gains else STRENGTHS.turns_differ_mildly
             note = "claims an earlier exchange that the known turns do not contain"
         return Finding(pattern, min(strength, STRENGTHS.claim_most), layer, start, end, note)
 
-    def _staircase(self, reading: Reading) -> Finding | None:
+    def _staircase(self, reading: PromptReading) -> Finding | None:
         """Steps ticked off one by one, so that only the wanted one seems left."""
         climbed = [read for read in reading.user if steps_claimed(read.sentence)]
         steps = sum(steps_claimed(read.sentence) for read in climbed)
@@ -146,7 +146,7 @@ class TimeLens:
             "fabricated_progression", min(strength, STRENGTHS.written_most), "user", start, end, note
         )
 
-    def _pasted(self, reading: Reading) -> Finding | None:
+    def _pasted(self, reading: PromptReading) -> Finding | None:
         """A conversation written out inside the user's message as if it had taken place here."""
         text = reading.prompt.user
         place = transcript(text)

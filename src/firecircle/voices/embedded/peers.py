@@ -1,4 +1,4 @@
-"""What a lens makes of its peers: it reads their quotes again with its own eyes, and believes no number."""
+"""What a lens makes of its peers: it reads the words they quote itself, and trusts none of their numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.voice import Peer
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, Reading
+from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, PromptReading
 from firecircle.voices.embedded.lenses.findings import STRONG, WEAK, Finding, Lens
 
 
@@ -27,11 +27,11 @@ class DialogueStrengths(NamedTuple):
 
 STRENGTHS = DialogueStrengths()
 READ_AGAIN = "read again after"
-"""Words in the note of a finding that a voice made only because a peer had quoted the place."""
+"""Words in the note of a finding that a voice made only because a peer had quoted the quote."""
 MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
 
 
-class Pointed(NamedTuple):
+class PeerQuote(NamedTuple):
     """Words of the prompt that a peer quoted: where they stand, what the peer calls it, how alarmed it is."""
 
     label: str
@@ -41,25 +41,25 @@ class Pointed(NamedTuple):
     start: int
     end: int
     echo: bool
-    """The peer came upon these words only through somebody's quote: it agrees, it is no second witness."""
+    """The peer noticed these words only because another peer quoted them: it agrees, but it is no witness."""
 
 
 def reconsider(
-    lens: Lens, reading: Reading, own: Sequence[Finding], peers: Sequence[Peer]
+    lens: Lens, reading: PromptReading, own: Sequence[Finding], peers: Sequence[Peer]
 ) -> tuple[Finding, ...]:
-    """One's own findings in the light of the peers' quotes, and the peers' patterns one can confirm."""
-    pointed = tuple(_pointed_at(peers, reading.prompt))
+    """The lens's own findings in the light of the peers' quotes, and the peers' patterns it can confirm."""
+    quotes = tuple(_peer_quotes(peers, reading.prompt))
     alarmed = any(peer.evaluation.falsehood >= STRENGTHS.alarmed for peer in peers)
-    weighed = tuple(_weigh_again(finding, pointed, alarmed) for finding in own)
-    return (*weighed, *_confirmed(lens, reading, own, pointed))
+    weighed = tuple(_weigh_again(finding, quotes, alarmed) for finding in own)
+    return (*weighed, *_confirmed(lens, reading, own, quotes))
 
 
-def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) -> Finding:
+def _weigh_again(finding: Finding, quotes: Iterable[PeerQuote], alarmed: bool) -> Finding:
     alarms: dict[str, float] = {}
-    for place in pointed:
-        heard = place.falsehood >= STRENGTHS.alarmed and not place.echo
-        if heard and finding.touches(place.layer, place.start, place.end):
-            alarms[place.label] = place.falsehood
+    for quote in quotes:
+        heard = quote.falsehood >= STRENGTHS.alarmed and not quote.echo
+        if heard and finding.touches(quote.layer, quote.start, quote.end):
+            alarms[quote.label] = quote.falsehood
     if finding.strength >= WEAK and alarms:
         doubt = 1 - finding.strength
         loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(STRENGTHS.lift)]
@@ -76,26 +76,26 @@ def _weigh_again(finding: Finding, pointed: Iterable[Pointed], alarmed: bool) ->
 
 
 def _confirmed(
-    lens: Lens, reading: Reading, own: Sequence[Finding], pointed: Iterable[Pointed]
+    lens: Lens, reading: PromptReading, own: Sequence[Finding], quotes: Iterable[PeerQuote]
 ) -> Iterator[Finding]:
     """The peers' patterns that this lens, reading the same words, supports."""
     done: set[tuple[str, str]] = set()
-    for place in pointed:
-        if place.pattern is None or place.falsehood < STRENGTHS.alarmed:
+    for quote in quotes:
+        if quote.pattern is None or quote.falsehood < STRENGTHS.alarmed:
             continue
-        key = (place.pattern, place.layer)
-        if key in done or any(f.pattern == place.pattern and f.strength >= STRENGTHS.confirm for f in own):
+        key = (quote.pattern, quote.layer)
+        if key in done or any(f.pattern == quote.pattern and f.strength >= STRENGTHS.confirm for f in own):
             continue
-        mine = max((f.strength for f in own if f.touches(place.layer, place.start, place.end)), default=0.0)
-        support = max(mine, lens.support(reading, place.layer, place.start, place.end))
+        mine = max((f.strength for f in own if f.touches(quote.layer, quote.start, quote.end)), default=0.0)
+        support = max(mine, lens.support(reading, quote.layer, quote.start, quote.end))
         if support >= STRENGTHS.confirm:
             done.add(key)
-            note = f"{MEANING[place.pattern]} ({READ_AGAIN} {place.label} quoted it)"
-            strength = 1 - (1 - support) * (1 - STRENGTHS.confirmed_lift * place.falsehood)
-            yield Finding(place.pattern, strength, place.layer, place.start, place.end, note, True)
+            note = f"{MEANING[quote.pattern]} ({READ_AGAIN} {quote.label} quoted it)"
+            strength = 1 - (1 - support) * (1 - STRENGTHS.confirmed_lift * quote.falsehood)
+            yield Finding(quote.pattern, strength, quote.layer, quote.start, quote.end, note, True)
 
 
-def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Iterator[Pointed]:
+def _peer_quotes(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Iterator[PeerQuote]:
     for peer in peers:
         notes = [note for note in peer.evaluation.pattern_notes if note.quote]
         named = {note.quote.strip(): note.type for note in notes if note.quote}
@@ -106,7 +106,7 @@ def _pointed_at(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Itera
                 if start >= 0:
                     words = quote.strip()
                     kind = named.get(words)
-                    yield Pointed(
+                    yield PeerQuote(
                         peer.label,
                         peer.evaluation.falsehood,
                         kind if kind in MEANING else None,
