@@ -19,9 +19,9 @@ from statistics import median
 from bench.speed import PROMPT, circle_of, cpu_seconds, elapsed, endpoint, interleaved
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.store.finding import Filters
-from firecircle.store.keeping import add_kept
 from firecircle.store.opening import Store, open_store
-from firecircle.store.transfer import Taken, exported, imported
+from firecircle.store.transfer import ImportProgress, export_lines, import_circles
+from firecircle.store.writing import add_finished
 
 FEW, MANY = 1_000, 100_000
 RARE_EVERY = 500
@@ -129,7 +129,7 @@ def fill(store: Store, kinds: list[FireCircleResult], count: int, first: int) ->
     for _ in range(0, count, AT_ONCE):
         with store.database.writing() as connection:
             for _, (result, label) in zip(range(AT_ONCE), waiting, strict=False):
-                add_kept(connection, result, label=label)
+                add_finished(connection, result, label=label)
     return count / (time.perf_counter() - started)
 
 
@@ -189,14 +189,14 @@ def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
     """How many circles an export writes and an import takes a second."""
     started = time.perf_counter()
     lines = []
-    for line in exported(store.circles, Filters()):
+    for line in export_lines(store.circles, Filters()):
         lines.append(line)
         if len(lines) > circles:
             break
     out = circles / (time.perf_counter() - started)
     file = io.BytesIO("\n".join(lines).encode() + b"\n")
     started = time.perf_counter()
-    taken = [told for told in imported(into.circles, file) if isinstance(told, Taken)][-1]
+    taken = [told for told in import_circles(into.circles, file) if isinstance(told, ImportProgress)][-1]
     if taken.added != circles:
         raise RuntimeError(f"of {circles} circles {taken.added} were taken over")
     return out, circles / (time.perf_counter() - started)

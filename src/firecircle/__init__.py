@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from firecircle.rotation.selector import WeightedVoiceSelector
     from firecircle.rotation.tracker import VoiceHistoryTracker
     from firecircle.session import SessionMemory, format_turn_context
-    from firecircle.store.bank.client import ReasoningBankClient, store_fire_circle_patterns
+    from firecircle.store.bank.entries import ReasoningBankClient, store_fire_circle_patterns
     from firecircle.store.finding import Filters
     from firecircle.store.opening import Store, open_store
 
@@ -149,7 +149,7 @@ _ROOMS = {
     "rotation.selector": "WeightedVoiceSelector",
     "rotation.tracker": "VoiceHistoryTracker",
     "session": "SessionMemory format_turn_context",
-    "store.bank.client": "ReasoningBankClient store_fire_circle_patterns",
+    "store.bank.entries": "ReasoningBankClient store_fire_circle_patterns",
     "store.finding": "Filters",
     "store.opening": "Store open_store",
 }

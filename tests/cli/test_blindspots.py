@@ -13,8 +13,8 @@ from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion
 from tests.shared_data import shared
-from tests.store.kept import held
-from tests.store.test_blindspots import turned
+from tests.store.bank.test_blindspots import turned
+from tests.store.samples import held
 
 Cli = Callable[..., Ran]
 

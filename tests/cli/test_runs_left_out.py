@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from firecircle.convene import hold_circle
-from firecircle.store.in_run import InRun
 from firecircle.store.opening import Store, open_store
+from firecircle.store.recorder import InRun
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
 from tests.scripted import PROMPT, Script, circle, pattern, says
-from tests.store.kept import VOICES
-from tests.store.test_blindspots import turned
+from tests.store.bank.test_blindspots import turned
+from tests.store.samples import VOICES
 
 Cli = Callable[..., Ran]
 

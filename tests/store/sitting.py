@@ -8,7 +8,7 @@ import sys
 from firecircle import fire_circle_evaluate
 from firecircle.store.opening import Store, open_store
 from tests.scripted import PROMPT, circle, says
-from tests.store.kept import VOICES
+from tests.store.samples import VOICES
 
 
 async def hold(store: Store, name: str, stuck_at: int) -> str:

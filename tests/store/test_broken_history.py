@@ -15,13 +15,13 @@ from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.settings import user_folder
 from firecircle.store.opening import Store, open_store
-from firecircle.store.participation import KeptHistory
+from firecircle.store.participation import StoredHistory
 from tests.store.postgres import new_schema
 
 POOL = ("embedded:time", "embedded:layers", "embedded:hidden", "embedded:extraction", "embedded:ngrams")
 
 
-def history_in(store: Store) -> KeptHistory[Participation, Draw]:
+def history_in(store: Store) -> StoredHistory[Participation, Draw]:
     return store.participation.read_as(Participation, Draw)
 
 

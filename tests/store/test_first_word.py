@@ -22,7 +22,7 @@ from firecircle.web.convener import Hall
 from tests.cli.running import endpoint
 from tests.loopback import Answer, ChatRequest, completion
 from tests.scripted import PROMPT, circle, says
-from tests.store.kept import VOICES
+from tests.store.samples import VOICES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,10 +8,10 @@ from firecircle import FireCircleResult
 from firecircle.circle.events import Event
 from firecircle.convene import hold_circle
 from firecircle.store.finding import Filters
-from firecircle.store.in_run import InRun
 from firecircle.store.opening import Store, open_store
+from firecircle.store.recorder import InRun
 from tests.scripted import PROMPT, circle
-from tests.store.kept import VOICES, script
+from tests.store.samples import VOICES, script
 from tests.store.test_transfer import lines_of, taken_from
 
 HERE = InRun("nightly", "no chair", "r-7")

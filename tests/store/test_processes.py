@@ -16,8 +16,8 @@ from firecircle import FireCircleResult
 from firecircle.cli.main import run
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.transfer import exported
-from tests.store.kept import VOICES
+from firecircle.store.transfer import export_lines
+from tests.store.samples import VOICES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +63,7 @@ def test_a_circle_killed_at_any_point_leaves_what_was_heard(
     shown = capsys.readouterr().out
     assert "interrupted" in shown
     assert ("killed was judged by ash" in shown) == bool(heard)
-    (line,) = list(exported(store.circles, Filters()))[1:]
+    (line,) = list(export_lines(store.circles, Filters()))[1:]
     assert json.loads(line)["document"]["stopped"] == "interrupted"
     assert sum(store.circles.prune(Filters(label="killed"))) == 1
 

@@ -14,7 +14,7 @@ from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from firecircle.store.tables import circles
 from tests.scripted import PROMPT, After, Script, circle
-from tests.store.kept import VOICES, held, script
+from tests.store.samples import VOICES, held, script
 
 
 async def sitting_in(store: Store) -> str:

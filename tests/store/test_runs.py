@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from firecircle.store.opening import KnownRun, Store
+from firecircle.store.notes import KnownRun
+from firecircle.store.opening import Store
 
 
 def run(name: str, at: float) -> KnownRun:

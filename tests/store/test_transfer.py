@@ -11,17 +11,17 @@ import pytest
 from firecircle import ConfigError
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.transfer import BadLine, Taken, exported, imported
-from tests.store.kept import asked_apart, held, saying
+from firecircle.store.transfer import BadLine, ImportProgress, export_lines, import_circles
+from tests.store.samples import asked_apart, held, saying
 
 
 def lines_of(store: Store, **filters: object) -> list[str]:
-    return list(exported(store.circles, Filters(**filters)))
+    return list(export_lines(store.circles, Filters(**filters)))
 
 
-def taken_from(store: Store, *lines: str) -> tuple[Taken, list[BadLine]]:
-    told = list(imported(store.circles, io.BytesIO("\n".join(lines).encode())))
-    assert isinstance(told[-1], Taken)
+def taken_from(store: Store, *lines: str) -> tuple[ImportProgress, list[BadLine]]:
+    told = list(import_circles(store.circles, io.BytesIO("\n".join(lines).encode())))
+    assert isinstance(told[-1], ImportProgress)
     return told[-1], [one for one in told if isinstance(one, BadLine)]
 
 
@@ -37,8 +37,8 @@ async def test_everything_arrives_as_it_was(store: Store, tmp_path: Path) -> Non
         assert line.isascii()
         assert line.isprintable()
     with open_store(tmp_path / "other.sqlite") as other:
-        assert taken_from(other, *lines)[0] == Taken(added=4)
-        assert taken_from(other, *lines)[0] == Taken(known=4)
+        assert taken_from(other, *lines)[0] == ImportProgress(added=4)
+        assert taken_from(other, *lines)[0] == ImportProgress(known=4)
         there = [one.model_dump(exclude={"pk"}) for one in other.circles.each_summary()]
         assert there == [one.model_dump(exclude={"pk"}) for one in store.circles.each_summary()]
         assert other.circles.load(first.circle_id) == first
@@ -73,7 +73,7 @@ async def test_a_bad_line_costs_itself(store: Store) -> None:
         *('{"document": []}', second, first[:1000]),
     )
     taken, bad = taken_from(store, *lines)
-    assert taken == Taken(added=2, bad=6)
+    assert taken == ImportProgress(added=2, bad=6)
     assert [one.number for one in bad] == [3, 5, 6, 7, 8, 10]
     assert bad[0].why == "no circle in it"
     assert "newer Fire Circle (schema 99" in bad[1].why
@@ -86,7 +86,7 @@ async def test_a_bad_line_costs_itself(store: Store) -> None:
 async def test_one_result_of_evaluate(store: Store) -> None:
     result = await held(None, 0.1)
     document = result.model_dump_json(indent=2)
-    assert taken_from(store, document)[0] == Taken(added=1)
+    assert taken_from(store, document)[0] == ImportProgress(added=1)
     assert taken_from(store, json.dumps({"error": "x", "partial_result": json.loads(document)}))[0].known == 1
     assert store.circles.load(result.circle_id) == result
 

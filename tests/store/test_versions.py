@@ -24,8 +24,8 @@ from firecircle.store.database import revisions
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.tables import bank_entries, metadata
-from tests.store.kept import held
 from tests.store.postgres import new_schema
+from tests.store.samples import held
 
 ONLY_FOR_SEARCH = ("texts_index", "texts_by_words", "words")
 """What each database has of its own to search words; no table of ours describes it."""

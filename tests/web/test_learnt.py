@@ -11,7 +11,7 @@ from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.cli.test_runs_left_out import of_a_run
-from tests.store.test_blindspots import turned
+from tests.store.bank.test_blindspots import turned
 from tests.web.hostile import PAYLOADS
 from tests.web.serving import judged, running
 
@@ -89,10 +89,10 @@ def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:
 
 
 def test_hostile_patterns_stay_text(client: httpx.Client, store: Store) -> None:
-    from firecircle.store.bank.entries import Told
+    from firecircle.store.bank.entries import NewSighting
 
     for payload in PAYLOADS[:8]:
-        told = Told(description=payload, agreement=0.5, attack_id=payload[:60], examples=(payload,))
+        told = NewSighting(description=payload, agreement=0.5, attack_id=payload[:60], examples=(payload,))
         entry, _ = store.bank.add(told, pattern_type=payload[:60])
         for path in ("/bank", f"/bank/{entry}"):
             assert payload not in client.get(path).text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from firecircle.errors import ConfigError
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
     from firecircle.store.circles import CircleStore
-    from firecircle.store.opening import CalibrationStore
+    from firecircle.store.notes import CalibrationStore
 
 
 @dataclass(frozen=True, slots=True)

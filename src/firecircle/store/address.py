@@ -1,6 +1,6 @@
-"""Where the store is: as told on the spot, by the environment, by the settings, else the user's own file.
+"""Where the store is: an argument, the environment, the settings, else the user's own file, in that order.
 
-Nothing here opens or imports a database, so a command line can refuse a mistake before anybody is asked.
+Nothing here opens or imports a database, so a command can refuse a mistake before any voice is asked.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PASSWORD = re.compile(r"://[^/?#@]*:[^/?#@]+@|[?&](?:ssl)?password=", re.IGNORE
 def place_of(where: Where | None = None) -> Place:
     """The place that is named; without a name the one everything else agrees on."""
     if where is not None:
-        told = os.fspath(where)
-        if not told.strip():
+        name = os.fspath(where)
+        if not name.strip():
             raise ConfigError("store", "an empty name", "give a file's path or a postgresql:// URL")
-        return _place(told)
-    if told := os.environ.get(STORE_VARIABLE, ""):
-        return _place(told)
+        return _place(name)
+    if name := os.environ.get(STORE_VARIABLE, ""):
+        return _place(name)
     return _place_in_settings(current_settings()) or user_folder("data") / FILE_NAME
 
 
-def _place(told: str, folder: Path | None = None) -> Place:
-    scheme, separator, rest = told.partition("://")
+def _place(name: str, folder: Path | None = None) -> Place:
+    scheme, separator, rest = name.partition("://")
     if not separator:
-        path = Path(told).expanduser()
+        path = Path(name).expanduser()
         return (folder / path if folder else path).absolute()
     backend = scheme.lower().partition("+")[0]
     if backend in ("postgresql", "postgres"):
@@ -52,10 +52,10 @@ def _place(told: str, folder: Path | None = None) -> Place:
 
 
 def _place_in_settings(settings: Settings) -> Place | None:
-    told = settings.store.path
-    if told is None:
+    name = settings.store.path
+    if name is None:
         return None
-    if _PASSWORD.search(told):
+    if _PASSWORD.search(name):
         raise settings.mistake(
             "store",
             ConfigError(
@@ -64,7 +64,7 @@ def _place_in_settings(settings: Settings) -> Place | None:
         )
     folder = settings.source.parent if settings.source else Path()
     try:
-        place = _place(told, folder)
+        place = _place(name, folder)
     except ConfigError as wrong:
         raise settings.mistake("store", wrong.renamed("path")) from None
     if not settings.vouched_for and not _stays_in(place, folder):

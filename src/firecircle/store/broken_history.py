@@ -1,4 +1,4 @@
-"""A participation history that cannot be read: a copy is set aside, what is broken is taken out when told to.
+"""A participation history with broken rows: a copy is written first, then the user may delete what is broken.
 
 A history is evidence. Nothing here resets it, or guesses what a broken row may have meant.
 """
@@ -40,7 +40,7 @@ class BrokenRowError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenRow:
     """A row that cannot be read."""
 
     row: Row
@@ -56,24 +56,24 @@ class Broken:
 class Damage:
     """All rows of a history that cannot be read."""
 
-    participations: tuple[Broken, ...]
-    draws: tuple[Broken, ...]
+    participations: tuple[BrokenRow, ...]
+    draws: tuple[BrokenRow, ...]
 
     def __bool__(self) -> bool:
         return bool(self.participations or self.draws)
 
-    def of(self, table: sa.Table) -> tuple[Broken, ...]:
+    def of(self, table: sa.Table) -> tuple[BrokenRow, ...]:
         """Those of a table."""
         return self.draws if table is draws else self.participations
 
 
-def as_they_stand(table: sa.Table) -> list[sa.Label[Any]]:
+def raw_columns(table: sa.Table) -> list[sa.Label[Any]]:
     """The columns, with whatever is in them: a file of SQLite may hold anything anywhere."""
     return [sa.type_coerce(column, sa.types.NullType()).label(column.name) for column in table.c]
 
 
 @contextmanager
-def bytes_for_garbage(connection: Connection) -> Iterator[None]:
+def undecodable_as_bytes(connection: Connection) -> Iterator[None]:
     """Read bytes that are no text as what they are; else SQLite refuses the whole answer."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
@@ -86,22 +86,22 @@ def bytes_for_garbage(connection: Connection) -> Iterator[None]:
         raw.text_factory = str
 
 
-def _text_or_bytes(found: bytes) -> str | bytes:
+def _text_or_bytes(data: bytes) -> str | bytes:
     try:
-        return found.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return found
+        return data
 
 
 def find_damage(connection: Connection, readers: Mapping[sa.Table, Read]) -> Damage:
     """What of the history cannot be read, inside a transaction."""
-    found = {
+    broken = {
         table: tuple(
-            Broken(row, why) for row in _rows(connection, table) if (why := _trouble(row, readers[table]))
+            BrokenRow(row, why) for row in _rows(connection, table) if (why := _trouble(row, readers[table]))
         )
         for table in HISTORY
     }
-    return Damage(found[participations], found[draws])
+    return Damage(broken[participations], broken[draws])
 
 
 def _trouble(row: Row, read: Read) -> str | None:
@@ -113,15 +113,15 @@ def _trouble(row: Row, read: Read) -> str | None:
 
 
 def _rows(connection: Connection, table: sa.Table) -> Iterator[Row]:
-    query = sa.select(*as_they_stand(table)).order_by(table.c.pk).limit(AT_ONCE)
+    query = sa.select(*raw_columns(table)).order_by(table.c.pk).limit(AT_ONCE)
     page = connection.execute(query).mappings().all()
     while page:
         yield from map(dict, page)
         page = connection.execute(query.where(table.c.pk > page[-1]["pk"])).mappings().all()
 
 
-def take_out(connection: Connection, damage: Damage) -> None:
-    """Delete the rows that cannot be read; `set_aside` comes first."""
+def delete_broken(connection: Connection, damage: Damage) -> None:
+    """Delete the rows that cannot be read; `write_copy` comes first."""
     for table in HISTORY:
         keys = [broken.pk for broken in damage.of(table)]
         for first in range(0, len(keys), AT_ONCE):
@@ -131,7 +131,7 @@ def take_out(connection: Connection, damage: Damage) -> None:
 # -- the copy ------------------------------------------------------------------------------------------------
 
 
-def set_aside(connection: Connection, database: Database, damage: Damage) -> Path:
+def write_copy(connection: Connection, database: Database, damage: Damage) -> Path:
     """Write every row of the history, readable or not, to a file beside the database, unless it is there.
 
     The name follows from what is broken: the same damage is copied once, however often it is met and whatever
@@ -139,8 +139,8 @@ def set_aside(connection: Connection, database: Database, damage: Damage) -> Pat
     """
     place = database.engine.url
     of_what = [[_plain(broken.row) for broken in damage.of(table)] for table in HISTORY]
-    told = json.dumps([place.render_as_string(hide_password=True), of_what], sort_keys=True)
-    digest = hashlib.sha256(told.encode()).hexdigest()
+    content = json.dumps([place.render_as_string(hide_password=True), of_what], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()
     folder = Path(place.database or "").parent if database.is_sqlite else user_folder("data")
     path = folder / f"participation-broken-{digest[:12]}.json"
     if _holds(path, digest):
@@ -178,11 +178,12 @@ def _holds(path: Path, digest: str) -> bool:
 
 def _write(file: IO[str], connection: Connection, about: Mapping[str, str], damage: Damage) -> None:
     """A row a line, since a history may be long."""
-    told = {
+    unreadable = {
         table.name: [{"pk": broken.pk, "why": broken.why} for broken in damage.of(table)] for table in HISTORY
     }
     parts = [
-        f"{json.dumps(name)}: {json.dumps(value)}" for name, value in {**about, "unreadable": told}.items()
+        f"{json.dumps(name)}: {json.dumps(value)}"
+        for name, value in {**about, "unreadable": unreadable}.items()
     ]
     file.write("{" + ",\n".join(parts))
     for table in HISTORY:

@@ -1,4 +1,4 @@
-"""Circles and panels in the database: kept, told apart, found again, taken out."""
+"""Circles and panels in the database: add, label, find, load, delete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from firecircle.circle.events import Event
 from firecircle.circle.ledger import record_from
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.store.database import Database, give_back_room
-from firecircle.store.documents import Document, DocumentKind, Kept, kept_in, text_of
+from firecircle.store.database import Database, shrink_file
+from firecircle.store.documents import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.finding import (
     LISTED,
     CircleSummary,
@@ -27,9 +27,9 @@ from firecircle.store.finding import (
     still_sitting,
     summary_of,
 )
-from firecircle.store.keeping import add_kept
 from firecircle.store.rows import storable
 from firecircle.store.tables import circles, documents, events
+from firecircle.store.writing import add_finished
 
 SHORTEST_PREFIX = 4
 DOCUMENTS_AT_ONCE = 50
@@ -49,36 +49,36 @@ class CircleStore:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    # -- keeping -----------------------------------------------------------------------------------
+    # -- adding ------------------------------------------------------------------------------------
 
-    def add(self, kept: Kept, *, label: str | None = None, run_id: str | None = None) -> str:
+    def add(self, judged: CircleOrPanel, *, label: str | None = None, run_id: str | None = None) -> str:
         """Keep a finished circle or panel. Its id, with a number behind it when that was taken."""
         with self.database.writing() as connection:
-            return add_kept(connection, kept, label=label, run_id=run_id)
+            return add_finished(connection, judged, label=label, run_id=run_id)
 
-    def set_label(self, given: str, label: str | None) -> CircleSummary:
+    def set_label(self, id_or_prefix: str, label: str | None) -> CircleSummary:
         """Say what a circle's prompt really was, for calibration; None takes the label away."""
         with self.database.writing() as connection:
-            found = _resolve(connection, given)
+            summary = _resolve(connection, id_or_prefix)
             connection.execute(
-                sa.update(circles).where(circles.c.pk == found.pk).values(label=label and storable(label))
+                sa.update(circles).where(circles.c.pk == summary.pk).values(label=label and storable(label))
             )
-            return found.model_copy(update={"label": label})
+            return summary.model_copy(update={"label": label})
 
-    def ask_to_cancel(self, given: str) -> CircleSummary:
+    def ask_to_cancel(self, id_or_prefix: str) -> CircleSummary:
         """Ask the process that holds this circle to call it off."""
         with self.database.writing() as connection:
-            found = _resolve(connection, given)
-            if found.status != "sitting":
-                raise ConfigError(found.id, f"the circle is over already ({found.status})")
-            if found.run_id is not None:  # one record less would falsify the run
+            summary = _resolve(connection, id_or_prefix)
+            if summary.status != "sitting":
+                raise ConfigError(summary.id, f"the circle is over already ({summary.status})")
+            if summary.run_id is not None:  # one record less would falsify the run
                 raise ConfigError(
-                    found.id,
-                    f"the circle belongs to the run {found.run_id}",
+                    summary.id,
+                    f"the circle belongs to the run {summary.run_id}",
                     "stop that run where it runs (Ctrl-C), the same command goes on later",
                 )
-            connection.execute(sa.update(circles).where(circles.c.pk == found.pk).values(cancel_asked=True))
-            return found
+            connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(cancel_asked=True))
+            return summary
 
     # -- finding -----------------------------------------------------------------------------------
 
@@ -93,29 +93,29 @@ class CircleStore:
             query, _ = matching(connection, filters or Filters(), [sa.func.count()])
             return int(connection.execute(query).scalar_one())
 
-    def whole(self, ids: Sequence[str]) -> dict[str, float | None]:
-        """Those of these ids under which a circle is kept that came to its end, with its F if it has one."""
+    def finished(self, ids: Sequence[str]) -> dict[str, float | None]:
+        """Those of these ids whose circle is stored and came to its end, with its F if it has one."""
         query = sa.select(circles.c.id, circles.c.falsehood).where(
             circles.c.id.in_(ids), circles.c.status.not_in(("sitting", "cancelled"))
         )
         with self.database.reading() as connection:
             return {row.id: row.falsehood for row in connection.execute(query)}
 
-    def summary(self, given: str) -> CircleSummary:
+    def summary(self, id_or_prefix: str) -> CircleSummary:
         """The circle with this id, or with the only id that begins so."""
         with self.database.reading() as connection:
-            return _resolve(connection, given)
+            return _resolve(connection, id_or_prefix)
 
-    def load(self, given: str) -> Kept:
+    def load(self, id_or_prefix: str) -> CircleOrPanel:
         """A circle or panel as it was; of one that still sits or was interrupted, all that was heard."""
         with self.database.reading() as connection:
-            return load_kept(connection, _resolve(connection, given))
+            return load_circle(connection, _resolve(connection, id_or_prefix))
 
-    def each(self, filters: Filters | None = None) -> Iterator[tuple[CircleSummary, Kept]]:
+    def each(self, filters: Filters | None = None) -> Iterator[tuple[CircleSummary, CircleOrPanel]]:
         """Every circle that matches, the newest first, a few in memory at a time."""
         for summary in self.each_summary(filters):
             with self.database.reading() as connection:
-                yield summary, load_kept(connection, summary)
+                yield summary, load_circle(connection, summary)
 
     def each_circle(
         self, filters: Filters | None = None
@@ -123,11 +123,11 @@ class CircleStore:
         """Every circle that matches, without the panels; None for one that cannot be read."""
         for summary in self.each_summary((filters or Filters()).model_copy(update={"mode": "fire_circle"})):
             try:
-                kept = self.load(summary.id)
+                judged = self.load(summary.id)
             except StoreError:
                 yield summary, None
             else:
-                yield summary, kept if isinstance(kept, FireCircleResult) else None
+                yield summary, judged if isinstance(judged, FireCircleResult) else None
 
     def each_document(
         self, filters: Filters | None = None
@@ -144,13 +144,13 @@ class CircleStore:
                 query = query.outerjoin(documents, documents.c.circle_pk == circles.c.pk)
                 query = query.where(place > last).order_by(place).limit(DOCUMENTS_AT_ONCE)
                 rows = connection.execute(query).mappings().all()
-                found = [(one := summary_of(row), _text_in(connection, one, row)) for row in rows]
-            for summary, text in found:
+                page = [(summary := summary_of(row), _text_in(connection, summary, row)) for row in rows]
+            for summary, text in page:
                 if text is not None:
                     yield summary, "circle" if summary.mode == "fire_circle" else "panel", text
-            if len(found) < DOCUMENTS_AT_ONCE:
+            if len(page) < DOCUMENTS_AT_ONCE:
                 return
-            last = found[-1][0].pk
+            last = page[-1][0].pk
 
     def each_summary(self, filters: Filters | None = None) -> Iterator[CircleSummary]:
         """Every line of a list, page by page."""
@@ -162,14 +162,14 @@ class CircleStore:
                 return
             before = page.next_before
 
-    def document(self, given: str) -> tuple[CircleSummary, str]:
+    def document(self, id_or_prefix: str) -> tuple[CircleSummary, str]:
         """A circle's JSON, as it was kept or as far as it was heard."""
         with self.database.reading() as connection:
-            summary = _resolve(connection, given)
-            found = _document(connection, summary.pk)
-            if found is not None:
-                return summary, text_of(found, summary.id)
-            return summary, load_kept(connection, summary).model_dump_json()
+            summary = _resolve(connection, id_or_prefix)
+            document = _document(connection, summary.pk)
+            if document is not None:
+                return summary, text_of(document, summary.id)
+            return summary, load_circle(connection, summary).model_dump_json()
 
     def events_after(self, pk: int, seq: int = -1) -> list[tuple[int, Event]]:
         """What a sitting circle has told after an event; empty once it is closed."""
@@ -181,17 +181,17 @@ class CircleStore:
         with self.database.reading() as connection:
             return [(number, _events().validate_json(body)) for number, body in connection.execute(query)]
 
-    # -- taking out --------------------------------------------------------------------------------
+    # -- deleting ----------------------------------------------------------------------------------
 
-    def delete(self, given: str) -> CircleSummary:
+    def delete(self, id_or_prefix: str) -> CircleSummary:
         """Take out one circle and everything that belongs to it; one that still sits must be over first."""
         with self.database.writing() as connection:
-            found = _resolve(connection, given)
-            if found.status == "sitting":
-                first = "wait until it is over" if found.run_id else "cancel it first"
-                raise ConfigError(found.id, "the circle still sits", first)
-            connection.execute(sa.delete(circles).where(circles.c.pk == found.pk))
-            return found
+            summary = _resolve(connection, id_or_prefix)
+            if summary.status == "sitting":
+                first = "wait until it is over" if summary.run_id else "cancel it first"
+                raise ConfigError(summary.id, "the circle still sits", first)
+            connection.execute(sa.delete(circles).where(circles.c.pk == summary.pk))
+            return summary
 
     def prune(self, filters: Filters) -> Iterator[int]:
         """Take out every circle that matches, some at a time; tells how many after each step.
@@ -206,27 +206,29 @@ class CircleStore:
             if not gone:
                 break
             yield gone
-        give_back_room(self.database)
+        shrink_file(self.database)
 
 
-def _resolve(connection: Connection, given: str) -> CircleSummary:
+def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:
     query = sa.select(circles)
-    row = connection.execute(query.where(circles.c.id == given)).mappings().first()
+    row = connection.execute(query.where(circles.c.id == id_or_prefix)).mappings().first()
     if row is not None:
         return summary_of(row)
-    if len(given) < SHORTEST_PREFIX:
+    if len(id_or_prefix) < SHORTEST_PREFIX:
         raise ConfigError(
-            given or "ID", "no such circle", f"an id is given by at least {SHORTEST_PREFIX} characters"
+            id_or_prefix or "ID", "no such circle", f"an id is given by at least {SHORTEST_PREFIX} characters"
         )
-    alike = query.where(id_begins(given)).order_by(circles.c.id).limit(1)
+    alike = query.where(id_begins(id_or_prefix)).order_by(circles.c.id).limit(1)
     row = connection.execute(alike).mappings().first()
     if row is None:
-        raise ConfigError(given, "no such circle", "`firecircle circles list` shows what is kept")
+        raise ConfigError(id_or_prefix, "no such circle", "`firecircle circles list` shows what is kept")
     # A circle repeated with its seed has a number behind the id; that makes the beginning no less clear.
     repeats = circles.c.id.startswith(f"{row['id']}-", autoescape=True)
-    others = sa.select(circles.c.pk).where(id_begins(given), circles.c.id != row["id"], sa.not_(repeats))
+    others = sa.select(circles.c.pk).where(
+        id_begins(id_or_prefix), circles.c.id != row["id"], sa.not_(repeats)
+    )
     if connection.execute(others.limit(1)).first() is not None:
-        raise ConfigError(given, "several circles begin so", "give more of the id")
+        raise ConfigError(id_or_prefix, "several circles begin so", "give more of the id")
     return summary_of(row)
 
 
@@ -237,15 +239,15 @@ def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) ->
     try:
         if row["body"] is not None:
             return text_of(Document(row["kind"], row["schema_version"], row["body"]), summary.id)
-        return load_kept(connection, summary).model_dump_json()
+        return load_circle(connection, summary).model_dump_json()
     except StoreError as unreadable:
         return unreadable
 
 
-def id_begins(given: str) -> sa.ColumnElement[bool]:
+def id_begins(prefix: str) -> sa.ColumnElement[bool]:
     """Circles whose ids begin so, found by the index of ids."""
     of = circles.c.id
-    return sa.and_(of >= given, of < f"{given}\U0010ffff", of.startswith(given, autoescape=True))
+    return sa.and_(of >= prefix, of < f"{prefix}\U0010ffff", of.startswith(prefix, autoescape=True))
 
 
 def _document(connection: Connection, pk: int) -> Document | None:
@@ -254,13 +256,13 @@ def _document(connection: Connection, pk: int) -> Document | None:
     return Document(*row) if row is not None else None
 
 
-def load_kept(connection: Connection, summary: CircleSummary) -> Kept:
+def load_circle(connection: Connection, summary: CircleSummary) -> CircleOrPanel:
     """A circle or panel inside a transaction; of one without a document, what its events tell."""
     document = _document(connection, summary.pk)
     if document is not None:
-        return kept_in(document, summary.id)
+        return parse_document(document, summary.id)
     query = sa.select(events.c.body).where(events.c.circle_pk == summary.pk).order_by(events.c.seq)
-    told = [_events().validate_json(body) for (body,) in connection.execute(query)]
-    if not told:
+    heard = [_events().validate_json(body) for (body,) in connection.execute(query)]
+    if not heard:
         raise StoreError(f"{summary.id}: nothing was written down but that the circle was convened")
-    return conclude(record_from(told))
+    return conclude(record_from(heard))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
-WORTH_GIVING_BACK = 0.25
+EMPTY_BEFORE_SHRINKING = 0.25
 """The share of a file that must be empty before the rest is moved together."""
 MIGRATION_LOCK = 7_046_218_903
 ADVICE = {
@@ -51,7 +51,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the database."""
-        with told_in_one_line(self.name), self.engine.connect() as connection:
+        with database_errors(self.name), self.engine.connect() as connection:
             if not self.is_sqlite:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             yield connection
@@ -59,7 +59,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that others wait for: all of it is kept, or nothing."""
-        with told_in_one_line(self.name), self.engine.connect() as connection:
+        with database_errors(self.name), self.engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
@@ -94,9 +94,9 @@ def open_database(where: Where | None = None) -> Database:
     return database
 
 
-def _url(told: str) -> URL:
+def _url(text: str) -> URL:
     try:
-        return sa.make_url(told)
+        return sa.make_url(text)
     except (sa.exc.ArgumentError, ValueError):
         raise ConfigError("store", "the URL cannot be read", "postgresql://user@host/name") from None
 
@@ -156,11 +156,11 @@ def revisions() -> tuple[str, ...]:
 def _bring_up_to_date(database: Database) -> None:
     known = revisions()
     with database.reading() as connection:
-        found = _revision(connection, known, database.name)
+        revision = _revision(connection, known, database.name)
     # Only now, since even the kind of its log is part of a file that may not be ours.
     if database.is_sqlite:
         _use_write_ahead_log(database)
-    if found == known[-1]:
+    if revision == known[-1]:
         return
     with database.writing() as connection:
         if not database.is_sqlite:
@@ -173,7 +173,7 @@ def _bring_up_to_date(database: Database) -> None:
 def _use_write_ahead_log(database: Database) -> None:
     """Let readers and a writer work side by side. The file remembers it, so this matters only once."""
     patience = time.monotonic() + SECONDS_TO_WAIT
-    with told_in_one_line(database.name):
+    with database_errors(database.name):
         while True:
             try:
                 with database.engine.connect() as connection:
@@ -199,13 +199,13 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
                 f"store: {name} has a table `circles` of something else; use a schema of its own"
             )
         return None
-    found = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-    if found is not None and found not in known:
+    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    if revision is not None and revision not in known:
         raise StoreError(
-            f"store: {name} has version {found}, this Fire Circle knows {known[-1]} and older;"
+            f"store: {name} has version {revision}, this Fire Circle knows {known[-1]} and older;"
             " it is left untouched: upgrade firecircle, or name another database"
         )
-    return found
+    return revision
 
 
 def _migrate(connection: Connection) -> None:
@@ -237,7 +237,7 @@ def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sq
 # -- room --------------------------------------------------------------------------------------------------
 
 
-def give_back_room(database: Database) -> None:
+def shrink_file(database: Database) -> None:
     """After much was taken out, make a SQLite file as small as what is left in it.
 
     A server does this by itself. While others write it waits, and gives up in the end.
@@ -250,7 +250,7 @@ def give_back_room(database: Database) -> None:
         free, pages = (
             raw.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
         )
-        if free > pages * WORTH_GIVING_BACK:
+        if free > pages * EMPTY_BEFORE_SHRINKING:
             raw.execute("INSERT INTO texts_index(texts_index) VALUES ('optimize')")
             raw.execute("VACUUM")
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -260,12 +260,12 @@ def give_back_room(database: Database) -> None:
 
 
 @contextmanager
-def told_in_one_line(name: str) -> Iterator[None]:
+def database_errors(name: str) -> Iterator[None]:
     """Trouble with the database in one line that names it; the driver's own words, never a password."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as trouble:
         original = trouble.orig if isinstance(trouble, DBAPIError) else trouble
-        said = (str(original).strip().splitlines() or [type(original).__name__])[0]
-        advice = ADVICE.get(said, f"check it, or name another with {STORE_VARIABLE}")
-        raise StoreError(f"store: {name}: {said}; {advice}") from trouble
+        message = (str(original).strip().splitlines() or [type(original).__name__])[0]
+        advice = ADVICE.get(message, f"check it, or name another with {STORE_VARIABLE}")
+        raise StoreError(f"store: {name}: {message}; {advice}") from trouble

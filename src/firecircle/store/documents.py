@@ -1,4 +1,4 @@
-"""A circle or a panel as one document, the truth that everything else in the store is an index of."""
+"""A circle or panel as one JSON document: the truth, of which everything else in the store is an index."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.shapes import config_error
 
-Kept = FireCircleResult | Panel
-"""What can be kept: the result of a circle, or what a panel said."""
+CircleOrPanel = FireCircleResult | Panel
+"""What can be stored: the result of a circle, or what a panel said."""
 
 DocumentKind = Literal["circle", "panel"]
 DEFLATION = 6
 
 
 class Document(NamedTuple):
-    """A kept thing as it lies in the database."""
+    """A circle or panel as it lies in the database."""
 
     kind: DocumentKind
     schema_version: int
     body: bytes
 
 
-def document_of(kept: Kept) -> Document:
+def document_of(judged: CircleOrPanel) -> Document:
     """The document of a circle or panel."""
-    kind: DocumentKind = "circle" if isinstance(kept, FireCircleResult) else "panel"
-    return Document(kind, kept.schema_version, zlib.compress(kept.model_dump_json().encode(), DEFLATION))
+    kind: DocumentKind = "circle" if isinstance(judged, FireCircleResult) else "panel"
+    return Document(kind, judged.schema_version, zlib.compress(judged.model_dump_json().encode(), DEFLATION))
 
 
 def text_of(document: Document, name: str) -> str:
@@ -41,7 +41,7 @@ def text_of(document: Document, name: str) -> str:
         raise _unreadable(name, str(broken)) from broken
 
 
-def kept_in(document: Document, name: str) -> Kept:
+def parse_document(document: Document, name: str) -> CircleOrPanel:
     """The circle or panel that a document holds."""
     if document.schema_version > SCHEMA_VERSION:
         raise StoreError(
@@ -50,7 +50,7 @@ def kept_in(document: Document, name: str) -> Kept:
         )
     text = text_of(document, name)
     try:
-        return read_kept(document.kind, text)
+        return _parse_json(document.kind, text)
     except (ValidationError, ConfigError) as broken:
         why = str(config_error(broken, name) if isinstance(broken, ValidationError) else broken)
         raise _unreadable(name, why) from broken
@@ -60,6 +60,6 @@ def _unreadable(name: str, why: str) -> StoreError:
     return StoreError(f"{name}: the stored document cannot be read: {why}")
 
 
-def read_kept(kind: DocumentKind, text: str) -> Kept:
+def _parse_json(kind: DocumentKind, text: str) -> CircleOrPanel:
     """A circle or panel from its JSON."""
     return (FireCircleResult if kind == "circle" else Panel).model_validate_json(text)

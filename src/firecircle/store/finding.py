@@ -13,9 +13,9 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
 from firecircle.shapes import Declaration, Shape
-from firecircle.store.holding import SILENT_AFTER, is_abandoned
 from firecircle.store.rows import storable
 from firecircle.store.tables import circles, patterns, seats, texts
+from firecircle.store.writing import SILENT_AFTER, is_abandoned
 
 Status = Literal[
     "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
@@ -144,36 +144,36 @@ def _first_of_its_type(pattern_type: str) -> list[sa.ColumnElement[bool]]:
 def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElement[bool]]:
     """The filters as conditions on `circles`."""
     of = circles.c
-    told: list[sa.ColumnElement[bool]] = []
+    clauses: list[sa.ColumnElement[bool]] = []
     # Later circles have greater keys, but for those that were imported: where the time ends, the list ends.
     if filters.since is not None:
-        told.append(of.started_at >= filters.since)
-        told.append(of.pk >= _bound(sa.func.min(_OTHER_KEY), _other.c.started_at >= filters.since))
+        clauses.append(of.started_at >= filters.since)
+        clauses.append(of.pk >= _bound(sa.func.min(_OTHER_KEY), _other.c.started_at >= filters.since))
     if filters.until is not None:
-        told.append(of.started_at < filters.until)
-        told.append(of.pk <= _bound(sa.func.max(_OTHER_KEY), _other.c.started_at < filters.until))
+        clauses.append(of.started_at < filters.until)
+        clauses.append(of.pk <= _bound(sa.func.max(_OTHER_KEY), _other.c.started_at < filters.until))
     if filters.alarm is not None:
-        told.append(of.alarm.is_(filters.alarm))
+        clauses.append(of.alarm.is_(filters.alarm))
     if filters.in_run is not None:
-        told.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
+        clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.status is not None:
-        told.append(_has_status(connection, filters.status))
+        clauses.append(_has_status(connection, filters.status))
     if filters.least_falsehood is not None:
-        told.append(of.falsehood >= filters.least_falsehood)
+        clauses.append(of.falsehood >= filters.least_falsehood)
     if filters.label is not None:
-        told.append(_has_label(connection, storable(filters.label)))
-    told += [
+        clauses.append(_has_label(connection, storable(filters.label)))
+    clauses += [
         of[name] == value for name in ("mode", "run_id") if (value := getattr(filters, name)) is not None
     ]
     if filters.pattern is not None:
-        found = sa.exists().where(patterns.c.circle_pk == of.pk, patterns.c.grounded.is_(True))
-        told.append(found.where(patterns.c.pattern_type == storable(filters.pattern)))
+        grounded = sa.exists().where(patterns.c.circle_pk == of.pk, patterns.c.grounded.is_(True))
+        clauses.append(grounded.where(patterns.c.pattern_type == storable(filters.pattern)))
     if filters.voice is not None:
         seat = sa.exists().where(seats.c.circle_pk == of.pk)
-        told.append(seat.where(seats.c.voice == storable(filters.voice)))
+        clauses.append(seat.where(seats.c.voice == storable(filters.voice)))
     if filters.text is not None:
-        told.append(_holds_words(connection, filters.text))
-    return told
+        clauses.append(_holds_words(connection, filters.text))
+    return clauses
 
 
 _other = circles.alias("other")
@@ -220,28 +220,28 @@ _INDEX = sa.table("texts_index", sa.column("rowid", sa.Integer), sa.column("text
 
 
 def _matches(text: str) -> sa.ColumnElement[bool]:
-    query = " AND ".join(f'"{words}"' for words in _wanted(text))
+    query = " AND ".join(f'"{words}"' for words in _phrases_in(text))
     return _INDEX.c.texts_index.op("MATCH", is_comparison=True)(query)
 
 
 def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
     if connection.dialect.name == "sqlite":
         return circles.c.pk.in_(sa.select(_INDEX.c.rowid).where(_matches(text)))
-    phrases = [sa.func.phraseto_tsquery("simple", words) for words in _wanted(text)]
+    queries = [sa.func.phraseto_tsquery("simple", words) for words in _phrases_in(text)]
     words_of: sa.ColumnClause[str] = sa.literal_column("texts.words")
     return sa.exists().where(
         texts.c.circle_pk == circles.c.pk,
-        *(words_of.op("@@", is_comparison=True)(phrase) for phrase in phrases),
+        *(words_of.op("@@", is_comparison=True)(phrase) for phrase in queries),
     )
 
 
-def _wanted(text: str) -> list[str]:
+def _phrases_in(text: str) -> list[str]:
     """The words and phrases asked for, free of anything that a query language could read as its own."""
     parts = (phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text))
-    wanted = [" ".join(re.findall(r"\w+", part)) for part in parts]
-    if not any(wanted):
+    phrases = [" ".join(re.findall(r"\w+", part)) for part in parts]
+    if not any(phrases):
         raise ConfigError("text", "needs a word to search for")
-    return [words for words in wanted if words]
+    return [words for words in phrases if words]
 
 
 LISTED = tuple(circles.c[name] for name in (*CircleSummary.model_fields, "heard_at", "held_by"))
@@ -251,9 +251,9 @@ _LINES = ("voices", "pattern_types")
 
 def summary_of(row: RowMapping) -> CircleSummary:
     """A row of `circles` as a line of a list."""
-    told = {name: row[name] for name in CircleSummary.model_fields}
+    values = {name: row[name] for name in CircleSummary.model_fields}
     for name in _LINES:
-        told[name] = tuple(row[name].split("\n")) if row[name] else ()
+        values[name] = tuple(row[name].split("\n")) if row[name] else ()
     if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
-        told["status"] = "interrupted"
-    return CircleSummary(**told)
+        values["status"] = "interrupted"
+    return CircleSummary(**values)

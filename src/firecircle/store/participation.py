@@ -1,7 +1,7 @@
 """Who took part in which sitting, and how circles were drawn: rows that are only ever added.
 
-The shapes of a row and of a draw belong to the room that invites, which this one does not know: whoever
-brings the two together says what to read them as.
+The shapes of a row and of a draw belong to the room that invites, which this one does not know: `convene`
+brings the two together and says what to read them as.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from firecircle.store.broken_history import (
     Damage,
     Read,
     Row,
-    as_they_stand,
-    bytes_for_garbage,
+    delete_broken,
     find_damage,
-    set_aside,
-    take_out,
+    raw_columns,
+    undecodable_as_bytes,
+    write_copy,
 )
 from firecircle.store.database import Database, insert_unless_there
 from firecircle.store.rows import storable
@@ -82,7 +82,7 @@ class ParticipationTally:
     quality: float | None
 
 
-_TALLIED = tuple(one.name for one in fields(ParticipationTally))
+_TALLIED = tuple(column.name for column in fields(ParticipationTally))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ class ParticipationStore:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def read_as(self, row: type[RowShape], draw: type[DrawShape]) -> KeptHistory[RowShape, DrawShape]:
+    def read_as(self, row: type[RowShape], draw: type[DrawShape]) -> StoredHistory[RowShape, DrawShape]:
         """The history in these shapes: a row's fields are the columns, a draw has a `draw_id` and an `at`."""
-        return KeptHistory(self.database, row, draw)
+        return StoredHistory(self.database, row, draw)
 
 
-class KeptHistory(Generic[RowShape, DrawShape]):
+class StoredHistory(Generic[RowShape, DrawShape]):
     """A participation history that survives the process; several processes may add to it at once."""
 
     def __init__(self, database: Database, row: type[RowShape], draw: type[DrawShape]) -> None:
@@ -134,18 +134,18 @@ class KeptHistory(Generic[RowShape, DrawShape]):
     ) -> Iterator[RowShape]:
         """The rows, oldest first; of one voice or one domain, if asked."""
         at, pk = participations.c.at, participations.c.pk
-        query = sa.select(*as_they_stand(participations)).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*raw_columns(participations)).order_by(at, pk).limit(AT_ONCE)
         if voice_id is not None:
             query = query.where(participations.c.voice_id == voice_id)
         if decision_domain is not None:
             query = query.where(participations.c.decision_domain == decision_domain)
         page = self._page(query)
         while page:
-            for found in page:
+            for row in page:
                 try:
-                    yield self._row_in(dict(found))
+                    yield self._row_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(f"participation {found['pk']}", why) from None
+                    raise self._refused(f"participation {row['pk']}", why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -156,14 +156,14 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         query = _TALLIES if before is None else _TALLIES.where(_of.at < before)
         damaged = sa.or_(*_DAMAGED, *(_OF_ANOTHER_TYPE if self._database.is_sqlite else ()))
         # Of everybody: a damaged row may have lost its voice's name, and a draw must not overlook it.
-        found = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
-        if any(row["damaged"] or isinstance(row["voice_id"], bytes) for row in found):
+        rows = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
+        if any(row["damaged"] or isinstance(row["voice_id"], bytes) for row in rows):
             for _ in self.participations():  # tells which row it is
                 pass
         asked = None if voices is None else set(map(storable, voices))
         return [
             ParticipationTally(**{name: row[name] for name in _TALLIED})
-            for row in found
+            for row in rows
             if asked is None or row["voice_id"] in asked
         ]
 
@@ -175,22 +175,22 @@ class KeptHistory(Generic[RowShape, DrawShape]):
 
     def record_draw(self, draw: DrawShape) -> None:
         """Keep one draw; its id tells everything, so the same draw again changes nothing."""
-        told = draw.model_dump(include={"draw_id", "at"})
+        values = draw.model_dump(include={"draw_id", "at"})
         with self._database.writing() as connection:
-            told["body"] = draw.model_dump_json()
-            connection.execute(insert_unless_there(connection.dialect.name, draws), told)
+            values["body"] = draw.model_dump_json()
+            connection.execute(insert_unless_there(connection.dialect.name, draws), values)
 
     def draws(self) -> Iterator[DrawShape]:
         """The draws, oldest first."""
         at, pk = draws.c.at, draws.c.pk
-        query = sa.select(*as_they_stand(draws)).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*raw_columns(draws)).order_by(at, pk).limit(AT_ONCE)
         page = self._page(query)
         while page:
-            for found in page:
+            for row in page:
                 try:
-                    yield self._draw_in(dict(found))
+                    yield self._draw_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(f"draw {found['draw_id']}", why) from None
+                    raise self._refused(f"draw {row['draw_id']}", why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -198,25 +198,25 @@ class KeptHistory(Generic[RowShape, DrawShape]):
 
     def unreadable(self) -> Damage:
         """All that cannot be read."""
-        with self._database.reading() as connection, bytes_for_garbage(connection):
+        with self._database.reading() as connection, undecodable_as_bytes(connection):
             return find_damage(connection, self._readers)
 
     def mend(self) -> Mended:
         """Copy the history to a file aside and take out what cannot be read; everything else stays."""
-        with self._database.writing() as connection, bytes_for_garbage(connection):
+        with self._database.writing() as connection, undecodable_as_bytes(connection):
             damage = find_damage(connection, self._readers)
             if not damage:
                 return Mended(damage, None)
-            copy = set_aside(connection, self._database, damage)
-            take_out(connection, damage)
+            copy = write_copy(connection, self._database, damage)
+            delete_broken(connection, damage)
         return Mended(damage, copy)
 
     @property
     def _readers(self) -> dict[sa.Table, Read]:
         return {participations: self._row_in, draws: self._draw_in}
 
-    def _row_in(self, found: Row) -> RowShape:
-        facts = {name: value for name, value in found.items() if name != "pk"}
+    def _row_in(self, row: Row) -> RowShape:
+        facts = {name: value for name, value in row.items() if name != "pk"}
         for name, value in facts.items():
             if isinstance(value, bytes):
                 raise BrokenRowError(f"row.{name}: bytes that are no text")
@@ -232,29 +232,29 @@ class KeptHistory(Generic[RowShape, DrawShape]):
         except ValidationError as damaged:
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
-    def _draw_in(self, found: Row) -> DrawShape:
-        if not _is_time(found["at"]):
-            raise BrokenRowError(f"row.at: {found['at']!r} is no time")
+    def _draw_in(self, row: Row) -> DrawShape:
+        if not _is_time(row["at"]):
+            raise BrokenRowError(f"row.at: {row['at']!r} is no time")
         try:
-            return self._draw.model_validate_json(found["body"])  # type: ignore[arg-type]
+            return self._draw.model_validate_json(row["body"])  # type: ignore[arg-type]
         except ValidationError as damaged:
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
     def _refused(self, what: str, why: BrokenRowError) -> StoreError:
         """The refusal, once a copy of everything is aside; it is the same until somebody decides."""
         try:
-            with self._database.reading() as connection, bytes_for_garbage(connection):
+            with self._database.reading() as connection, undecodable_as_bytes(connection):
                 damage = find_damage(connection, self._readers)
-                told = f"a copy is in {set_aside(connection, self._database, damage)}"
+                copy = f"a copy is in {write_copy(connection, self._database, damage)}"
         except StoreError as trouble:
-            told = f"no copy could be made ({trouble})"
+            copy = f"no copy could be made ({trouble})"
         return StoreError(
-            f"history: {what} in {self._database.name} is damaged: {why}; it was left as it is, {told};"
+            f"history: {what} in {self._database.name} is damaged: {why}; it was left as it is, {copy};"
             " `firecircle rotation mend` takes out what cannot be read"
         )
 
     def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
-        with self._database.reading() as connection, bytes_for_garbage(connection):
+        with self._database.reading() as connection, undecodable_as_bytes(connection):
             return list(connection.execute(query).mappings())
 
 

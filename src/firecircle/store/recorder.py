@@ -1,7 +1,7 @@
-"""Writing circles down while they sit, beside the circles and never in their way.
+"""Writing circles to the store while they sit, without ever slowing them down.
 
-One thread writes for all circles of a process. It takes whatever has been told since it last wrote and keeps
-it in one transaction, so that many circles cost few; a circle that is over before that is written once.
+One thread writes for all circles of a process. Each time it writes everything that has come in since in one
+transaction, so that many circles cost few; a circle that is over before that is written once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from firecircle.circle.events import CircleClosed, CircleConvened, Event
@@ -23,14 +24,22 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from firecircle.store.database import Database
-    from firecircle.store.in_run import InRun
 
 PATIENCE = 0.05
 """Seconds that news may wait for more news; as much is lost at worst when the process is killed."""
 LONGEST_HOLD_UP = 3.0
 """Seconds that a circle waits at most until it is written down that it sits, when the database is slow."""
-SIGN_OF_LIFE = 2.0
+HEARTBEAT_SECONDS = 2.0
 """Seconds between two signs of life of a sitting circle, and between looks whether it shall be cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class InRun:
+    """A circle's place in a run of the lab."""
+
+    run_id: str
+    arm: str
+    record_id: str
 
 
 class _Known(NamedTuple):
@@ -57,14 +66,14 @@ class Recording:
         self._on_cancel = on_cancel
         self._news: list[Event] = []
         self._panel: Panel | None = None
-        self._told = 0
+        self._events_written = 0
         self._known = _Known()
         self._over = False
         self._hurried = False
-        self._tried: Future[None] = Future()
+        self._attempted: Future[None] = Future()
         self.opened: Future[str] = Future()
         """The id, as soon as the database has one: of a circle while it sits, of a panel when it is over."""
-        self.kept: Future[str] = Future()
+        self.written: Future[str] = Future()
         """The same id once everything is written, or the `StoreError` that prevented it."""
         self.result: FireCircleResult | None = None
         """What became of the circle, once it is over."""
@@ -72,7 +81,7 @@ class Recording:
     @property
     def id(self) -> str | None:
         """The id under which it is kept; None until the database has one, or when it could not be kept."""
-        if self.kept.done() and self.kept.exception():
+        if self.written.done() and self.written.exception():
             return None
         return self._known.id
 
@@ -93,37 +102,37 @@ class Recording:
         """
         self._recorder._hurry(self)
         # Whoever stops waiting must not cancel what the thread that writes will fulfil.
-        await asyncio.wait([asyncio.wrap_future(self._tried)], timeout=LONGEST_HOLD_UP)
+        await asyncio.wait([asyncio.wrap_future(self._attempted)], timeout=LONGEST_HOLD_UP)
 
     async def settled(self) -> str | None:
         """The id, once everything is written; None when nothing was told, or the end never was."""
         if not self._over:
             self._recorder._leave(self)
             return None
-        return await asyncio.shield(asyncio.wrap_future(self.kept))
+        return await asyncio.shield(asyncio.wrap_future(self.written))
 
-    def _has_been_tried(self) -> None:
-        if not self._tried.done():
-            self._tried.set_result(None)
+    def _note_attempt(self) -> None:
+        if not self._attempted.done():
+            self._attempted.set_result(None)
 
     def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> _Known:
         """Write the news; what is known of the circle then, if the transaction comes to its end."""
-        from firecircle.store.keeping import add_events, close_circle, is_there, keep_whole, open_circle
+        from firecircle.store.writing import add_events, add_unopened, close_circle, is_stored, open_circle
 
         pk, name, _ = self._known
-        if pk is not None and name is not None and not is_there(connection, pk, name):
+        if pk is not None and name is not None and not is_stored(connection, pk, name):
             return _Known(pk, name, gone=True)
         last = news[-1] if news else None
-        kept = panel or (last.result if isinstance(last, CircleClosed) else None)
-        if kept is not None and pk is None:
-            return _Known(None, keep_whole(connection, kept, label=self._label, in_run=self._in_run))
-        if isinstance(kept, FireCircleResult) and pk is not None:
-            close_circle(connection, pk, kept)
+        judged = panel or (last.result if isinstance(last, CircleClosed) else None)
+        if judged is not None and pk is None:
+            return _Known(None, add_unopened(connection, judged, label=self._label, in_run=self._in_run))
+        if isinstance(judged, FireCircleResult) and pk is not None:
+            close_circle(connection, pk, judged)
             return self._known
         if pk is None and isinstance(news[0], CircleConvened):
             pk, name = open_circle(connection, news[0], label=self._label, in_run=self._in_run)
         if pk is not None:
-            add_events(connection, pk, list(enumerate(news, self._told)))
+            add_events(connection, pk, list(enumerate(news, self._events_written)))
         return _Known(pk, name)
 
 
@@ -182,31 +191,31 @@ class Recorder:
                 self._sitting.remove(recording)
 
     def _work(self) -> None:
-        last_sign = time.monotonic()
+        last_heartbeat = time.monotonic()
         while True:
             with self._changed:
                 if not self._sitting:
                     self._thread = None
                     return
-                self._wait(last_sign + SIGN_OF_LIFE)
+                self._wait(last_heartbeat + HEARTBEAT_SECONDS)
                 batch = [
-                    (one, one._news, one._panel, one._over)
-                    for one in self._sitting
-                    if one._news or one._panel
+                    (recording, recording._news, recording._panel, recording._over)
+                    for recording in self._sitting
+                    if recording._news or recording._panel
                 ]
-                for one, *_ in batch:
-                    one._news, one._hurried = [], False
-                self._sitting = [one for one in self._sitting if not one._over]
+                for recording, *_ in batch:
+                    recording._news, recording._hurried = [], False
+                self._sitting = [recording for recording in self._sitting if not recording._over]
                 self._waiting_since = None
                 alive = tuple(self._sitting)
             self._keep(batch)
-            if time.monotonic() - last_sign >= SIGN_OF_LIFE:
-                last_sign = time.monotonic()
-                self._give_sign_of_life(alive)
+            if time.monotonic() - last_heartbeat >= HEARTBEAT_SECONDS:
+                last_heartbeat = time.monotonic()
+                self._send_heartbeat(alive)
 
     def _wait(self, until: float) -> None:
         """Until a circle is over or waited for, or news have waited long enough, or a sign of life is due."""
-        while not any(one._over or one._hurried for one in self._sitting):
+        while not any(recording._over or recording._hurried for recording in self._sitting):
             due = until if self._waiting_since is None else min(until, self._waiting_since + PATIENCE)
             left = due - time.monotonic()
             if left <= 0:
@@ -218,47 +227,51 @@ class Recorder:
             return
         try:
             with self._database().writing() as connection:
-                known = [one._write(connection, news, panel) for one, news, panel, _ in batch]
+                known = [recording._write(connection, news, panel) for recording, news, panel, _ in batch]
         except Exception as trouble:  # noqa: BLE001 - whoever waits for the recording is told
             if len(batch) > 1:  # one that cannot be written must not take the others with it
                 for single in batch:
                     self._keep([single])
                 return
-            one, news, _, over = batch[0]
-            one._has_been_tried()
+            recording, news, _, over = batch[0]
+            recording._note_attempt()
             if not over:
-                self._put_back(one, news)
-            elif not one.kept.done():
+                self._put_back(recording, news)
+            elif not recording.written.done():
                 ours = isinstance(trouble, FireCircleError)
-                one.kept.set_exception(StoreError(str(trouble) if ours else f"store: {trouble!r}"))
+                recording.written.set_exception(StoreError(str(trouble) if ours else f"store: {trouble!r}"))
             return
-        for (one, news, _, over), its in zip(batch, known, strict=True):
-            one._told += len(news)
-            one._known = its
-            one._has_been_tried()
-            if its.id is not None and not one.opened.done():
-                one.opened.set_result(its.id)
-            if over and not one.kept.done():
+        for (recording, news, _, over), its in zip(batch, known, strict=True):
+            recording._events_written += len(news)
+            recording._known = its
+            recording._note_attempt()
+            if its.id is not None and not recording.opened.done():
+                recording.opened.set_result(its.id)
+            if over and not recording.written.done():
                 if its.gone:
-                    one.kept.set_exception(StoreError(f"{its.id} was deleted from the store while it sat"))
+                    recording.written.set_exception(
+                        StoreError(f"{its.id} was deleted from the store while it sat")
+                    )
                     continue
                 self.latest = its.id
-                one.kept.set_result(its.id or "")
+                recording.written.set_result(its.id or "")
 
     def _put_back(self, recording: Recording, news: list[Event]) -> None:
         """What could not be written is tried again with the next news."""
         with self._changed:
             recording._news = [*news, *recording._news]
 
-    def _give_sign_of_life(self, alive: Sequence[Recording]) -> None:
-        holders = {one._known.pk: one for one in alive if one._known.pk is not None}
+    def _send_heartbeat(self, alive: Sequence[Recording]) -> None:
+        holders = {recording._known.pk: recording for recording in alive if recording._known.pk is not None}
         if not holders:
             return
-        from firecircle.store.keeping import sign_of_life
+        from firecircle.store.writing import heartbeat
 
         try:
             with self._database().writing() as connection:
-                asked = sign_of_life(connection, [(pk, one._known.id or "") for pk, one in holders.items()])
+                asked = heartbeat(
+                    connection, [(pk, recording._known.id or "") for pk, recording in holders.items()]
+                )
         except FireCircleError:
             return  # the next writing will tell
         for pk in asked:

@@ -13,7 +13,7 @@ from firecircle.circle.result import CallRecord, Failure, FireCircleResult, Patt
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store import tables
-from firecircle.store.documents import Kept
+from firecircle.store.documents import CircleOrPanel
 
 Row = dict[str, Any]
 LONGEST_TITLE = 200
@@ -26,13 +26,13 @@ def storable(text: str) -> str:
 
 def title_of(prompt: MultiNeutrosophicPrompt) -> str:
     """The first words by which a person recognises a prompt: the user's, else the next layer's."""
-    told = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
-    return storable(" ".join(told[: LONGEST_TITLE * 4].split()))[:LONGEST_TITLE]
+    layer_text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
+    return storable(" ".join(layer_text[: LONGEST_TITLE * 4].split()))[:LONGEST_TITLE]
 
 
-def circle_row(kept: Kept) -> Row:
+def circle_row(judged: CircleOrPanel) -> Row:
     """The row of `circles`, but for what only the store knows."""
-    return _row_of_result(kept) if isinstance(kept, FireCircleResult) else _row_of_panel(kept)
+    return _row_of_result(judged) if isinstance(judged, FireCircleResult) else _row_of_panel(judged)
 
 
 def _row_of_result(result: FireCircleResult) -> Row:
@@ -44,7 +44,7 @@ def _row_of_result(result: FireCircleResult) -> Row:
         "status": result.stopped,
         "round1_falsehood": first.value if first else None,
         "voices": "\n".join(_seated(result)),
-        "pattern_types": "\n".join(dict.fromkeys(found.pattern_type for found in result.patterns)),
+        "pattern_types": "\n".join(dict.fromkeys(pattern.pattern_type for pattern in result.patterns)),
         "rounds": len(result.dialogue_history),
         "partial": result.partial,
         "tokens_in": result.accounting.total.tokens_in,
@@ -82,67 +82,71 @@ def _verdict(consensus: NeutrosophicEvaluation | None, alarm: bool) -> Row:
     }
 
 
-def _common(kept: Kept, cost_usd: float | None) -> Row:
+def _common(judged: CircleOrPanel, cost_usd: float | None) -> Row:
     return {
-        "started_at": kept.started_at,
-        "duration_seconds": kept.duration_seconds,
-        "title": title_of(kept.prompt),
-        "failures": len(kept.failures),
+        "started_at": judged.started_at,
+        "duration_seconds": judged.duration_seconds,
+        "title": title_of(judged.prompt),
+        "failures": len(judged.failures),
         "cost_usd": cost_usd,
     }
 
 
-def _seated(kept: Kept) -> tuple[str, ...]:
-    if isinstance(kept, FireCircleResult):
-        return (*kept.config.models, *(new.model for new in kept.substitutions))
-    return tuple(dict.fromkeys(call.model for call in kept.calls))
+def _seated(judged: CircleOrPanel) -> tuple[str, ...]:
+    if isinstance(judged, FireCircleResult):
+        return (*judged.config.models, *(new.model for new in judged.substitutions))
+    return tuple(dict.fromkeys(call.model for call in judged.calls))
 
 
-def detail_rows(kept: Kept) -> dict[Table, list[Row]]:
+def detail_rows(judged: CircleOrPanel) -> dict[Table, list[Row]]:
     """The rows of every other table, without the circle's key."""
     rows = {
-        tables.texts: [_texts(kept)],
-        tables.seats: [_seat(kept, voice) for voice in _seated(kept)],
-        tables.calls: [_call(seq, call) for seq, call in enumerate(kept.calls)],
-        tables.failures: [_failure(seq, lost) for seq, lost in enumerate(kept.failures)],
+        tables.texts: [_texts(judged)],
+        tables.seats: [_seat(judged, voice) for voice in _seated(judged)],
+        tables.calls: [_call(seq, call) for seq, call in enumerate(judged.calls)],
+        tables.failures: [_failure(seq, lost) for seq, lost in enumerate(judged.failures)],
     }
-    if isinstance(kept, FireCircleResult):
-        found = [
-            *((seen, True) for seen in kept.patterns),
-            *((seen, False) for seen in kept.ungrounded_patterns),
+    if isinstance(judged, FireCircleResult):
+        patterns = [
+            *((pattern, True) for pattern in judged.patterns),
+            *((pattern, False) for pattern in judged.ungrounded_patterns),
         ]
-        rows[tables.rounds] = _rounds(kept)
+        rows[tables.rounds] = _rounds(judged)
         rows[tables.evaluations] = [
-            _evaluation(said, is_chair=said.model == held.empty_chair_model)
-            for held in kept.dialogue_history
-            for said in held.evaluations
+            _evaluation(evaluation, is_chair=evaluation.model == held.empty_chair_model)
+            for held in judged.dialogue_history
+            for evaluation in held.evaluations
         ]
-        rows[tables.patterns] = [_pattern(seq, seen, grounded) for seq, (seen, grounded) in enumerate(found)]
+        rows[tables.patterns] = [
+            _pattern(seq, pattern, grounded) for seq, (pattern, grounded) in enumerate(patterns)
+        ]
     else:
-        rows[tables.evaluations] = [_evaluation(said, is_chair=False) for said in kept.evaluations]
+        rows[tables.evaluations] = [
+            _evaluation(evaluation, is_chair=False) for evaluation in judged.evaluations
+        ]
     return rows
 
 
-def _texts(kept: Kept) -> Row:
-    layers = (layer.text for layer in kept.prompt.layers)
-    said: Iterable[NeutrosophicEvaluation] = (
-        (said for held in kept.dialogue_history for said in held.evaluations)
-        if isinstance(kept, FireCircleResult)
-        else kept.evaluations
+def _texts(judged: CircleOrPanel) -> Row:
+    layers = (layer.text for layer in judged.prompt.layers)
+    evaluations: Iterable[NeutrosophicEvaluation] = (
+        (evaluation for held in judged.dialogue_history for evaluation in held.evaluations)
+        if isinstance(judged, FireCircleResult)
+        else judged.evaluations
     )
     return {
         "prompt": storable("\n".join(layers)),
-        "reasoning": storable("\n".join(_words(one) for one in said)),
+        "reasoning": storable("\n".join(map(_words, evaluations))),
     }
 
 
-def _words(said: NeutrosophicEvaluation) -> str:
-    return "\n".join((said.reasoning, *(note.description for note in said.pattern_notes)))
+def _words(evaluation: NeutrosophicEvaluation) -> str:
+    return "\n".join((evaluation.reasoning, *(note.description for note in evaluation.pattern_notes)))
 
 
-def _seat(kept: Kept, voice: str) -> Row:
-    lost = {failure.model: failure.round_number for failure in kept.failures}
-    scores = kept.voice_scores if isinstance(kept, FireCircleResult) else {}
+def _seat(judged: CircleOrPanel, voice: str) -> Row:
+    lost = {failure.model: failure.round_number for failure in judged.failures}
+    scores = judged.voice_scores if isinstance(judged, FireCircleResult) else {}
     return {
         "voice": storable(voice),
         "active": voice not in lost,
@@ -152,7 +156,7 @@ def _seat(kept: Kept, voice: str) -> Row:
 
 
 def _rounds(result: FireCircleResult) -> list[Row]:
-    metrics = {one.round_number: one for one in result.round_metrics}
+    metrics = {measured.round_number: measured for measured in result.round_metrics}
     rows = []
     for held in result.dialogue_history:
         measured = metrics.get(held.round_number)
@@ -171,16 +175,16 @@ def _rounds(result: FireCircleResult) -> list[Row]:
     return rows
 
 
-def _evaluation(said: NeutrosophicEvaluation, *, is_chair: bool) -> Row:
+def _evaluation(evaluation: NeutrosophicEvaluation, *, is_chair: bool) -> Row:
     return {
-        "round_number": said.round_number or 1,
-        "voice": storable(said.model),
-        "truth": said.truth,
-        "indeterminacy": said.indeterminacy,
-        "falsehood": said.falsehood,
-        "verdict": said.verdict,
-        "read_as": said.read_as,
-        "polarity": said.polarity,
+        "round_number": evaluation.round_number or 1,
+        "voice": storable(evaluation.model),
+        "truth": evaluation.truth,
+        "indeterminacy": evaluation.indeterminacy,
+        "falsehood": evaluation.falsehood,
+        "verdict": evaluation.verdict,
+        "read_as": evaluation.read_as,
+        "polarity": evaluation.polarity,
         "is_chair": is_chair,
     }
 
@@ -204,14 +208,14 @@ def _failure(seq: int, lost: Failure) -> Row:
     }
 
 
-def _pattern(seq: int, found: PatternObservation, grounded: bool) -> Row:
+def _pattern(seq: int, pattern: PatternObservation, grounded: bool) -> Row:
     return {
         "seq": seq,
-        "pattern_type": storable(found.pattern_type),
-        "description": storable(found.description),
-        "agreement": found.model_agreement,
-        "grounded_agreement": found.grounded_agreement,
+        "pattern_type": storable(pattern.pattern_type),
+        "description": storable(pattern.description),
+        "agreement": pattern.model_agreement,
+        "grounded_agreement": pattern.grounded_agreement,
         "grounded": grounded,
-        "round_number": found.observed_in_round,
-        "first_observed_by": storable(found.first_observed_by),
+        "round_number": pattern.observed_in_round,
+        "first_observed_by": storable(pattern.first_observed_by),
     }

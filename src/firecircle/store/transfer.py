@@ -1,4 +1,4 @@
-"""Circles on their way from one store to another: a file of JSON lines, one circle a line.
+"""Export and import of circles: a file of JSON lines, one circle a line.
 
 The first line says what the file is; each line after it holds a circle's id, label and run beside its
 document. Reading is strict and line by line, so a damaged line costs that one circle and has a number.
@@ -20,10 +20,10 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.shapes import config_error, writable
-from firecircle.store.circles import CircleStore, id_begins, load_kept
-from firecircle.store.documents import Kept
+from firecircle.store.circles import CircleStore, id_begins, load_circle
+from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import LISTED, Filters, summary_of
-from firecircle.store.keeping import add_kept, own_id
+from firecircle.store.writing import add_finished, own_id
 
 KIND = "firecircle circles"
 FORMAT = 1
@@ -32,16 +32,16 @@ AT_ONCE = 50
 """How many circles one transaction takes over: others may write in between."""
 
 _GIVEN = ("label", "run_id", "arm", "record_id")
-"""What a circle was told by others than its voices."""
+"""What others than its voices said of a circle."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class ImportedCircle:
     """A circle or panel from elsewhere, checked."""
 
-    kept: Kept
+    judged: CircleOrPanel
     label: str | None = None
     run_id: str | None = None
     arm: str | None = None
@@ -57,7 +57,7 @@ class BadLine:
 
 
 @dataclass(slots=True)
-class Taken:
+class ImportProgress:
     """What an import has done so far."""
 
     added: int = 0
@@ -68,12 +68,12 @@ class Taken:
 # -- out -----------------------------------------------------------------------------------------------
 
 
-def exported(
+def export_lines(
     circles: CircleStore, filters: Filters, on_unreadable: Callable[[StoreError], None] | None = None
 ) -> Iterator[str]:
     """The lines of a file with every circle that matches, the oldest first; in ASCII, without line ends.
 
-    A circle that cannot be read ends it, unless somebody wants to be told instead.
+    A circle that cannot be read ends it, unless `on_unreadable` takes the error.
     """
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for summary, kind, text in circles.each_document(filters):
@@ -91,42 +91,42 @@ def _in_ascii(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
 
 # -- in ------------------------------------------------------------------------------------------------
 
 
-def imported(circles: CircleStore, file: BinaryIO) -> Iterator[BadLine | Taken]:
-    """Take over what a file holds; tells of each bad line, and how far it is after each transaction.
+def import_circles(circles: CircleStore, file: BinaryIO) -> Iterator[BadLine | ImportProgress]:
+    """Add the circles of a file; yields each bad line, and the progress after each transaction.
 
     A circle is added whole or not at all. One that is there already, with the same content, is left alone,
     so an import that was interrupted is simply repeated.
     """
-    taken = Taken()
-    waiting: list[Parcel] = []
-    for found in parcels_in(file):
-        if isinstance(found, BadLine):
-            taken.bad += 1
-            yield found
+    progress = ImportProgress()
+    batch: list[ImportedCircle] = []
+    for circle in circles_in(file):
+        if isinstance(circle, BadLine):
+            progress.bad += 1
+            yield circle
             continue
-        waiting.append(found)
-        if len(waiting) >= AT_ONCE:
-            _take_over(circles, waiting, taken)
-            waiting = []
-            yield taken
-    _take_over(circles, waiting, taken)
-    yield taken
+        batch.append(circle)
+        if len(batch) >= AT_ONCE:
+            _add_new(circles, batch, progress)
+            batch = []
+            yield progress
+    _add_new(circles, batch, progress)
+    yield progress
 
 
-def parcels_in(file: BinaryIO) -> Iterator[Parcel | BadLine]:
+def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
     """What each line of an export holds; or the one result that `evaluate --json` printed."""
     first = _next_line(file)
     header = _json(first)
     if isinstance(header, dict) and header.get("kind") == KIND:
         _require_format(header)
-        yield from _parcels(iter(lambda: _next_line(file), b""))
+        yield from _circles_in_lines(iter(lambda: _next_line(file), b""))
         return
     whole = _json(first + file.read(LONGEST_LINE))
     if not isinstance(whole, dict):
@@ -135,29 +135,29 @@ def parcels_in(file: BinaryIO) -> Iterator[Parcel | BadLine]:
             "neither an export nor a result",
             "give a file that `circles export` or `evaluate --json` wrote",
         )
-    yield Parcel(_kept(_result_in(whole)))
+    yield ImportedCircle(_parse(_result_in(whole)))
 
 
-def _parcels(lines: Iterable[bytes]) -> Iterator[Parcel | BadLine]:
+def _circles_in_lines(lines: Iterable[bytes]) -> Iterator[ImportedCircle | BadLine]:
     for number, line in enumerate(lines, start=2):
         if not line.strip():
             continue
         try:
-            yield _parcel(line)
+            yield _circle_in_line(line)
         except ConfigError as wrong:
             yield BadLine(number, str(wrong))
 
 
-def _parcel(line: bytes) -> Parcel:
-    told = _json(line)
-    if not isinstance(told, dict) or not isinstance(told.get("document"), dict):
+def _circle_in_line(line: bytes) -> ImportedCircle:
+    fields = _json(line)
+    if not isinstance(fields, dict) or not isinstance(fields.get("document"), dict):
         cut_off = "" if line.endswith(b"\n") else ", it breaks off"
         raise ConfigError(None, f"no circle in it{cut_off}")
-    given = {name: _text_or_none(told, name) for name in _GIVEN}
-    return Parcel(_kept(told["document"]), **given)
+    about = {name: _text_or_none(fields, name) for name in _GIVEN}
+    return ImportedCircle(_parse(fields["document"]), **about)
 
 
-def _kept(document: Mapping[str, Any]) -> Kept:
+def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
     shape = Panel if "panel_id" in document else FireCircleResult
     version = document.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -167,12 +167,12 @@ def _kept(document: Mapping[str, Any]) -> Kept:
             "upgrade firecircle",
         )
     try:
-        kept = shape.model_validate(document)
+        judged = shape.model_validate(document)
     except ValidationError as invalid:
         raise config_error(invalid, "circle") from None
-    if not _ID.fullmatch(own_id(kept)):
+    if not _ID.fullmatch(own_id(judged)):
         raise ConfigError("circle", "its id is none")
-    return kept
+    return judged
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -210,36 +210,36 @@ def _json(data: bytes) -> Any:
         return None
 
 
-def _text_or_none(told: Mapping[str, Any], name: str) -> str | None:
-    value = told.get(name)
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise ConfigError(name, "not a text")
     return value if value is None else writable(value)
 
 
-def _take_over(circles: CircleStore, parcels: Sequence[Parcel], taken: Taken) -> None:
-    if not parcels:
+def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: ImportProgress) -> None:
+    if not new:
         return
     added = 0
     with circles.database.writing() as connection:
-        for parcel in parcels:
-            if not _is_known(connection, parcel.kept):
-                given = {name: getattr(parcel, name) for name in _GIVEN}
-                add_kept(connection, parcel.kept, **given)
+        for circle in new:
+            if not _is_known(connection, circle.judged):
+                about = {name: getattr(circle, name) for name in _GIVEN}
+                add_finished(connection, circle.judged, **about)
                 added += 1
-    taken.added += added
-    taken.known += len(parcels) - added
+    progress.added += added
+    progress.known += len(new) - added
 
 
-def _is_known(connection: Connection, kept: Kept) -> bool:
+def _is_known(connection: Connection, judged: CircleOrPanel) -> bool:
     """Whether this very circle is there, under its own id or a number behind it."""
-    own = own_id(kept)
+    own = own_id(judged)
     rows = connection.execute(sa.select(*LISTED).where(id_begins(own))).mappings().all()
     for row in rows:
         summary = summary_of(row)
         if re.fullmatch(rf"{re.escape(own)}(-\d+)?", summary.id):
             try:
-                if load_kept(connection, summary) == kept:
+                if load_circle(connection, summary) == judged:
                     return True
             except StoreError:
                 continue

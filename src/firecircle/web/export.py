@@ -8,7 +8,7 @@ import re
 
 from jinja2 import Environment
 
-from firecircle.store.documents import Kept
+from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
 from firecircle.web.rendering import static_text
 from firecircle.web.shown.answer import all_answers
@@ -18,7 +18,7 @@ STYLE = "viewer.css"
 SCRIPTS = ("theme.js", "reading.js")
 
 
-def exported_html(templates: Environment, summary: CircleSummary, kept: Kept) -> str:
+def exported_html(templates: Environment, summary: CircleSummary, kept: CircleOrPanel) -> str:
     """The file. Its policy allows exactly the styles and scripts written into it, and no connection."""
     style, scripts = static_text(STYLE), [static_text(name) for name in SCRIPTS]
     policy = "; ".join(

@@ -151,7 +151,7 @@ def _kept_circles(
     from firecircle.lab.runs.live import is_same, kept_ids
 
     asked = [kept_ids(run.about, one.arm, one.dataset, one.record_id, one.repeat) for one in shown]
-    there = circles.whole([name for names in asked for name in names])
+    there = circles.finished([name for names in asked for name in names])
     return {
         place: name
         for place, (one, names) in enumerate(zip(shown, asked, strict=True))

@@ -208,7 +208,7 @@ def export_to(
     from firecircle.cli.output import counted, print_json
     from firecircle.cli.printable import printable_line
     from firecircle.errors import ConfigError
-    from firecircle.store.bank.transfer import exported
+    from firecircle.store.bank.transfer import export_lines
     from firecircle.store.opening import open_store
 
     if as_json and file == "-":
@@ -217,7 +217,7 @@ def export_to(
         )
     entries = 0
     with open_store(store) as opened, written_whole(file) as target:
-        lines = exported(opened.bank, _filters(pattern_type, tag, text))
+        lines = export_lines(opened.bank, _filters(pattern_type, tag, text))
         for entries, line in enumerate(lines):  # noqa: B007 - the header is line 0
             target.write(line + "\n")
     if as_json:

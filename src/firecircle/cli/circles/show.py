@@ -23,11 +23,11 @@ from firecircle.cli.report.report import circle_report, panel_report, remains
 from firecircle.cli.report.table import Board, BoardView, Cell, Column
 from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
-from firecircle.store.documents import Kept
+from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
 
 
-def show_kept(summary: CircleSummary, kept: Kept, *, verbose: bool, as_json: bool) -> int:
+def show_kept(summary: CircleSummary, kept: CircleOrPanel, *, verbose: bool, as_json: bool) -> int:
     """Print the report, or the record as JSON; the exit status."""
     if as_json:
         print_json(kept.model_dump(mode="json"))
@@ -39,7 +39,9 @@ def show_kept(summary: CircleSummary, kept: Kept, *, verbose: bool, as_json: boo
     return 0
 
 
-def _told(console: Console, summary: CircleSummary, kept: Kept, verbose: bool) -> Iterator[RenderableType]:
+def _told(
+    console: Console, summary: CircleSummary, kept: CircleOrPanel, verbose: bool
+) -> Iterator[RenderableType]:
     yield introduction(summary, kept)
     if verbose:
         for layer in kept.prompt.layers:
@@ -62,7 +64,7 @@ def _told(console: Console, summary: CircleSummary, kept: Kept, verbose: bool) -
         yield from circle_report(console, request, kept, metrics_of_circle(kept))
 
 
-def introduction(summary: CircleSummary, kept: Kept) -> str:
+def introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
     """Which circle this is, and what it judged."""
     sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in kept.prompt.layers)
     turn = kept.circumstances.turn_number

@@ -91,7 +91,7 @@ def export_to(
     from firecircle.errors import ConfigError, StoreError
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
-    from firecircle.store.transfer import exported
+    from firecircle.store.transfer import export_lines
 
     if as_json and file == "-":
         raise ConfigError(
@@ -117,7 +117,7 @@ def export_to(
         return write_page(html, file, store, as_json=as_json)
     lines, unreadable = 0, list[StoreError]()
     with open_store(store) as opened, written_whole(file) as target:
-        told = counted_off(exported(opened.circles, filters, unreadable.append), "writing circle")
+        told = counted_off(export_lines(opened.circles, filters, unreadable.append), "writing circle")
         for lines, line in enumerate(told):  # noqa: B007 - the header is line 0
             target.write(line + "\n")
     if as_json:
@@ -154,12 +154,12 @@ def import_from(
     from firecircle.cli.output import counted, counting, print_json
     from firecircle.cli.trouble import TROUBLE, complain
     from firecircle.store.opening import open_store
-    from firecircle.store.transfer import BadLine, Taken, imported
+    from firecircle.store.transfer import BadLine, ImportProgress, import_circles
 
-    taken, bad = Taken(), list[BadLine]()
+    taken, bad = ImportProgress(), list[BadLine]()
     with readable(file) as source, open_store(store) as opened, counting("reading circle") as tell:
-        for told in imported(opened.circles, source):
-            if isinstance(told, Taken):
+        for told in import_circles(opened.circles, source):
+            if isinstance(told, ImportProgress):
                 taken = told
                 tell(taken.added + taken.known)
             elif len(bad) < MOST_COMPLAINTS:

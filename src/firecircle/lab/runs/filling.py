@@ -116,7 +116,7 @@ class _Filling:
         }
         if not named:
             return []
-        asked = aside(lambda: self.store.circles.whole(tuple(named)))
+        asked = aside(lambda: self.store.circles.finished(tuple(named)))
         there = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
         return [
             found

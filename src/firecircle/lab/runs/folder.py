@@ -29,7 +29,8 @@ from firecircle.store.address import place_of
 
 def remember(run: RunFolder) -> None:
     """Tell the store that this run was begun, and when it is over that it is."""
-    from firecircle.store.opening import KnownRun, open_store
+    from firecircle.store.notes import KnownRun
+    from firecircle.store.opening import open_store
 
     about = run.about
     folder = str(run.path.absolute())

@@ -12,7 +12,7 @@ from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.replaying import FromTheJournal
-from firecircle.store.bank.client import store_fire_circle_patterns
+from firecircle.store.bank.entries import store_fire_circle_patterns
 from firecircle.store.opening import open_store
 
 

@@ -19,9 +19,8 @@ from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.circle import FIRST, SECOND
 from firecircle.lab.datasets import Record
 from firecircle.lab.runs.folder import RunAbout
-from firecircle.store.in_run import InRun
 from firecircle.store.opening import Store
-from firecircle.store.recorder import Recording
+from firecircle.store.recorder import InRun, Recording
 
 Answer = TypeVar("Answer")
 
@@ -96,7 +95,7 @@ class LiveCircles:
         assert self.store is not None
         recording = self._recording(self.store, circle, case)
         recording.tell(_renamed(CircleClosed(result=result), self._name(circle, case)))
-        return recording.kept
+        return recording.written
 
     def _name(self, circle: str, case: Case) -> str:
         return kept_id(self._about, circle, case.dataset, case.record.id, case.repeat)
@@ -108,11 +107,11 @@ class LiveCircles:
     def _has_room(self) -> bool:
         """Whether another circle may be written down; one that may not is counted."""
         for one in self._open:
-            if one.kept.done() and (trouble := one.kept.exception()):
+            if one.written.done() and (trouble := one.written.exception()):
                 self._left_out += 1
                 self.trouble = str(trouble)
                 self._not_before = time.monotonic() + PAUSE
-        self._open = [one for one in self._open if not one.kept.done()]
+        self._open = [one for one in self._open if not one.written.done()]
         waiting = sum(one.result is not None for one in self._open)
         if waiting < MOST_UNWRITTEN and time.monotonic() >= self._not_before:
             return True
@@ -122,7 +121,7 @@ class LiveCircles:
 
     async def written(self) -> None:
         """Back once everything is written, or the store has been waited for long enough."""
-        over = [one.kept for one in self._open if one.result is not None]
+        over = [one.written for one in self._open if one.result is not None]
         for one in self._open:
             if one.result is None:  # the run broke off
                 await one.settled()

@@ -9,8 +9,15 @@ import sqlalchemy as sa
 from firecircle.circle.panel import Guide
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.store.bank.client import CATEGORY, PatternContent
-from firecircle.store.bank.entries import BankEntry, BankFilters, FullEntry, Relevant, Told
+from firecircle.store.bank.entries import (
+    CATEGORY,
+    BankEntry,
+    BankFilters,
+    FullEntry,
+    NewSighting,
+    PatternContent,
+    Relevant,
+)
 from firecircle.store.bank.finding import (
     find_entries,
     find_entry,
@@ -42,12 +49,12 @@ class Bank:
 
         The same attack told of the same circle again changes nothing.
         """
-        return self.add(Told.load(dict(content)), pattern_type=subcategory, category=category)[0]
+        return self.add(NewSighting.load(dict(content)), pattern_type=subcategory, category=category)[0]
 
-    def add(self, told: Told, *, pattern_type: str, category: str = CATEGORY) -> tuple[str, bool]:
+    def add(self, sighting: NewSighting, *, pattern_type: str, category: str = CATEGORY) -> tuple[str, bool]:
         """As `store`, for what has been checked; also tells whether the sighting is new."""
         with self.database.writing() as connection:
-            return add_sighting(connection, category, pattern_type, told)
+            return add_sighting(connection, category, pattern_type, sighting)
 
     def add_all(self, entries: Iterable[FullEntry]) -> Iterator[tuple[FullEntry, int]]:
         """Take over entries of another bank; tells after each how many of its sightings are new here."""
@@ -67,10 +74,10 @@ class Bank:
         with self.database.reading() as connection:
             return int(connection.execute(sa.select(sa.func.count()).select_from(bank_entries)).scalar_one())
 
-    def entry(self, given: str) -> FullEntry:
+    def entry(self, id_or_prefix: str) -> FullEntry:
         """The entry with this id, or with the only id that begins so, and where it was seen."""
         with self.database.reading() as connection:
-            return full_entry(connection, find_entry(connection, given))
+            return full_entry(connection, find_entry(connection, id_or_prefix))
 
     def each(self, filters: BankFilters | None = None) -> Iterator[FullEntry]:
         """Every entry that matches with its sightings, one at a time."""
@@ -94,14 +101,15 @@ class Bank:
 
         One line a manipulation for the k most relevant that we have words for.
         """
-        told: dict[str, list[Relevant]] = {}
-        for found in self._ranked(prompt, BankFilters()):
-            if found.entry.pattern_type not in GUIDED_TYPES:
+        by_look: dict[str, list[Relevant]] = {}
+        for relevant in self._ranked(prompt, BankFilters()):
+            if relevant.entry.pattern_type not in GUIDED_TYPES:
                 continue
-            look = guidance_text(found.entry.pattern_type, found.entry.description)
-            told.setdefault(look, []).append(found)
+            look = guidance_text(relevant.entry.pattern_type, relevant.entry.description)
+            by_look.setdefault(look, []).append(relevant)
         return tuple(
-            _with_figures(look, [found.entry for found in seen]) for look, seen in list(told.items())[:k]
+            _with_figures(look, [relevant.entry for relevant in seen])
+            for look, seen in list(by_look.items())[:k]
         )
 
     def guide(self, k: int) -> Guide:
@@ -120,12 +128,12 @@ class Bank:
 
     # -- taking out --------------------------------------------------------------------------------
 
-    def forget(self, given: str) -> BankEntry:
+    def forget(self, id_or_prefix: str) -> BankEntry:
         """Take out an entry and all its sightings."""
         with self.database.writing() as connection:
-            found = find_entry(connection, given)
-            connection.execute(sa.delete(bank_entries).where(bank_entries.c.id == found.id))
-            return found
+            entry = find_entry(connection, id_or_prefix)
+            connection.execute(sa.delete(bank_entries).where(bank_entries.c.id == entry.id))
+            return entry
 
     def forget_circle(self, circle_id: str) -> int:
         """Take out what one circle brought, named by its id or how it begins: how many sightings."""
@@ -154,6 +162,6 @@ def _words_of(prompt: MultiNeutrosophicPrompt) -> str:
 
 
 def _with_figures(look: str, entries: list[BankEntry]) -> str:
-    circles, attacks = sum(one.sightings for one in entries), sum(one.attacks for one in entries)
+    circles, attacks = sum(entry.sightings for entry in entries), sum(entry.attacks for entry in entries)
     times = "once" if circles == 1 else f"in {circles} circles"
     return f"{look} (seen {times}, {attacks} different attack{'' if attacks == 1 else 's'})"

@@ -98,11 +98,11 @@ def find_blindspots(
 
     `on_circle` is told how many have been looked at.
     """
-    told = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
+    chosen = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
     read = turned = ByLabel()
     unreadable = 0
     groups: dict[tuple[str, str, str], _Group] = {}
-    for number, summary in enumerate(circles.each_summary(told), start=1):
+    for number, summary in enumerate(circles.each_summary(chosen), start=1):
         if on_circle:
             on_circle(number)
         if summary.falsehood is not None and not _may_hold_any(summary):
@@ -121,7 +121,7 @@ def find_blindspots(
         turned = turned.plus(summary.label) if has_turned else turned
         seen_here: set[tuple[str, str, str]] = set()
         for spot, quote, unnoticed in _overlooked(circle, alarm_from, whole=has_turned):
-            if told.pattern not in (None, spot.pattern_type):
+            if chosen.pattern not in (None, spot.pattern_type):
                 continue
             key = (spot.pattern_type, spot.model, quote.layer)
             group = groups.setdefault(key, _Group())
@@ -135,9 +135,11 @@ def find_blindspots(
                 group.descriptions[spot.description] = group.descriptions.get(spot.description, 0) + 1
             if len(group.quotes) < MOST_QUOTES:
                 group.quotes.append(ShownBy(quote=quote.text, circle_id=summary.id))
-    found = [_blindspot(*key, group) for key, group in groups.items()]
-    found.sort(key=lambda one: (-one.turned.circles, -one.overlooked.circles, one.pattern_type, one.voice))
-    return Blindspots(circles=read, turned=turned, unreadable=unreadable, groups=tuple(found))
+    blindspots = [_blindspot(*key, group) for key, group in groups.items()]
+    blindspots.sort(
+        key=lambda spot: (-spot.turned.circles, -spot.overlooked.circles, spot.pattern_type, spot.voice)
+    )
+    return Blindspots(circles=read, turned=turned, unreadable=unreadable, groups=tuple(blindspots))
 
 
 def _may_hold_any(summary: CircleSummary) -> bool:
@@ -158,7 +160,7 @@ def _overlooked(
     Of the whole circle, when the dialogue turned it: whoever was right alone may have turned it. Else only
     what enough voices agreed on.
     """
-    alone = {said.model: said for said in circle.dialogue_history[0].evaluations}
+    alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
     for spot in circle.observations:
         own = alone.get(spot.model)
         if own is None or own.falsehood >= threshold or spot.left_out == "voice_not_active":
@@ -168,19 +170,23 @@ def _overlooked(
         for quote in spot.grounded:
             if not _pointed_at(own, spot.pattern_type, quote.text):
                 others = (
-                    said for said in alone.values() if said.model in circle.active_models and said is not own
+                    evaluation
+                    for evaluation in alone.values()
+                    if evaluation.model in circle.active_models and evaluation is not own
                 )
-                seen = any(_pointed_at(said, spot.pattern_type, quote.text) for said in others)
+                seen = any(_pointed_at(evaluation, spot.pattern_type, quote.text) for evaluation in others)
                 yield spot, quote, not seen
 
 
-def _pointed_at(said: NeutrosophicEvaluation, pattern_type: str, quote: str) -> bool:
+def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: str) -> bool:
     """Whether a voice's first words hold the quote or name the type."""
-    if any(note.type == pattern_type for note in said.pattern_notes):
+    if any(note.type == pattern_type for note in evaluation.pattern_notes):
         return True
-    words = " ".join((said.reasoning, *(note.quote or "" for note in said.pattern_notes))).casefold()
-    wanted = " ".join(quote.casefold().split())
-    return wanted in " ".join(words.split())
+    words = " ".join(
+        (evaluation.reasoning, *(note.quote or "" for note in evaluation.pattern_notes))
+    ).casefold()
+    folded = " ".join(quote.casefold().split())
+    return folded in " ".join(words.split())
 
 
 def _blindspot(pattern_type: str, voice: str, layer: str, group: _Group) -> Blindspot:

@@ -1,17 +1,79 @@
-"""An entry of the bank, where it was seen, and which entries a list is narrowed down to."""
+"""The shapes of the bank: a pattern as it is handed over, an entry, its sightings, and filters for a list."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, NotRequired, Protocol, TypedDict
 
 from pydantic import Field
 
+from firecircle.circle.result import FireCircleResult, PatternObservation
 from firecircle.shapes import Declaration, Shape, Text, Unit
+
+CATEGORY = "fire_circle_pattern"
+
+
+class PatternContent(TypedDict):
+    """One pattern as it is told to a bank."""
+
+    description: str
+    agreement: float
+    attack_id: str
+    examples: Sequence[str]
+    models: Sequence[str]
+    layers: NotRequired[Sequence[str]]
+    """The layers in which the quotes stand."""
+    circle_id: NotRequired[str]
+    seen_at: NotRequired[float]
+    """When the circle sat, in seconds since 1970."""
+    tags: NotRequired[Sequence[str]]
+
+
+class ReasoningBankClient(Protocol):
+    """Whoever can keep a pattern."""
+
+    def store(self, *, category: str, subcategory: str, content: PatternContent) -> object:
+        """Keep it; what comes back is the bank's own affair."""
+        ...
+
+
+def store_fire_circle_patterns(
+    result: FireCircleResult, attack_id: str, reasoningbank: ReasoningBankClient
+) -> None:
+    """Keep the patterns that a circle agreed on and grounded, one entry each."""
+    for pattern in result.patterns:
+        reasoningbank.store(
+            category=CATEGORY,
+            subcategory=pattern.pattern_type,
+            content=content_of(pattern, attack_id, result.circle_id, result.started_at),
+        )
+
+
+def content_of(
+    pattern: PatternObservation,
+    attack_id: str,
+    circle_id: str,
+    seen_at: float,
+    tags: Sequence[str] = (),
+) -> PatternContent:
+    """What a bank is told of a pattern."""
+    return {
+        "description": pattern.description,
+        "agreement": pattern.model_agreement,
+        "attack_id": attack_id,
+        "examples": pattern.examples,
+        "models": pattern.models_observing,
+        "layers": tuple(dict.fromkeys(quote.layer for quote in pattern.evidence)),
+        "circle_id": circle_id,
+        "seen_at": seen_at,
+        "tags": tuple(tags),
+    }
+
 
 Agreement = Literal["agreement:all", "agreement:most", "agreement:some"]
 
 
-class Told(Declaration):
+class NewSighting(Declaration):
     """One pattern as somebody told it to the bank, checked."""
 
     description: Annotated[Text, Field(min_length=1)]
@@ -34,14 +96,14 @@ class Told(Declaration):
             if self.agreement > 0.5
             else "agreement:some"
         )
-        told = (
+        tags = (
             f"attack:{self.attack_id}",
             share,
             *(f"voice:{model}" for model in self.models),
             *(f"layer:{layer}" for layer in self.layers),
             *self.tags,
         )
-        return tuple(dict.fromkeys(tag for tag in told if tag))
+        return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 class Sighting(Shape):

@@ -74,29 +74,34 @@ def find_entries(connection: Connection, filters: BankFilters, limit: int | None
     return [BankEntry(**row) for row in connection.execute(query).mappings()]
 
 
-def find_entry(connection: Connection, given: str) -> BankEntry:
+def find_entry(connection: Connection, id_or_prefix: str) -> BankEntry:
     """The entry with this id, or with the only id that begins so."""
-    found = bank_entries.c.id == given
-    if len(given) >= SHORTEST_PREFIX:
-        found = sa.or_(found, bank_entries.c.id.startswith(given, autoescape=True))
-    rows = connection.execute(sa.select(*_SHOWN).where(found).limit(2)).mappings().all()
+    matches = bank_entries.c.id == id_or_prefix
+    if len(id_or_prefix) >= SHORTEST_PREFIX:
+        matches = sa.or_(matches, bank_entries.c.id.startswith(id_or_prefix, autoescape=True))
+    rows = connection.execute(sa.select(*_SHOWN).where(matches).limit(2)).mappings().all()
     if not rows:
-        raise ConfigError(given or "ID", "no such entry", "`firecircle bank list` shows what the bank holds")
+        raise ConfigError(
+            id_or_prefix or "ID", "no such entry", "`firecircle bank list` shows what the bank holds"
+        )
     if len(rows) > 1:
-        raise ConfigError(given, "several entries begin so", "give more of the id")
+        raise ConfigError(id_or_prefix, "several entries begin so", "give more of the id")
     return BankEntry(**rows[0])
 
 
-def seen_in_circle(connection: Connection, given: str) -> str:
+def seen_in_circle(connection: Connection, id_or_prefix: str) -> str:
     """The id of the only circle that begins so and has brought something; what was given if none does."""
     of = bank_sightings.c.circle_id
-    if len(given) < SHORTEST_PREFIX or connection.execute(sa.select(of).where(of == given).limit(1)).first():
-        return given
-    begins = sa.select(of).where(of.startswith(given, autoescape=True)).distinct().limit(2)
-    found = connection.execute(begins).scalars().all()
-    if len(found) > 1:
-        raise ConfigError(given, "several circles begin so", "give more of the id")
-    return found[0] if found else given
+    if (
+        len(id_or_prefix) < SHORTEST_PREFIX
+        or connection.execute(sa.select(of).where(of == id_or_prefix).limit(1)).first()
+    ):
+        return id_or_prefix
+    begins = sa.select(of).where(of.startswith(id_or_prefix, autoescape=True)).distinct().limit(2)
+    circle_ids = connection.execute(begins).scalars().all()
+    if len(circle_ids) > 1:
+        raise ConfigError(id_or_prefix, "several circles begin so", "give more of the id")
+    return circle_ids[0] if circle_ids else id_or_prefix
 
 
 def full_entry(connection: Connection, entry: BankEntry) -> FullEntry:
@@ -128,28 +133,28 @@ def _conditions(filters: BankFilters) -> list[sa.ColumnElement[bool]]:
     seen = bank_sightings.alias("seen")  # apart from the sightings that a query may list
     of = seen.c
     mine = of.entry_pk == bank_entries.c.pk
-    told: list[sa.ColumnElement[bool]] = []
+    clauses: list[sa.ColumnElement[bool]] = []
     if filters.pattern_type is not None:
-        told.append(bank_entries.c.pattern_type == filters.pattern_type)
+        clauses.append(bank_entries.c.pattern_type == filters.pattern_type)
     if filters.tag is not None:
         tagged = sa.and_(bank_tags.c.sighting_pk == of.pk, bank_tags.c.tag == filters.tag)
-        told.append(sa.exists().where(mine, tagged))
+        clauses.append(sa.exists().where(mine, tagged))
     if filters.text is not None:
         words = filters.text.casefold().split()
         if not words:
             raise ConfigError("text", "needs a word to search for")
-        told.append(sa.exists().where(mine, *(of.words.contains(word, autoescape=True) for word in words)))
-    return told
+        clauses.append(sa.exists().where(mine, *(of.words.contains(word, autoescape=True) for word in words)))
+    return clauses
 
 
 def _tags(connection: Connection, sightings: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    found: dict[int, list[str]] = {}
+    by_sighting: dict[int, list[str]] = {}
     query = sa.select(bank_tags).order_by(bank_tags.c.tag)
     for start in range(0, len(sightings), 500):
         some = query.where(bank_tags.c.sighting_pk.in_(sightings[start : start + 500]))
         for pk, tag in connection.execute(some):
-            found.setdefault(pk, []).append(tag)
-    return {pk: tuple(tags) for pk, tags in found.items()}
+            by_sighting.setdefault(pk, []).append(tag)
+    return {pk: tuple(tags) for pk, tags in by_sighting.items()}
 
 
 def _sighting(row: RowMapping, tags: Sequence[str]) -> Sighting:

@@ -22,13 +22,13 @@ LIKE_ENOUGH = 0.3
 
 def guidance_text(pattern_type: str, description: str = "") -> str:
     """Our words for a pattern: of the kind its description is like, else of its type."""
-    told = _texts()[pattern_type]
-    of_the_type = {"like": MEANINGS[PatternType(pattern_type)], "look": told["look"]}
+    texts = _texts()[pattern_type]
+    of_the_type = {"like": MEANINGS[PatternType(pattern_type)], "look": texts["look"]}
     nearest = max(
-        (of_the_type, *told["kinds"]), key=lambda kind: likeness(kind["like"], description, pattern_type)
+        (of_the_type, *texts["kinds"]), key=lambda kind: likeness(kind["like"], description, pattern_type)
     )
     near = likeness(nearest["like"], description, pattern_type)
-    return str(nearest["look"] if near >= LIKE_ENOUGH else told["look"])
+    return str(nearest["look"] if near >= LIKE_ENOUGH else texts["look"])
 
 
 def addition_text(pattern_type: str, layer: str, description: str = "") -> str:

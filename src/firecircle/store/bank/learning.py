@@ -14,8 +14,7 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.bank.bank import Bank
-from firecircle.store.bank.client import content_of
-from firecircle.store.bank.entries import Told
+from firecircle.store.bank.entries import NewSighting, content_of
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 
@@ -68,19 +67,19 @@ def attack_id_of(prompt: MultiNeutrosophicPrompt) -> str:
 
 def _learn_from(bank: Bank, circles: CircleStore, summary: CircleSummary, learnt: Learnt) -> None:
     try:
-        kept = circles.load(summary.id)
+        circle = circles.load(summary.id)
     except StoreError:
         learnt.unreadable += 1
         return
-    if not isinstance(kept, FireCircleResult) or not kept.patterns:
+    if not isinstance(circle, FireCircleResult) or not circle.patterns:
         return
     learnt.circles += 1
     # What is labelled attack:TYPE is found by label:attack too.
     labels = dict.fromkeys((summary.label, (summary.label or "").partition(":")[0]))
-    told = [*(("label", label) for label in labels), ("run", summary.run_id)]
-    tags = [f"{name}:{value}" for name, value in told if value]
-    for pattern in kept.patterns:
-        content = content_of(pattern, attack_id_of(kept.prompt), summary.id, kept.started_at, tags)
-        _, is_new = bank.add(Told.load(dict(content)), pattern_type=pattern.pattern_type)
+    facts = [*(("label", label) for label in labels), ("run", summary.run_id)]
+    tags = [f"{name}:{value}" for name, value in facts if value]
+    for pattern in circle.patterns:
+        content = content_of(pattern, attack_id_of(circle.prompt), summary.id, circle.started_at, tags)
+        _, is_new = bank.add(NewSighting.load(dict(content)), pattern_type=pattern.pattern_type)
         learnt.sightings += is_new
         learnt.known += not is_new

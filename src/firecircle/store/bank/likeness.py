@@ -36,9 +36,9 @@ Terms = Mapping[str, float]
 """What a text is about, each term with its weight."""
 
 
-def likeness(one: str, other: str, pattern_type: str = "") -> float:
+def likeness(first_text: str, second_text: str, pattern_type: str = "") -> float:
     """From 0 to 1, how alike two descriptions of a pattern of this type are in meaning."""
-    first, second = _plain(one, pattern_type), _plain(other, pattern_type)
+    first, second = _plain(first_text, pattern_type), _plain(second_text, pattern_type)
     if first == second:
         return 1.0
     meaning = _cosine(_within_type(first, pattern_type), _within_type(second, pattern_type))
@@ -87,13 +87,13 @@ def _plain(text: str, pattern_type: str) -> str:
     return plain.replace(pattern_type.replace("_", " "), " ") if pattern_type else plain
 
 
-def _cosine(one: Terms, other: Terms) -> float:
+def _cosine(first: Terms, second: Terms) -> float:
     """The angle between two bags of terms; that two short texts share their only term says little."""
-    both = [(weight, other[term]) for term, weight in one.items() if term in other]
+    both = [(weight, second[term]) for term, weight in first.items() if term in second]
     if not any(weight >= WORD for weight, _ in both):
         return 0.0  # they share nothing but what most descriptions say
     shared = sum(weight * same for weight, same in both)
-    lengths = (UNSAID + weight * weight for weight in (_length(one), _length(other)))
+    lengths = (UNSAID + weight * weight for weight in (_length(first), _length(second)))
     return shared / sqrt(prod(lengths))
 
 
@@ -112,20 +112,20 @@ class _Concepts(NamedTuple):
 def _concepts() -> _Concepts:
     """What `bank_concepts.toml` says: words and beginnings of words with their concepts."""
     place = resources.files("firecircle.store.bank").joinpath("concepts.toml")
-    told = tomllib.loads(place.read_text("utf-8"))
+    tables = tomllib.loads(place.read_text("utf-8"))
     whole: dict[str, dict[str, float]] = {}
     beginnings: list[tuple[str, str, float]] = []
     for table, weight in (("common", COMMON), ("telling", TELLING)):
-        for concept, words in told[table].items():
+        for concept, words in tables[table].items():
             for word in words:
                 if word.endswith("*"):
                     beginnings.append((word[:-1], f"={concept}", weight))
                 else:
                     whole.setdefault(word, {})[f"={concept}"] = weight
     of_the_type = {
-        kind: frozenset(f"={name}" for name in names) for kind, names in told["of_the_type"].items()
+        kind: frozenset(f"={name}" for name in names) for kind, names in tables["of_the_type"].items()
     }
-    return _Concepts(frozenset(told["small"].split()), whole, beginnings, of_the_type)
+    return _Concepts(frozenset(tables["small"].split()), whole, beginnings, of_the_type)
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -1,4 +1,4 @@
-"""Entries on their way from one bank to another: a file of JSON lines, one entry with its sightings each."""
+"""Export and import of bank entries: a file of JSON lines, one entry with its sightings each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = 1
 LONGEST_LINE = 64_000_000
 
 
-def exported(bank: Bank, filters: BankFilters) -> Iterator[str]:
+def export_lines(bank: Bank, filters: BankFilters) -> Iterator[str]:
     """The lines of a file with every entry that matches; in ASCII, without line ends."""
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for entry in bank.each(filters):
@@ -44,8 +44,8 @@ def _require_bank(line: str | bytes) -> None:
 
 
 def _entry(number: int, line: str | bytes) -> FullEntry:
-    told = _json(line)
-    if told is None:
+    fields = _json(line)
+    if fields is None:
         raise ConfigError(
             "import",
             (
@@ -54,7 +54,7 @@ def _entry(number: int, line: str | bytes) -> FullEntry:
             ),
         )
     try:
-        return FullEntry.model_validate(told)
+        return FullEntry.model_validate(fields)
     except ValidationError as invalid:
         raise config_error(invalid, "entry").within(f"line {number}").within("import") from None
 

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from firecircle.store.bank.entries import FullEntry, Told
+from firecircle.store.bank.entries import FullEntry, NewSighting
 from firecircle.store.bank.likeness import SAME_MEANING, likeness
 from firecircle.store.rows import storable
 from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
@@ -22,22 +22,27 @@ MOST_QUOTES, LONGEST_QUOTE = 20, 1000
 
 
 def add_sighting(
-    connection: Connection, category: str, pattern_type: str, told: Told, *, known_as: str | None = None
+    connection: Connection,
+    category: str,
+    pattern_type: str,
+    sighting: NewSighting,
+    *,
+    known_as: str | None = None,
 ) -> tuple[str, bool]:
     """Keep a pattern: the id of its entry, and whether this sighting is new.
 
     Its entry is looked up by what another bank knows it as, if one does, else by its own description.
     """
     _be_the_only_writer(connection)
-    pk, entry_id = _entry_for(connection, category, pattern_type, known_as or told.description)
+    pk, entry_id = _entry_for(connection, category, pattern_type, known_as or sighting.description)
     known = sa.select(bank_sightings.c.pk).where(
         bank_sightings.c.entry_pk == pk,
-        bank_sightings.c.attack_id == storable(told.attack_id),
-        bank_sightings.c.circle_id == storable(told.circle_id),
+        bank_sightings.c.attack_id == storable(sighting.attack_id),
+        bank_sightings.c.circle_id == storable(sighting.circle_id),
     )
     if connection.execute(known).first() is not None:
         return entry_id, False
-    _insert_sighting(connection, pk, told)
+    _insert_sighting(connection, pk, sighting)
     recount(connection, [pk])
     return entry_id, True
 
@@ -50,7 +55,7 @@ def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
     new = 0
     entry_id = ""
     for seen in entry.seen:
-        told = Told(
+        sighting = NewSighting(
             description=seen.description,
             agreement=seen.agreement,
             attack_id=seen.attack_id,
@@ -62,7 +67,7 @@ def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
             tags=seen.tags,
         )
         entry_id, is_new = add_sighting(
-            connection, entry.category, entry.pattern_type, told, known_as=entry.description
+            connection, entry.category, entry.pattern_type, sighting, known_as=entry.description
         )
         new += is_new
     return entry_id, new
@@ -84,18 +89,18 @@ def recount(connection: Connection, keys: Sequence[int]) -> None:
     of = bank_sightings.c
     mine = of.entry_pk == bank_entries.c.pk
 
-    def told(value: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
+    def over_sightings(value: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
         return sa.select(value).where(mine).scalar_subquery()
 
     connection.execute(
         sa.update(bank_entries)
         .where(bank_entries.c.pk.in_(keys))
         .values(
-            sightings=told(sa.func.count()),
-            attacks=told(sa.func.count(of.attack_id.distinct())),
-            highest_agreement=told(sa.func.max(of.agreement)),
-            first_seen_at=told(sa.func.min(of.at)),
-            last_seen_at=told(sa.func.max(of.at)),
+            sightings=over_sightings(sa.func.count()),
+            attacks=over_sightings(sa.func.count(of.attack_id.distinct())),
+            highest_agreement=over_sightings(sa.func.max(of.agreement)),
+            first_seen_at=over_sightings(sa.func.min(of.at)),
+            last_seen_at=over_sightings(sa.func.max(of.at)),
         )
     )
 
@@ -132,21 +137,21 @@ def _entry_for(connection: Connection, category: str, pattern_type: str, descrip
     return new, entry_id
 
 
-def _insert_sighting(connection: Connection, entry_pk: int, told: Told) -> None:
-    quotes = [storable(quote)[:LONGEST_QUOTE] for quote in told.examples[:MOST_QUOTES]]
-    description = storable(told.description)
+def _insert_sighting(connection: Connection, entry_pk: int, sighting: NewSighting) -> None:
+    quotes = [storable(quote)[:LONGEST_QUOTE] for quote in sighting.examples[:MOST_QUOTES]]
+    description = storable(sighting.description)
     row = {
         "entry_pk": entry_pk,
-        "attack_id": storable(told.attack_id),
-        "circle_id": storable(told.circle_id),
-        "at": time.time() if told.seen_at is None else told.seen_at,
-        "agreement": told.agreement,
+        "attack_id": storable(sighting.attack_id),
+        "circle_id": storable(sighting.circle_id),
+        "at": time.time() if sighting.seen_at is None else sighting.seen_at,
+        "agreement": sighting.agreement,
         "description": description,
-        "models": storable("\n".join(told.models)),
-        "layers": storable("\n".join(told.layers)),
+        "models": storable("\n".join(sighting.models)),
+        "layers": storable("\n".join(sighting.layers)),
         "examples": json.dumps(quotes),
         "words": "\n".join((description, *quotes)).casefold(),
     }
     pk = connection.execute(sa.insert(bank_sightings).values(row).returning(bank_sightings.c.pk)).scalar_one()
-    tags = [{"sighting_pk": pk, "tag": storable(tag)} for tag in told.all_tags]
+    tags = [{"sighting_pk": pk, "tag": storable(tag)} for tag in sighting.all_tags]
     connection.execute(sa.insert(bank_tags), tags)

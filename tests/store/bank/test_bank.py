@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from firecircle import ConfigError, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.store.bank.client import PatternContent, store_fire_circle_patterns
-from firecircle.store.bank.entries import BankFilters
-from firecircle.store.bank.transfer import entries_in, exported
+from firecircle.store.bank.entries import BankFilters, PatternContent, store_fire_circle_patterns
+from firecircle.store.bank.transfer import entries_in, export_lines
 from firecircle.store.opening import Store, open_store
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
@@ -142,12 +141,12 @@ def test_forgetting_takes_the_counts_along(store: Store) -> None:
 def test_a_bank_travels_whole_and_arrives_once(store: Store, tmp_path: Any) -> None:
     put(store, ONE, "attack-1", tags=["run:7"])
     put(store, SAME, "attack-2", examples=["naïve \u202e quote"])
-    lines = list(exported(store.bank, BankFilters()))
+    lines = list(export_lines(store.bank, BankFilters()))
     assert all(line.isascii() for line in lines)
     with open_store(tmp_path / "other.sqlite") as other:
         assert [new for _, new in other.bank.add_all(entries_in(lines))] == [2]
         assert [new for _, new in other.bank.add_all(entries_in(lines))] == [0]
-        assert list(exported(other.bank, BankFilters())) == lines
+        assert list(export_lines(other.bank, BankFilters())) == lines
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""Writing a circle or panel inside a transaction: opened, told of, closed; or all at once."""
+"""Writing circles and panels inside a transaction, and telling which process holds one that sits."""
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,16 +15,15 @@ from sqlalchemy.engine import Connection
 from firecircle.circle.events import CircleConvened, Event
 from firecircle.circle.result import FireCircleResult
 from firecircle.store.database import insert_unless_there
-from firecircle.store.documents import Kept, document_of
-from firecircle.store.holding import this_process
-from firecircle.store.in_run import InRun
+from firecircle.store.documents import CircleOrPanel, document_of
+from firecircle.store.recorder import InRun
 from firecircle.store.rows import Row, circle_row, detail_rows, storable, title_of
 from firecircle.store.tables import circles, documents, events
 
 
-def add_kept(
+def add_finished(
     connection: Connection,
-    kept: Kept,
+    judged: CircleOrPanel,
     *,
     label: str | None = None,
     run_id: str | None = None,
@@ -30,33 +31,35 @@ def add_kept(
     record_id: str | None = None,
 ) -> str:
     """Write a finished circle or panel inside a transaction, beside any that has its id already."""
-    row = {**_row_of(kept, label), "run_id": run_id, "arm": arm, "record_id": record_id}
-    pk, name = _insert(connection, own_id(kept), row)
-    _add_details(connection, pk, kept)
+    row = {**_row_of(judged, label), "run_id": run_id, "arm": arm, "record_id": record_id}
+    pk, name = _insert(connection, own_id(judged), row)
+    _add_details(connection, pk, judged)
     return name
 
 
-def keep_whole(connection: Connection, kept: Kept, *, label: str | None, in_run: InRun | None) -> str:
+def add_unopened(
+    connection: Connection, judged: CircleOrPanel, *, label: str | None, in_run: InRun | None
+) -> str:
     """Write a circle or panel that was over before it could be opened."""
-    pk, name = _insert_told(connection, own_id(kept), _row_of(kept, label), in_run)
-    _add_details(connection, pk, kept)
+    pk, name = _insert_or_replace(connection, own_id(judged), _row_of(judged, label), in_run)
+    _add_details(connection, pk, judged)
     return name
 
 
-def own_id(kept: Kept) -> str:
+def own_id(judged: CircleOrPanel) -> str:
     """The id a circle or panel goes by itself; the store may put a number behind it."""
-    return kept.circle_id if isinstance(kept, FireCircleResult) else kept.panel_id
+    return judged.circle_id if isinstance(judged, FireCircleResult) else judged.panel_id
 
 
-def _row_of(kept: Kept, label: str | None) -> Row:
-    return {**circle_row(kept), "heard_at": time.time(), "label": label and storable(label)}
+def _row_of(judged: CircleOrPanel, label: str | None) -> Row:
+    return {**circle_row(judged), "heard_at": time.time(), "label": label and storable(label)}
 
 
 def open_circle(
-    connection: Connection, told: CircleConvened, *, label: str | None, in_run: InRun | None
+    connection: Connection, event: CircleConvened, *, label: str | None, in_run: InRun | None
 ) -> tuple[int, str]:
     """Write down that a circle sits: its key and its id."""
-    opening = told.record
+    opening = event.record
     row: Row = {
         "mode": "fire_circle",
         "status": "sitting",
@@ -67,26 +70,26 @@ def open_circle(
         "title": title_of(opening.prompt),
         "voices": "\n".join(opening.config.models),
     }
-    return _insert_told(connection, opening.circle_id, row, in_run)
+    return _insert_or_replace(connection, opening.circle_id, row, in_run)
 
 
-def add_events(connection: Connection, pk: int, told: Sequence[tuple[int, Event]]) -> None:
+def add_events(connection: Connection, pk: int, numbered: Sequence[tuple[int, Event]]) -> None:
     """Write down what a sitting circle told, with the numbers of the events."""
     now = time.time()
     rows = [
         {"circle_pk": pk, "seq": seq, "at": now, "kind": event.kind, "body": event.model_dump_json()}
-        for seq, event in told
+        for seq, event in numbered
     ]
     connection.execute(sa.insert(events), rows)
 
 
-def is_there(connection: Connection, pk: int, name: str) -> bool:
+def is_stored(connection: Connection, pk: int, name: str) -> bool:
     """Whether a circle that was opened is still kept: a key that was freed may be another circle's now."""
     mine = sa.and_(circles.c.pk == pk, circles.c.id == name)
     return connection.execute(sa.select(circles.c.pk).where(mine)).first() is not None
 
 
-def sign_of_life(connection: Connection, sitting: Sequence[tuple[int, str]]) -> list[int]:
+def heartbeat(connection: Connection, sitting: Sequence[tuple[int, str]]) -> list[int]:
     """Write down that these circles, by key and id, still sit; which of them shall be called off."""
     mine = sa.tuple_(circles.c.pk, circles.c.id).in_(sitting)
     connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
@@ -101,34 +104,65 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
     _add_details(connection, pk, result)
 
 
-def _insert_told(connection: Connection, wanted: str, row: Row, in_run: InRun | None) -> tuple[int, str]:
+def _insert_or_replace(
+    connection: Connection, circle_id: str, row: Row, in_run: InRun | None
+) -> tuple[int, str]:
     """A judgement of a run has one circle: held once more, since the run was interrupted or it had failed, it
     takes the place of what was written down before. A label that it was given meanwhile stays."""
     if in_run is None:
-        return _insert(connection, wanted, row)
+        return _insert(connection, circle_id, row)
     row = {**row, **{name: storable(value) for name, value in asdict(in_run).items()}}
-    same = sa.and_(circles.c.id == wanted, circles.c.run_id == row["run_id"])
-    found = connection.execute(sa.select(circles.c.pk, circles.c.label).where(same)).mappings().first()
-    if found is not None:
-        connection.execute(sa.delete(circles).where(circles.c.pk == found["pk"]))
-        row |= found
-    return _insert(connection, wanted, row)
+    same = sa.and_(circles.c.id == circle_id, circles.c.run_id == row["run_id"])
+    earlier = connection.execute(sa.select(circles.c.pk, circles.c.label).where(same)).mappings().first()
+    if earlier is not None:
+        connection.execute(sa.delete(circles).where(circles.c.pk == earlier["pk"]))
+        row |= earlier
+    return _insert(connection, circle_id, row)
 
 
-def _insert(connection: Connection, wanted: str, row: Row) -> tuple[int, str]:
+def _insert(connection: Connection, circle_id: str, row: Row) -> tuple[int, str]:
     """A circle repeated with its seed has the id of the first; the store numbers them."""
     statement = insert_unless_there(connection.dialect.name, circles).returning(circles.c.pk)
     for number in count(1):
-        name = wanted if number == 1 else f"{wanted}-{number}"
+        name = circle_id if number == 1 else f"{circle_id}-{number}"
         pk = connection.execute(statement, {**row, "id": name}).scalar()
         if pk is not None:
             return pk, name
     raise AssertionError("numbers do not end")
 
 
-def _add_details(connection: Connection, pk: int, kept: Kept) -> None:
-    document = document_of(kept)
+def _add_details(connection: Connection, pk: int, judged: CircleOrPanel) -> None:
+    document = document_of(judged)
     connection.execute(sa.insert(documents), {"circle_pk": pk, **document._asdict()})
-    for table, rows in detail_rows(kept).items():
+    for table, rows in detail_rows(judged).items():
         if rows:
             connection.execute(sa.insert(table), [{"circle_pk": pk, **row} for row in rows])
+
+
+SILENT_AFTER = 30.0
+"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
+
+
+def this_process() -> str:
+    """Who holds a circle: the machine and the process."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def is_abandoned(heard_at: float, held_by: str) -> bool:
+    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
+    host, _, process = held_by.rpartition("/")
+    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
+        return True
+    return heard_at < time.time() - SILENT_AFTER
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there, asking would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -7,7 +7,7 @@ from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from tests.scripted import PROMPT, Script, circle, pattern, says
-from tests.store.kept import VOICES, asked_apart, held
+from tests.store.samples import VOICES, asked_apart, held
 
 QUOTE = "As we agreed yesterday"
 SEEN = says(0.9, patterns_observed=[pattern("temporal_inconsistency")])
