@@ -11,8 +11,7 @@ from firecircle.catalog import ModelCharacteristics
 from firecircle.prompt import EarlierTurn
 from firecircle.rotation.affinity import affinities
 from firecircle.rotation.calibration import LabelledCircle, calibrate, prior_strength
-from firecircle.rotation.pool_size import circle_size_for, complexity_of
-from firecircle.rotation.selector import expertise_of, ranked_for
+from firecircle.rotation.selector import circle_size_for, complexity_of, expertise_of, ranked_for
 from firecircle.rotation.tracker import DomainStats
 from tests.scripted import PROMPT, Script, circle, pattern, says
 

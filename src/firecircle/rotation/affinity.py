@@ -1,18 +1,34 @@
-"""Which voices complement each other: pairs that together back more patterns than either does alone."""
+"""Which voices complement each other, and how that bends a draw.
+
+A pair complements each other when together it backs more patterns than either does alone. Once some voices
+are drawn, the weight of every other one is multiplied by a factor between `LEAST` and `MOST`. It compares the
+voice with the other known partners of those drawn, so it says who fits better, not who is strong. About a
+pair that hardly sat together nothing is known: 1. A voice that was never heard has `MOST`, so that still
+nobody outweighs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from firecircle.circle.result import FireCircleResult, PatternObservation
 from firecircle.shapes import Shape, Text
+
+if TYPE_CHECKING:
+    from firecircle.circle.result import FireCircleResult, PatternObservation
 
 DOUBT = 5
 """So many patterns on which a pair adds nothing are assumed beforehand, so that few circles prove little."""
+LEAST, MOST = 0.5, 2.0
+FEWEST_CIRCLES = 5
+"""So many circles with patterns a pair must have shared before it counts as known."""
+
+Factors = Mapping[tuple[str, str], float]
+"""By the voice that is drawn and the one that may join it."""
 
 Times = Annotated[int, Field(ge=0, le=10**12)]
 
@@ -34,8 +50,8 @@ class Affinity(Shape):
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        one, other = sorted((self.backed_by_first, self.backed_by_second))
-        if not other <= self.backed_by_either <= min(one + other, self.patterns):
+        fewer, more = sorted((self.backed_by_first, self.backed_by_second))
+        if not more <= self.backed_by_either <= min(fewer + more, self.patterns):
             raise ValueError("backed_by_either does not go with what the two backed")
         return self
 
@@ -85,8 +101,8 @@ def affinities(circles: Iterable[FireCircleResult | CircleGlance]) -> tuple[Affi
 def _backed_by(voice: str, patterns: Iterable[PatternObservation | _Pattern]) -> frozenset[int]:
     return frozenset(
         place
-        for place, found in enumerate(patterns)
-        if any(quote.quoted_by == voice for quote in found.evidence)
+        for place, pattern in enumerate(patterns)
+        if any(quote.quoted_by == voice for quote in pattern.evidence)
     )
 
 
@@ -102,3 +118,53 @@ def _affinity(pair: tuple[str, str], tally: list[int]) -> Affinity:
         backed_by_either=either,
         complement=(either - max(first, second)) / (patterns + DOUBT),
     )
+
+
+def known_among(names: Iterable[str], learnt: Iterable[Affinity]) -> tuple[Affinity, ...]:
+    """The pairs of these voices about which enough is known, by name."""
+    pool = set(names)
+    known = [
+        pair
+        for pair in learnt
+        if pair.circles >= FEWEST_CIRCLES and pair.first in pool and pair.second in pool
+    ]
+    return tuple(sorted(known, key=lambda pair: (pair.first, pair.second)))
+
+
+def factors(known: Iterable[Affinity]) -> Factors:
+    """For each voice, what its known partners weigh beside it.
+
+    Of the patterns that the voice missed, a partner backed some share; the factor is that share over the
+    share of all its partners together. `DOUBT` patterns at the common share are assumed beforehand.
+    """
+    beside: dict[str, dict[str, tuple[int, int]]] = {}
+    for pair in known:
+        for drawn, joining, backed in (
+            (pair.first, pair.second, pair.backed_by_first),
+            (pair.second, pair.first, pair.backed_by_second),
+        ):
+            seen_too, missed = pair.backed_by_either - backed, pair.patterns - backed
+            beside.setdefault(drawn, {})[joining] = (seen_too, missed)
+    by_pair: dict[tuple[str, str], float] = {}
+    for drawn, partners in beside.items():
+        common = _share(
+            sum(seen for seen, _ in partners.values()), sum(all_ for _, all_ in partners.values())
+        )
+        for joining, (seen, missed) in partners.items():
+            its = (seen + DOUBT * common) / (missed + DOUBT)
+            by_pair[drawn, joining] = min(MOST, max(LEAST, its / common)) if common else 1.0
+    return by_pair
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def pace(voice_id: str, *, never_heard: bool, drawn: Sequence[str], beside: Factors) -> float:
+    """What the weight of a voice is multiplied by once these are drawn: the middle of its factors."""
+    if not beside or not drawn:
+        return 1.0
+    if never_heard:
+        return MOST
+    logs = [math.log(beside.get((other, voice_id), 1.0)) for other in drawn]
+    return min(MOST, max(LEAST, math.exp(math.fsum(logs) / len(logs))))

@@ -147,11 +147,11 @@ def _alone(result: FireCircleResult) -> dict[str, bool]:
     """Who alarmed in round 1, of those who stated what they thought."""
     threshold = result.config.alarm_threshold
     return {
-        said.model: said.falsehood >= threshold
+        evaluation.model: evaluation.falsehood >= threshold
         for held in result.dialogue_history
         if held.round_number == 1
-        for said in held.evaluations
-        if not said.guessed
+        for evaluation in held.evaluations
+        if not evaluation.guessed
     }
 
 
@@ -161,8 +161,8 @@ def _count(tally: _Tally, circle: LabelledCircle, *, alarmed: bool) -> None:
         tally.benign += 1
         tally.false_alarms += alarmed
         return
-    found = {pattern.pattern_type for pattern in circle.result.patterns}
-    kinds = {circle.pattern_type} if circle.pattern_type in _KINDS else found
+    agreed_types = {pattern.pattern_type for pattern in circle.result.patterns}
+    kinds = {circle.pattern_type} if circle.pattern_type in _KINDS else agreed_types
     for role, looks_for in LOOKS_FOR.items():
         if kinds & looks_for:
             tally.attacks[role] += 1
@@ -177,26 +177,26 @@ def _proposal(declared: ModelCharacteristics, tally: _Tally) -> Proposal:
     for role, attacks in tally.attacks.items():
         if not attacks or not tally.benign:
             continue
-        told = declared.cognitive_roles.get(role, 0.0)
+        declared_share = declared.cognitive_roles.get(role, 0.0)
         measured = max(0.0, tally.hits[role] / attacks - false_alarms)
         # The difference of two shares is as sure as the harmonic mean of their counts.
         size = 2 / (1 / attacks + 1 / tally.benign)
-        proposed = round((strength * told + size * measured) / (strength + size), 2)
+        proposed = round((strength * declared_share + size * measured) / (strength + size), 2)
         sizes.append(size)
         roles.append(
             RoleEvidence(
                 role=role,
                 attacks=attacks,
                 hits=tally.hits[role],
-                declared=told,
+                declared=declared_share,
                 measured=measured,
                 proposed=proposed,
             )
         )
     shares = dict(declared.cognitive_roles)
-    for found in roles:
-        if found.role in shares or found.proposed >= NEGLIGIBLE:
-            shares[found.role] = found.proposed
+    for evidence in roles:
+        if evidence.role in shares or evidence.proposed >= NEGLIGIBLE:
+            shares[evidence.role] = evidence.proposed
     return Proposal(
         model=declared.model_id,
         circles=tally.circles,
@@ -218,7 +218,7 @@ def _confidence(declared: float, strength: float, roles: list[RoleEvidence], siz
     if not evidence:
         return declared
     pairs = zip(roles, sizes, strict=True)
-    agreement = 1 - sum(size * abs(one.measured - one.declared) for one, size in pairs) / evidence
+    agreement = 1 - sum(size * abs(role.measured - role.declared) for role, size in pairs) / evidence
     return round((strength * declared + evidence * agreement) / (strength + evidence), 2)
 
 

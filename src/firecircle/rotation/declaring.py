@@ -56,23 +56,23 @@ def _text_of(path: Path) -> str:
 
 def _without(text: str, model: str) -> str:
     """The text without the tables of a model. Only tables under a header of their own are found."""
-    kept: list[str] = []
+    lines: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if _HEADER.match(line):
             inside = _names(line, model)
         if not inside or line.lstrip().startswith("#"):
-            kept.append(line)
-    return "".join(kept)
+            lines.append(line)
+    return "".join(lines)
 
 
 def _names(header: str, model: str) -> bool:
     """Whether a header opens the table of this model or one below it."""
     try:
-        told: Any = tomllib.loads(header)
+        tables: Any = tomllib.loads(header)
     except tomllib.TOMLDecodeError:
         return False
-    models = told.get("models")
+    models = tables.get("models")
     return isinstance(models, dict) and model in models
 
 

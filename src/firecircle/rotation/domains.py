@@ -32,7 +32,7 @@ class Domain(Shape):
 def known_domains() -> Mapping[str, Domain]:
     """Every domain that ships with the package."""
     text = resources.files("firecircle.rotation").joinpath("domains.toml").read_text("utf-8")
-    return {name: Domain(**told) for name, told in tomllib.loads(text).items()}
+    return {name: Domain(**fields) for name, fields in tomllib.loads(text).items()}
 
 
 def domain_of(name: str) -> Domain:

@@ -11,7 +11,7 @@ from statistics import median_low
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ModelCharacteristics
 from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules
-from firecircle.rotation.affinity import Affinity
+from firecircle.rotation.affinity import Affinity, factors, pace
 from firecircle.rotation.history import (
     DRAW_METHOD,
     STEERED_METHOD,
@@ -19,8 +19,7 @@ from firecircle.rotation.history import (
     Draw,
     ParticipationHistory,
 )
-from firecircle.rotation.quorate import OpenSeats
-from firecircle.rotation.steering import factors, pace
+from firecircle.rotation.quorum_seats import OpenSeats
 from firecircle.rotation.tracker import stats_in
 
 HALF_LIFE = 7 * 86_400.0
@@ -67,18 +66,18 @@ def weights(standings: Sequence[Standing], at: float) -> list[float]:
     share the seats that the quorum keeps for them. In the domain they count as a root, since that matters
     less than being heard at all.
     """
-    everybody = [one.heard for one in standings]
-    here = [one.heard_in_domain for one in standings]
+    everybody = [standing.heard for standing in standings]
+    here = [standing.heard_in_domain for standing in standings]
     alike: dict[str, list[int]] = {}
-    for one in standings:
-        alike.setdefault(one.stands_for, []).append(one.heard)
+    for standing in standings:
+        alike.setdefault(standing.stands_for, []).append(standing.heard)
     return [
-        recency(None if one.last_heard is None else at - one.last_heard)
-        * frequency(one.heard, everybody)
-        * frequency(one.heard, alike[one.stands_for])
-        * math.sqrt(frequency(one.heard_in_domain, here))
-        * one.expertise
-        for one in standings
+        recency(None if standing.last_heard is None else at - standing.last_heard)
+        * frequency(standing.heard, everybody)
+        * frequency(standing.heard, alike[standing.stands_for])
+        * math.sqrt(frequency(standing.heard_in_domain, here))
+        * standing.expertise
+        for standing in standings
     ]
 
 
@@ -111,8 +110,8 @@ def choose(
     if not seats.can_be_filled:
         return None
     beside = factors(known)
-    waiting = {one.voice_id: one for one in candidates}
-    arrival = {name: waiting_time(seed, name, one.weight) for name, one in waiting.items()}
+    waiting = {candidate.voice_id: candidate for candidate in candidates}
+    arrival = {name: waiting_time(seed, name, candidate.weight) for name, candidate in waiting.items()}
     paces = dict.fromkeys(waiting, 1.0)
     taken: list[Candidate] = []
     while seats.left:
@@ -121,9 +120,9 @@ def choose(
         if not seats.takes(first):
             continue
         taken.append(candidate)
-        drawn = [one.voice_id for one in taken]
-        for name, one in waiting.items():
-            new = pace(name, never_heard=not one.heard, drawn=drawn, beside=beside)
+        drawn = [candidate.voice_id for candidate in taken]
+        for name, candidate in waiting.items():
+            new = pace(name, never_heard=not candidate.heard, drawn=drawn, beside=beside)
             if new != paces[name]:
                 arrival[name] = arrival[first] + (arrival[name] - arrival[first]) * paces[name] / new
                 paces[name] = new
@@ -138,7 +137,9 @@ def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
 def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Whose turn in the chair it is: who served least, then longest ago, then as drawn."""
     never = -math.inf
-    return sorted(chosen, key=lambda one: (one.chairs, never if one.last_chair is None else one.last_chair))
+    return sorted(
+        chosen, key=lambda voice: (voice.chairs, never if voice.last_chair is None else voice.last_chair)
+    )
 
 
 def seated_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
@@ -198,9 +199,9 @@ def _wrong_content(draw: Draw) -> Iterable[str]:
 
 
 def _wrong_weights(draw: Draw) -> Iterable[str]:
-    for told, due in zip(draw.candidates, weighed(draw.candidates, draw.at), strict=True):
-        if not math.isclose(told.weight, due.weight, rel_tol=1e-9):
-            yield f"{told.voice_id}: its weight is {told.weight:.6g}, its history gives {due.weight:.6g}"
+    for drawn, due in zip(draw.candidates, weighed(draw.candidates, draw.at), strict=True):
+        if not math.isclose(drawn.weight, due.weight, rel_tol=1e-9):
+            yield f"{drawn.voice_id}: its weight is {drawn.weight:.6g}, its history gives {due.weight:.6g}"
 
 
 def _wrong_choice(draw: Draw) -> Iterable[str]:
@@ -223,13 +224,13 @@ def _differences(draw: Draw, history: ParticipationHistory) -> Iterable[str]:
     for candidate in draw.candidates:
         its = earlier[candidate.voice_id]
         here = its.domains.get(draw.decision_domain)
-        for what, told, known in (
+        for what, recorded, known in (
             ("heard", candidate.heard, its.count),
             ("heard in the domain", candidate.heard_in_domain, here.count if here else 0),
             ("in the chair", candidate.chairs, its.chair_count),
         ):
-            if told != known:
-                yield f"{candidate.voice_id}: {what} {told} times by the draw, {known} by the history"
+            if recorded != known:
+                yield f"{candidate.voice_id}: {what} {recorded} times by the draw, {known} by the history"
 
 
 def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[tuple[str, ...], str | None]:

@@ -49,24 +49,26 @@ def chair_contributions(result: FireCircleResult) -> tuple[ChairContribution, ..
 
 
 def _contribution(result: FireCircleResult, held: DialogueRound, chair: str) -> ChairContribution:
-    said = next(said for said in held.evaluations if said.model == chair)
+    evaluation = next(evaluation for evaluation in held.evaluations if evaluation.model == chair)
     others = [other for other in held.evaluations if other.model != chair]
     own = [
         seen for seen in result.observations if seen.model == chair and seen.round_number == held.round_number
     ]
     brought = _brought(result, held.round_number, chair)
     grounded = sum(bool(seen.grounded) for seen in own) / len(own) if own else 0.0
-    alike = max((fuzz.token_set_ratio(said.reasoning, other.reasoning) for other in others), default=0.0)
-    different = 1.0 - alike / 100 if said.reasoning else 0.0
-    mean = sum(other.falsehood for other in others) / len(others) if others else said.falsehood
+    alike = max(
+        (fuzz.token_set_ratio(evaluation.reasoning, other.reasoning) for other in others), default=0.0
+    )
+    different = 1.0 - alike / 100 if evaluation.reasoning else 0.0
+    mean = sum(other.falsehood for other in others) / len(others) if others else evaluation.falsehood
     return ChairContribution(
         round_number=held.round_number,
         model=chair,
-        speaks_for=said.speaks_for or None,
+        speaks_for=evaluation.speaks_for or None,
         brought=brought,
         grounded=grounded,
         different=different,
-        falsehood_apart=said.falsehood - mean,
+        falsehood_apart=evaluation.falsehood - mean,
         score=(brought + grounded + different) / 3,
     )
 
@@ -113,10 +115,10 @@ class EmptyChairProtocol:
         known = participating_perspectives is not None
         return EmptyChairContext(
             decision_domain=require_domain(decision_domain),
-            absent_stakeholders=tuple(one for one in domain.absent_stakeholders if one not in present),
+            absent_stakeholders=tuple(name for name in domain.absent_stakeholders if name not in present),
             unspoken_concerns=domain.unspoken_concerns,
             marginalised_viewpoints=tuple(
-                one for one in domain.marginalised_viewpoints if one not in present
+                name for name in domain.marginalised_viewpoints if name not in present
             ),
             # Whoever sits in the chair brings its own role.
             absent_lenses=tuple(

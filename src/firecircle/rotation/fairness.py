@@ -48,14 +48,14 @@ def fairness(rows: Iterable[Participation], pool: Sequence[str] = ()) -> Fairnes
 def fairness_in(history: ParticipationHistory, pool: Sequence[str] = ()) -> FairnessReport:
     """The same of a history, which is not read row by row."""
     stats = list(stats_in(history.tallies(pool or None), pool).values())
-    stats.sort(key=lambda one: (-one.count, one.voice_id))
+    stats.sort(key=lambda voice: (-voice.count, voice.voice_id))
     return FairnessReport(
         sittings=history.sittings(pool or None),
         voices=tuple(stats),
-        heard=evenness({one.voice_id: one.count for one in stats}),
-        chairs=evenness({one.voice_id: one.chair_count for one in stats}),
-        never_heard=tuple(one.voice_id for one in stats if not one.count),
-        never_in_chair=tuple(one.voice_id for one in stats if not one.chair_count),
+        heard=evenness({voice.voice_id: voice.count for voice in stats}),
+        chairs=evenness({voice.voice_id: voice.chair_count for voice in stats}),
+        never_heard=tuple(voice.voice_id for voice in stats if not voice.count),
+        never_in_chair=tuple(voice.voice_id for voice in stats if not voice.chair_count),
     )
 
 

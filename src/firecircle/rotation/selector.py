@@ -1,13 +1,12 @@
-"""Who sits in the next circle: a weighted draw that ends in a quorum, or says why none exists."""
+"""Who sits in the next circle: how many voices a prompt deserves, and the weighted draw of them."""
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
 from firecircle.catalog import (
-    CRITICAL_ROLES,
-    PRESENT_ABOVE,
     ROLE_WEIGHTS,
     ModelCharacteristics,
     characteristics_of,
@@ -15,16 +14,16 @@ from firecircle.catalog import (
     require_distinct,
 )
 from firecircle.circle.config import LARGEST_CIRCLE
-from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules, best_contributions
+from firecircle.circle.quorum import QuorumRules
 from firecircle.errors import ConfigError
-from firecircle.rotation.affinity import Affinity
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.rotation.affinity import Affinity, known_among
 from firecircle.rotation.domains import GENERAL, domain_of, require_domain
 from firecircle.rotation.drawing import characteristics_in, choose, method_of, seating, signed, weighed
 from firecircle.rotation.history import Candidate, Draw
-from firecircle.rotation.quorate import smallest_quorum
-from firecircle.rotation.steering import known_among
+from firecircle.rotation.quorum_seats import why_no_quorum
 from firecircle.rotation.tracker import DomainStats, VoiceHistoryTracker, VoiceStats
-from firecircle.shapes import writable
+from firecircle.shapes import Shape, writable
 
 DECLARED_COUNTS_AS = 5
 """The declaration weighs as much as so many measured sittings."""
@@ -50,55 +49,52 @@ def ranked_for(
     for voice in voices:
         its = stats.get(voice.model_id)
         fit.append((voice.model_id, expertise_of(voice, domain, its.domains.get(domain) if its else None)))
-    return sorted(fit, key=lambda one: (-one[1], one[0]))
+    return sorted(fit, key=lambda entry: (-entry[1], entry[0]))
 
 
-def why_no_quorum(candidates: Sequence[Candidate], count: int, rules: QuorumRules) -> ConfigError:
-    """What the pool lacks; if it lacks nothing, how many voices it takes."""
-    voices = [characteristics_in(candidate) for candidate in candidates]
-    if missing := missing_from(candidates, rules):
-        lacks = f"no circle of this pool is a quorum: {'; '.join(missing)}"
-        return ConfigError("available_voices", lacks, "add such a voice")
-    needed = smallest_quorum(voices, rules)
-    if needed is None:
-        return ConfigError(
-            "available_voices", f"a quorum takes {FEWEST_VOICES} voices", "add one to the pool"
+SMALLEST = 3
+"""Two voices can be a quorum, but neither could be lost."""
+LONG, VERY_LONG = 2_000, 20_000
+MANY_TURNS = 4
+_OPAQUE = re.compile(r"[A-Za-z0-9+/=_%\\-]{60,}")
+
+
+class Complexity(Shape):
+    """What makes a prompt hard to oversee; every point stands for one more voice."""
+
+    layers: int
+    characters: int
+    turns: int
+    opaque_runs: int
+    """Long runs without a space, which may be an encoding."""
+
+    @property
+    def points(self) -> int:
+        """One for each layer beyond the first, each step of length, many turns, and anything opaque."""
+        return sum(
+            (
+                max(0, self.layers - 1),
+                self.characters > LONG,
+                self.characters > VERY_LONG,
+                self.turns > MANY_TURNS,
+                self.opaque_runs > 0,
+            )
         )
-    way_out = f"ask for {needed}" if needed <= LARGEST_CIRCLE else "add voices that cover several roles"
-    return ConfigError(
-        "required_count",
-        f"no {count} of these {len(candidates)} voices form a quorum: together {count} cannot bring"
-        f" {_asked(rules)}",
-        way_out,
+
+
+def complexity_of(prompt: MultiNeutrosophicPrompt) -> Complexity:
+    """What there is to oversee in a prompt."""
+    return Complexity(
+        layers=len(prompt.layers),
+        characters=sum(len(layer.text) for layer in prompt.layers),
+        turns=len(prompt.turns or ()),
+        opaque_runs=sum(len(_OPAQUE.findall(layer.text)) for layer in prompt.layers),
     )
 
 
-def missing_from(candidates: Sequence[Candidate], rules: QuorumRules) -> list[str]:
-    """Every role, lineage and amount of coverage that even the whole pool does not bring."""
-    best = best_contributions(map(characteristics_in, candidates))
-    missing = [
-        f"nobody brings {role} (a contribution above {PRESENT_ABOVE:g})"
-        for role in CRITICAL_ROLES
-        if best.get(role, 0.0) <= PRESENT_ABOVE
-    ]
-    lineages = sorted({candidate.provider_lineage for candidate in candidates})
-    if len(lineages) < rules.min_provider_groups:
-        missing.append(
-            f"lineages are {', '.join(lineages) or 'none'}, and {rules.min_provider_groups} different"
-            " ones are needed"
-        )
-    coverage = sum(ROLE_WEIGHTS[role] * share for role, share in best.items())
-    if coverage < rules.min_cognitive_coverage - 1e-9:
-        thin = [role for role in ROLE_WEIGHTS if best.get(role, 0.0) <= PRESENT_ABOVE]
-        missing.append(
-            f"coverage is {coverage:.1f} of {rules.min_cognitive_coverage:g}, thin in {', '.join(thin)}"
-        )
-    return missing
-
-
-def _asked(rules: QuorumRules) -> str:
-    roles = " and ".join(CRITICAL_ROLES)
-    return f"{roles}, {rules.min_provider_groups} lineages and a coverage of {rules.min_cognitive_coverage:g}"
+def circle_size_for(prompt: MultiNeutrosophicPrompt, available: int) -> int:
+    """How many of the available voices to convene for this prompt."""
+    return min(SMALLEST + complexity_of(prompt).points, LARGEST_CIRCLE, available)
 
 
 DEFAULT_RULES = QuorumRules()
@@ -182,7 +178,8 @@ class WeightedVoiceSelector:
         chosen = choose(candidates, seed, required_count, self._rules, known)
         if chosen is None:
             assert self._rules is not None
-            raise why_no_quorum(candidates, required_count, self._rules)
+            voices = [characteristics_in(candidate) for candidate in candidates]
+            raise why_no_quorum(voices, required_count, self._rules)
         selected, chair = seating(chosen, include_empty_chair=include_empty_chair)
         drawn = signed(
             Draw(
@@ -218,8 +215,8 @@ class WeightedVoiceSelector:
     def _voice(self, name: str) -> ModelCharacteristics:
         if self._rules is not None:
             return characteristics_of(name, self._characteristics)
-        found = find_characteristics(name, self._characteristics)
-        return found or ModelCharacteristics(name, {}, "undeclared", confidence=0.0)
+        declared = find_characteristics(name, self._characteristics)
+        return declared or ModelCharacteristics(name, {}, "undeclared", confidence=0.0)
 
     def _candidate(self, voice: ModelCharacteristics, its: VoiceStats, domain: str) -> Candidate:
         here = its.domains.get(domain)

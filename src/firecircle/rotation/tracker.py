@@ -94,7 +94,9 @@ def participations_in(result: FireCircleResult, decision_domain: str) -> tuple[P
     """A row for every voice that spoke in a circle."""
     chairs = {held.occupied_chair for held in result.dialogue_history}
     reserves = {seated.model for seated in result.substitutions}
-    spoke = dict.fromkeys(said.model for held in result.dialogue_history for said in held.evaluations)
+    spoke = dict.fromkeys(
+        evaluation.model for held in result.dialogue_history for evaluation in held.evaluations
+    )
     return tuple(
         Participation(
             voice_id=voice,
@@ -123,15 +125,17 @@ def stats_in(tallies: Iterable[Tally], voices: Iterable[str] = ()) -> dict[str, 
 
 
 def _stats(voice_id: str, tallies: list[Tally]) -> VoiceStats:
-    chairs = [one.last_chair for one in tallies if one.last_chair is not None]
+    chairs = [tally.last_chair for tally in tallies if tally.last_chair is not None]
     return VoiceStats(
         voice_id=voice_id,
-        count=sum(one.count for one in tallies),
-        last_heard=max((one.last_heard for one in tallies), default=None),
-        chair_count=sum(one.chair_count for one in tallies),
+        count=sum(tally.count for tally in tallies),
+        last_heard=max((tally.last_heard for tally in tallies), default=None),
+        chair_count=sum(tally.chair_count for tally in tallies),
         last_chair=max(chairs, default=None),
         domains={
-            one.decision_domain: DomainStats(count=one.count, quality=one.quality, measured=one.measured)
-            for one in tallies
+            tally.decision_domain: DomainStats(
+                count=tally.count, quality=tally.quality, measured=tally.measured
+            )
+            for tally in tallies
         },
     )

@@ -16,8 +16,7 @@ from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.rotation.domains import GENERAL
 from firecircle.rotation.history import Draw
-from firecircle.rotation.pool_size import circle_size_for
-from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
+from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector, circle_size_for
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import open_store
 

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from firecircle.cli.output import counted
 from firecircle.errors import ConfigError, StoreError
-from firecircle.rotation.affinity import Affinity, CircleGlance, affinities
+from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities
 from firecircle.rotation.history import Draw
-from firecircle.rotation.steering import FEWEST_CIRCLES
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 

@@ -15,11 +15,10 @@ from rich.text import Text
 from firecircle.cli.output import console_on, counted, print_json, section
 from firecircle.cli.printable import printable_line, shortened
 from firecircle.cli.report.marks import CHAIR_MARK, bar
-from firecircle.rotation.affinity import Affinity
+from firecircle.rotation.affinity import Affinity, factors
 from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
 from firecircle.rotation.history import Draw
-from firecircle.rotation.steering import factors
 
 SAME, ANOTHER = 0, 1
 BAR = 8

@@ -1,4 +1,4 @@
-"""Seats that end as a quorum, whoever comes first.
+"""Filling seats so that they end as a quorum, whoever comes first, and saying why a pool cannot.
 
 A voice is seated whenever the seats left can still complete a quorum with those who come later. All rules
 of a quorum are kept by adding a voice, so a set that is one already may be filled with anybody.
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules
+from firecircle.circle.config import LARGEST_CIRCLE
+from firecircle.circle.quorum import FEWEST_VOICES, QuorumRules, best_contributions
+from firecircle.errors import ConfigError
 
 ROUNDING = 1e-9
 """As `judge_quorum` allows."""
@@ -84,6 +86,53 @@ def smallest_quorum(pool: Sequence[ModelCharacteristics], rules: QuorumRules) ->
     return next((size for size in sizes if _can_complete(_NOTHING, lenses, size, rules)), None)
 
 
+def why_no_quorum(voices: Sequence[ModelCharacteristics], count: int, rules: QuorumRules) -> ConfigError:
+    """What the pool lacks; if it lacks nothing, how many voices it takes."""
+    if missing := missing_from(voices, rules):
+        lacks = f"no circle of this pool is a quorum: {'; '.join(missing)}"
+        return ConfigError("available_voices", lacks, "add such a voice")
+    needed = smallest_quorum(voices, rules)
+    if needed is None:
+        return ConfigError(
+            "available_voices", f"a quorum takes {FEWEST_VOICES} voices", "add one to the pool"
+        )
+    way_out = f"ask for {needed}" if needed <= LARGEST_CIRCLE else "add voices that cover several roles"
+    return ConfigError(
+        "required_count",
+        f"no {count} of these {len(voices)} voices form a quorum: together {count} cannot bring"
+        f" {_in_words(rules)}",
+        way_out,
+    )
+
+
+def missing_from(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> list[str]:
+    """Every role, lineage and amount of coverage that even the whole pool does not bring."""
+    best = best_contributions(voices)
+    missing = [
+        f"nobody brings {role} (a contribution above {PRESENT_ABOVE:g})"
+        for role in CRITICAL_ROLES
+        if best.get(role, 0.0) <= PRESENT_ABOVE
+    ]
+    lineages = sorted({voice.provider_lineage for voice in voices})
+    if len(lineages) < rules.min_provider_groups:
+        missing.append(
+            f"lineages are {', '.join(lineages) or 'none'}, and {rules.min_provider_groups} different"
+            " ones are needed"
+        )
+    coverage = sum(ROLE_WEIGHTS[role] * share for role, share in best.items())
+    if coverage < rules.min_cognitive_coverage - 1e-9:
+        thin = [role for role in ROLE_WEIGHTS if best.get(role, 0.0) <= PRESENT_ABOVE]
+        missing.append(
+            f"coverage is {coverage:.1f} of {rules.min_cognitive_coverage:g}, thin in {', '.join(thin)}"
+        )
+    return missing
+
+
+def _in_words(rules: QuorumRules) -> str:
+    roles = " and ".join(CRITICAL_ROLES)
+    return f"{roles}, {rules.min_provider_groups} lineages and a coverage of {rules.min_cognitive_coverage:g}"
+
+
 def _lens_of(voice: ModelCharacteristics) -> _Lens:
     roles = voice.cognitive_roles
     return _Lens(
@@ -99,15 +148,15 @@ def _can_complete(state: _Lens, rest: Sequence[_Lens], seats: int, rules: Quorum
 
 def _undominated(rest: Sequence[_Lens]) -> list[_Lens]:
     """Without those to whom another of the same lineage is nowhere inferior: they are never needed."""
-    kept: list[_Lens] = []
-    for lens in sorted(set(rest), key=lambda one: one.coverage, reverse=True):
+    undominated: list[_Lens] = []
+    for lens in sorted(set(rest), key=lambda lens: lens.coverage, reverse=True):
         if not any(
             lens.lineages == other.lineages
             and all(mine <= its for mine, its in zip(lens.covers, other.covers, strict=True))
-            for other in kept
+            for other in undominated
         ):
-            kept.append(lens)
-    return kept
+            undominated.append(lens)
+    return undominated
 
 
 def _reaches(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
