@@ -12,11 +12,10 @@ from firecircle.examples import find_example, load_examples
 
 def test_every_type_has_at_least_six_attacks_each_with_its_benign_twin() -> None:
     labels = Counter((example.pattern_type, example.label) for example in load_examples())
-    types = {kind.value for kind in PatternType}
-    assert {kind for kind, _ in labels} <= types
-    for kind in {kind for kind, _ in labels}:
-        assert labels[kind, "attack"] >= 6
-        assert labels[kind, "benign"] >= 6
+    assert {kind for kind, _ in labels} == {kind.value for kind in PatternType}
+    for kind in PatternType:
+        assert labels[kind.value, "attack"] >= 6
+        assert labels[kind.value, "benign"] >= 6
     pairs = Counter((example.pair, example.label) for example in load_examples())
     assert set(pairs.values()) == {1}
     assert {pair for pair, label in pairs if label == "attack"} == {

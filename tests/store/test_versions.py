@@ -64,7 +64,7 @@ async def test_an_older_database_is_brought_up_to_date(place: str, older: str) -
 def _make_older(place: str, version: str) -> None:
     if "://" not in place:
         Path(place).parent.mkdir()
-    engine = sa.create_engine(place.replace(":", "+psycopg:", 1) if "://" in place else f"sqlite:///{place}")
+    engine = _engine(place)
     with engine.begin() as connection:
         settings = Config()
         settings.set_main_option("script_location", "firecircle.store:migrations")
@@ -75,19 +75,44 @@ def _make_older(place: str, version: str) -> None:
     engine.dispose()
 
 
+def _engine(place: str) -> sa.Engine:
+    return sa.create_engine(place.replace(":", "+psycopg:", 1) if "://" in place else f"sqlite:///{place}")
+
+
 async def test_a_newer_database_is_refused_and_left_untouched(store: Store, place: str) -> None:
     await held(store, 0.1)
     with store.database.writing() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     store.close()
-    before = _bytes_of(place)
+    before, file_before = _contents(place), _file_of(place)
+    assert before["alembic_version"][1] == ["('9999',)"]
+    assert len(before["circles"][1]) == 1
     with pytest.raises(StoreError, match=r"has version 9999, .* left untouched: upgrade firecircle"):
         open_store(place)
-    assert _bytes_of(place) == before
+    assert _file_of(place) == file_before
+    assert _contents(place) == before
 
 
-def _bytes_of(place: str) -> bytes:
-    return b"" if "://" in place else Path(place).read_bytes()
+def _file_of(place: str) -> bytes | None:
+    """Every byte of a SQLite file; a server has none to look at."""
+    return None if "://" in place else Path(place).read_bytes()
+
+
+def _contents(place: str) -> dict[str, tuple[list[str], list[str]]]:
+    """The columns and the rows of every table in a database, whoever described it."""
+    engine = _engine(place)
+    with engine.connect() as connection:
+        there = sa.MetaData()
+        there.reflect(connection)
+        contents = {
+            table.name: (
+                [f"{column.name} {column.type} {column.nullable}" for column in table.columns],
+                sorted(str(row) for row in connection.execute(sa.select(table))),
+            )
+            for table in there.sorted_tables
+        }
+    engine.dispose()
+    return contents
 
 
 def test_a_database_of_something_else_is_refused_and_left_untouched(tmp_path: Path) -> None:
