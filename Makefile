@@ -2,10 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS ?= 3
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test bench lock clean
+.PHONY: try check setup lint types arrows test snapshots bench lock clean
+
+# What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
+SYSTEM_PACKAGES ?= yes
+define system-packages
+if test "$(SYSTEM_PACKAGES)" != yes; then echo "Missing and not installed: $(1). Skipped: $(2)"; else \
+  echo "Installing system packages with apt-get: $(1) (for the $(2))"; \
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1); } > /dev/null 2>&1 \
+  || echo "They cannot be installed here; on a Debian system root can do so. Skipped: $(2)"; fi
+endef
 
 try: $(VENV)/.ready          ## convene the embedded circle on an example attack: no key, no network
 	@$(BIN)/firecircle evaluate --example role_confusion-04-attack || test $$? -eq 1
@@ -29,11 +39,9 @@ $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml
 	@$(BIN)/firecircle local fetch > /dev/null
 	@$(BIN)/firecircle local fetch neural > /dev/null
 	@ls /usr/lib/postgresql/*/bin/pg_ctl > /dev/null 2>&1 || command -v pg_ctl > /dev/null \
-	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; } > /dev/null 2>&1 \
-	  || echo "PostgreSQL cannot be installed here: its tests will be skipped"
+	  || $(call system-packages,postgresql,tests of the store on PostgreSQL)
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
-	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 \
-	  || echo "No browser can be installed here: the viewer's browser tests will be skipped"
+	  || $(call system-packages,chromium fonts-dejavu-core,tests of the viewer in a browser)
 	@touch $@ $(VENV)/.ready
 
 lint:
@@ -47,8 +55,12 @@ arrows:
 	$(BIN)/lint-imports
 
 test:
-	$(BIN)/coverage run -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report
+
+SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
+snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it
+	$(BIN)/python -m pytest --quiet --inline-snapshot=fix $(SNAPSHOTS) || $(BIN)/python -m pytest --quiet $(SNAPSHOTS)
 
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench
@@ -58,4 +70,4 @@ lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra lab --extra local --extra neural --extra postgres --extra view -o requirements/dev.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
