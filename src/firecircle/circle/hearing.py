@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply
+from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply, read_with_probability
 from firecircle.circle.result import CallPurpose, CallRecord, Failure
 from firecircle.circle.voice import Message, Reply, Retry, Turn, Voice
 from firecircle.errors import FailureKind, VoiceError
@@ -89,6 +89,8 @@ async def hear(
 
 
 def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+    if reply.violation_probability is not None:
+        return read_with_probability(reply.text, reply.violation_probability, evidence=texts)
     return read_reply(reply.text + "\n" if reply.finished else reply.text, evidence=texts, strict=strict)
 
 

@@ -88,6 +88,9 @@ class Reply:
     """Whether the provider says that the voice came to its end, so that a last number is whole."""
     cached: bool = False
     """Whether it was said to an earlier call just like this one, and nobody was asked now."""
+    violation_probability: float | None = None
+    """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
+    Falsehood is then this, whatever numbers the text states."""
 
 
 class Voice(Protocol):

@@ -135,6 +135,7 @@ def _frozen(reply: Reply) -> str:
             "text": reply.text,
             "reasoning_trace": reply.reasoning_trace,
             "finished": reply.finished,
+            "violation_probability": reply.violation_probability,
             "tokens": [usage.tokens_in, usage.tokens_cached, usage.tokens_out],
         }
     )
@@ -150,4 +151,5 @@ def _thawed(text: str) -> Reply:
         attempts=0,
         finished=told["finished"],
         cached=True,
+        violation_probability=told.get("violation_probability"),
     )

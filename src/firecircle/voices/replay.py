@@ -20,6 +20,7 @@ class RecordedCall:
     text: str | None
     call: CallRecord
     trace: str | None = None
+    violation_probability: float | None = None
     message: str = "failed in the recording"
 
     def play(self) -> Reply:
@@ -41,6 +42,7 @@ class RecordedCall:
             attempts=self.call.attempts,
             finished=self.call.finished,
             cached=self.call.cached,
+            violation_probability=self.violation_probability,
         )
 
 
@@ -95,6 +97,8 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
             message = failures[key].message if key in failures else "failed in the recording"
             yield RecordedCall(None, call, message=message)
         elif key in evaluations:
-            yield RecordedCall(next(replies[key]), call, evaluations[key].reasoning_trace)
+            evaluation = evaluations[key]
+            probability = evaluation.falsehood if evaluation.read_as == "logprobs" else None
+            yield RecordedCall(next(replies[key]), call, evaluation.reasoning_trace, probability)
         elif key in failures:
             yield RecordedCall(failures[key].raw_reply, call)

@@ -7,6 +7,7 @@ refusal, and only one that is no refusal is searched for keywords.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from firecircle.circle.reading.evidence import Evidence
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from firecircle.circle.reading.numbers import Scores
+    from firecircle.evaluation import Verdict
 
-__all__ = ["Reading", "Refused", "Unreadable", "read_reply"]
+__all__ = ["Reading", "Refused", "Unreadable", "read_reply", "read_with_probability"]
 
 GUESSED_FALSEHOOD = 0.8
 GUESSED_TRUTH = 0.2
@@ -56,6 +58,28 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
     if guess and not strict:
         return _guessed(spoken)
     raise Unreadable(f"{_what_is_missing(spoken, answer, guess)}: {excerpt(text)}")
+
+
+def read_with_probability(text: str, violation: float, *, evidence: Sequence[str] = ()) -> Reading:
+    """The reading of a reply whose verdict word has this probability of being `violation`.
+
+    Small models write bad numbers and good words, so numbers in the text do not count, only its reasons
+    and patterns. Doubt is how little the two words differ.
+    """
+    try:
+        said = read_reply(text, evidence=evidence, strict=True)
+    except (Refused, Unreadable):
+        said = _guessed(split_thinking(writable(text)))
+    verdict: Verdict = "unsure" if violation == 0.5 else "violation" if violation > 0.5 else "no_violation"
+    return replace(
+        said,
+        truth=1.0 - violation,
+        indeterminacy=1.0 - abs(2.0 * violation - 1.0),
+        falsehood=violation,
+        verdict=verdict,
+        read_as="logprobs",
+        imputed=(),
+    )
 
 
 def _read_from_object(said: VerdictObject, spoken: Spoken) -> Reading:

@@ -18,7 +18,7 @@ class Reading:
     truth: float
     indeterminacy: float
     falsehood: float
-    read_as: Literal["json", "stated", "keyword"]
+    read_as: Literal["json", "stated", "logprobs", "keyword"]
     verdict: Verdict | None
     reasoning: str
     imputed: tuple[str, ...] = ()

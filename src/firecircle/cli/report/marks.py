@@ -53,6 +53,8 @@ def notes_of(said: NeutrosophicEvaluation) -> list[str]:
     notes = []
     if said.read_as == "carried":
         notes.append("carried over from the round before, the reply could not be read")
+    if said.read_as == "logprobs":
+        notes.append("falsehood is the probability of the verdict word")
     if said.guessed:
         notes.append("guessed from a keyword, no numbers were stated")
     if said.polarity == "corrected":

@@ -113,6 +113,7 @@ def frozen(call: KeptCall) -> str:
             "attempts": reply.attempts,
             "finished": reply.finished,
             "cached": reply.cached,
+            "violation_probability": reply.violation_probability,
         }
     return json.dumps(told)
 
@@ -129,5 +130,6 @@ def thawed(failed: FailureKind | None, said: str) -> KeptCall:
         told["attempts"],
         told["finished"],
         told["cached"],
+        told.get("violation_probability"),
     )
     return KeptCall(reply, told["seconds"])

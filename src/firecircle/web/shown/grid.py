@@ -130,6 +130,8 @@ def _badges(said: NeutrosophicEvaluation) -> tuple[Badge, ...]:
         badges.append(Badge("carried", "the reply could not be read; the round before stands"))
     if said.read_as == "stated":
         badges.append(Badge("from text", "the numbers were stated in prose, not as JSON"))
+    if said.read_as == "logprobs":
+        badges.append(Badge("by word", "falsehood is the probability of the verdict word"))
     if said.guessed:
         badges.append(Badge("guess", "the numbers rest on a keyword, the voice stated none"))
     if said.polarity == "corrected":
