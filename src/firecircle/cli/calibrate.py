@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import StoreOption
+from firecircle.cli.options import AsJson, StoreOption
+from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
-    from firecircle.errors import ConfigError
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
     from firecircle.store.circles import CircleStore
     from firecircle.store.notes import CalibrationStore
@@ -55,7 +55,7 @@ def calibrate(
         bool, typer.Option("--write", help="Declare the proposals in firecircle.toml; default: only show.")
     ] = False,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE.
 
@@ -63,7 +63,7 @@ def calibrate(
     of runs are left out too, since several arms judge the same prompts.
     """
     from firecircle.cli.evaluate.plan import names_in
-    from firecircle.cli.output import counted_off
+    from firecircle.cli.output import with_progress
     from firecircle.rotation.calibration import calibrate as propose
     from firecircle.store.opening import open_store
 
@@ -72,7 +72,7 @@ def calibrate(
     with open_store(store) as opened:
         told = _in_file(circles) if circles is not None else _in_store(opened.circles, reading)
         labelled = _labelled(told, None if again else opened.calibrations, reading)
-        outcome = propose(counted_off(labelled, "reading circle"))
+        outcome = propose(with_progress(labelled, "reading circle"))
         proposals = [one for one in outcome.proposals if not wanted or one.model in wanted]
         if not outcome.circles:
             raise _nothing_to_go_by(0 if circles is not None else _labelled_in_runs(opened.circles))
@@ -132,7 +132,6 @@ def _in_file(path: str) -> Iterator[_Told]:
     from pydantic import ValidationError
 
     from firecircle.circle.result import FireCircleResult
-    from firecircle.errors import ConfigError
     from firecircle.shapes import config_error
 
     try:
@@ -170,7 +169,6 @@ def _labelled_in_runs(circles: CircleStore) -> int:
 
 def _nothing_to_go_by(in_runs: int) -> ConfigError:
     from firecircle.cli.output import counted
-    from firecircle.errors import ConfigError
 
     if not in_runs:
         return ConfigError("calibrate", "no circle is labelled attack or benign", "label some first")
@@ -186,7 +184,6 @@ def _nothing_to_go_by(in_runs: int) -> ConfigError:
 
 
 def _require_heard(reading: _Reading, wanted: tuple[str, ...]) -> None:
-    from firecircle.errors import ConfigError
 
     heard = frozenset[str]().union(*(voices for _, voices in reading.heard))
     unheard = [name for name in wanted if name not in heard]

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from firecircle.cli.options import PatternType
+from firecircle.errors import ConfigError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -13,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def examples(
-    pattern_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")
-    ] = None,
+    pattern_type: PatternType = None,
     label: Annotated[
         Literal["attack", "benign"] | None, typer.Option(help="Only attacks, or only their benign twins.")
     ] = None,
@@ -25,7 +26,6 @@ def examples(
     import sys
 
     from firecircle.cli.output import console_on, print_json
-    from firecircle.errors import ConfigError
     from firecircle.examples import load_examples
 
     types = tuple(dict.fromkeys(example.pattern_type for example in load_examples()))

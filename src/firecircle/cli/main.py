@@ -15,14 +15,13 @@ from firecircle.cli.circles.command import circles_commands
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.lab.command import lab_commands
+from firecircle.cli.local import local_commands
 from firecircle.cli.quorum.command import quorum
 from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.cli.view import view
-from firecircle.cli.voices.command import voices
-from firecircle.cli.voices.doctor import doctor
-from firecircle.cli.voices.local import local_commands
+from firecircle.cli.voices.command import doctor, voices
 
 
 def main() -> None:

@@ -1,24 +1,27 @@
-"""Options that several commands share: where the store is, which circles, and which files."""
+"""Options that several commands share, each declared once: where the store is, which circles, which files."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_type_hints
 
 import typer
 
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
+    from firecircle.store.circles import CircleStore
     from firecircle.store.finding import Filters
-
 
 StoreOption = Annotated[
     str | None,
@@ -28,144 +31,200 @@ StoreOption = Annotated[
         help="The store: a SQLite file or postgresql:// URL. Default: FIRECIRCLE_STORE, else your own file.",
     ),
 ]
-
-
-Since = Annotated[
-    str | None,
-    typer.Option(metavar="WHEN", help="Begun at or after: 2026-11-01, 2026-11-01T12:00, or 7d, 12h ago."),
-]
-Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Begun before.")]
-Alarm = Annotated[
-    bool | None, typer.Option("--alarm/--no-alarm", help="Only alarms, or only verdicts without one.")
-]
-Pattern = Annotated[
-    str | None,
-    typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
-]
-Voice = Annotated[str | None, typer.Option(metavar="MODEL", help="In which this voice sat.")]
-Label = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
-]
-Run = Annotated[
-    str | None,
-    typer.Option(
-        "--run", metavar="RUN", help="Of this run: its id, the beginning of it, its folder, or last."
-    ),
-]
-InRun = Annotated[
-    bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
-]
-Mode = Annotated[
-    Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
-]
-Status = Annotated[
-    Literal["sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
-    | None,
-    typer.Option(help="Still sitting, or ended so."),
-]
-Words = Annotated[
-    str | None,
-    typer.Option(
-        "--text",
-        metavar="WORDS",
-        help='With all these words in the prompt or in what was said; "words in quotes" stand together.',
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ResultAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print what every voice said in every round.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")]
+THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
+Threshold = Annotated[float | None, THRESHOLD]
+MatchExpertise = Annotated[
+    bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
+]
+HeedAffinity = Annotated[
+    bool, typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner.")
+]
+ReplacedFile = Annotated[
+    str, typer.Argument(metavar="FILE", help="Where to, what is there is replaced; - for standard output.")
+]
+OnlyRuns = Annotated[
+    bool, typer.Option("--in-run", help="Only circles of runs; left out unless this or --run is given.")
+]
 
-_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+def with_options(
+    declaration: type, *, without: Collection[str] = ()
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Unpack a dataclass of options into a command, except for those it goes without.
+
+    In the command's help they stand where the command has its parameter of that type.
+    """
+    options = [option for option in _options_in(declaration) if option.name not in without]
+
+    def unpack(command: Callable[..., int]) -> Callable[..., int]:
+        parameters = list(inspect.signature(command, eval_str=True).parameters.values())
+        (place,) = (at for at, parameter in enumerate(parameters) if parameter.annotation is declaration)
+        packed = parameters[place].name
+        parameters[place : place + 1] = options
+
+        @functools.wraps(command)
+        def unpacked(**given: Any) -> int:
+            values = {option.name: given.pop(option.name) for option in options}
+            return command(**given, **{packed: declaration(**values)})
+
+        vars(unpacked)["__signature__"] = inspect.Signature(parameters, return_annotation=int)
+        return unpacked
+
+    return unpack
 
 
-def filters_from(
-    *,
-    since: str | None = None,
-    until: str | None = None,
-    until_option: str = "--until",
-    alarm: bool | None = None,
-    pattern: str | None = None,
-    voice: str | None = None,
-    label: str | None = None,
-    run: str | None = None,
-    in_run: bool | None = None,
-    mode: Literal["single", "parallel", "fire_circle"] | None = None,
-    status: Literal[
-        "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
-    ]
-    | None = None,
-    text: str | None = None,
-    store: str | None = None,
-) -> Filters:
-    """The filters these options ask for; `store` is where the circles are, if it was named."""
-    from firecircle.errors import ConfigError
-    from firecircle.store.finding import Filters
-
-    if run is not None and in_run is False:
-        raise ConfigError("--not-in-run", "leaves out what --run asks for", "leave one of them out")
-    return Filters(
-        since=None if since is None else moment(since, "--since"),
-        until=None if until is None else moment(until, until_option),
-        alarm=alarm,
-        pattern=None if pattern is None else type_name(pattern),
-        voice=voice,
-        label=label,
-        run_id=None if run is None else run_named(run, store),
-        in_run=in_run,
-        mode=mode,
-        status=status,
-        text=text,
+@functools.cache
+def _options_in(declaration: type) -> tuple[inspect.Parameter, ...]:
+    hints = get_type_hints(declaration, include_extras=True)
+    return tuple(
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(declaration)
     )
 
 
-def run_named(told: str, store: str | None) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions:
+    """Which circles a command is about; all that are given must hold."""
+
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Begun at or after: 2026-11-01, 2026-11-01T12:00, or 7d, 12h ago."),
+    ] = None
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Begun before.")] = None
+    alarm: Annotated[
+        bool | None, typer.Option("--alarm/--no-alarm", help="Only alarms, or only verdicts without one.")
+    ] = None
+    pattern: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
+    ] = None
+    voice: Annotated[str | None, typer.Option(metavar="MODEL", help="In which this voice sat.")] = None
+    label: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="With this label; attack also finds attack:TYPE.")
+    ] = None
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="RUN", help="Of this run: its id, the beginning of it, its folder, or last."
+        ),
+    ] = None
+    in_run: Annotated[
+        bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
+    ] = None
+    mode: Annotated[
+        Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
+    ] = None
+    status: Annotated[
+        Literal[
+            "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
+        ]
+        | None,
+        typer.Option(help="Still sitting, or ended so."),
+    ] = None
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text",
+            metavar="WORDS",
+            help='With all these words in the prompt or in what was said; "words in quotes" stand together.',
+        ),
+    ] = None
+
+    def filters(self, store: str | None) -> Filters:
+        """The filters these options ask for; `store` is where the circles are, if it was named."""
+        from firecircle.store.finding import Filters
+
+        if self.run is not None and self.in_run is False:
+            raise ConfigError("--not-in-run", "leaves out what --run asks for", "leave one of them out")
+        return Filters(
+            since=None if self.since is None else moment(self.since, "--since"),
+            until=None if self.until is None else moment(self.until, "--until"),
+            alarm=self.alarm,
+            pattern=None if self.pattern is None else pattern_type(self.pattern),
+            voice=self.voice,
+            label=self.label,
+            run_id=None if self.run is None else run_id(self.run, store),
+            in_run=self.in_run,
+            mode=self.mode,
+            status=self.status,
+            text=self.text,
+        )
+
+    def circles_that_teach(self, store: str | None, *, only_runs: bool) -> Filters:
+        """The same for dialogues to learn from. Circles of runs only where a run, or `only_runs`, is asked
+        for: the arms of a run judge the same prompts again and again."""
+        in_run = None if self.run is not None else only_runs
+        return self.filters(store).model_copy(update={"in_run": in_run, "mode": "fire_circle"})
+
+
+def left_out_of_runs(circles: CircleStore, filters: Filters) -> int:
+    """How many circles of runs would match as well, if they were not left out."""
+    if filters.in_run is not False:
+        return 0
+    return circles.count(filters.model_copy(update={"in_run": True}))
+
+
+def moment(written: str, option: str) -> float:
+    """A moment in seconds since 1970: a date or time (here, unless it names its zone), or so long ago."""
+    if ago := re.fullmatch(r"(\d{1,9})\s*([smhdw])", written.strip()):
+        return time.time() - int(ago[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[ago[2]]
+    try:
+        return datetime.fromisoformat(written.strip()).astimezone().timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            option, f"{written!r} is no date", "write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
+        ) from None
+
+
+def pattern_type(written: str) -> str:
+    """The name of a pattern type, also where it is written as reports print it: false authority."""
+    return re.sub(r"[\s-]+", "_", written.strip().lower())
+
+
+def run_id(written: str, store: str | None) -> str:
     """The id of a run, as the lab knows it; of one whose folder is gone, if the store has circles of it."""
-    from firecircle.errors import ConfigError
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
-    if not told.strip():  # the beginning of every id
+    if not written.strip():  # the beginning of every id
         raise ConfigError(
             "--run", "is empty", "give the id of a run, the beginning of it, its folder, or last"
         )
-    found = None
+    known = None
     unknown = ConfigError(
-        "run", f"no circle belongs to {told!r}", "`firecircle circles list --in-run` shows which there are"
+        "run", f"no circle belongs to {written!r}", "`firecircle circles list --in-run` shows which there are"
     )
     try:
         from firecircle.lab.runs.folder import find_run
 
-        found = find_run(told).about.run_id
+        known = find_run(written).about.run_id
     except ModuleNotFoundError:
         pass  # the lab is not installed, yet its circles may have come from elsewhere
     except ConfigError as wrong:
         unknown = wrong
-    if found == told:
-        return told
+    if known == written:
+        return written
     with open_store(store) as opened:
-        if opened.circles.find(Filters(run_id=told), limit=1).circles:
-            return told
-    if found is None:
+        if opened.circles.find(Filters(run_id=written), limit=1).circles:
+            return written
+    if known is None:
         raise unknown.renamed("--run")
-    return found
+    return known
 
 
-def type_name(told: str) -> str:
-    """The name of a pattern type, also where it was written as reports print it: false authority."""
-    return re.sub(r"[\s-]+", "_", told.strip().lower())
-
-
-def moment(told: str, option: str) -> float:
-    """A moment in seconds since 1970: a date or time (here, unless it names its zone), or so long ago."""
-    from firecircle.errors import ConfigError
-
-    if ago := _AGO.fullmatch(told.strip()):
-        return time.time() - int(ago[1]) * _SECONDS[ago[2]]
-    try:
-        return datetime.fromisoformat(told.strip()).astimezone().timestamp()
-    except (ValueError, OverflowError, OSError):
+def refuse_json_beside_export(file: str, *, as_json: bool) -> None:
+    """Standard output can hold an export or a document about it, not both."""
+    if as_json and file == "-":
         raise ConfigError(
-            option, f"{told!r} is no date", "write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
-        ) from None
+            "--json", "standard output is the export already", "name a FILE or leave --json out"
+        )
 
 
 @contextmanager

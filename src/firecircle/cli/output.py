@@ -1,4 +1,4 @@
-"""How commands print: safe consoles, laid-out sections, signs of life while waiting, confirmation."""
+"""What commands print: safe consoles, lines and JSON, sections, progress while waiting, confirmation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,22 @@ from rich.text import Text
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
 
-WIDEST = 100
-"""Lines longer than this are tiring to read, however wide the terminal."""
-NARROWEST = 40
+NARROWEST, WIDEST = 40, 100
+"""Columns. Longer lines are tiring to read, however wide the terminal."""
+LABEL_WIDTH = 10
+HANG = 2
+"""How far the rest of a wrapped line stands in from its beginning."""
+PROGRESS_AFTER, PROGRESS_EVERY = 0.5, 0.1
+"""Seconds: work that is done sooner shows no progress, and no terminal needs it more often."""
+PATIENCE_SECONDS = 1.0
 
 _STAND_INS = str.maketrans("█░◆↺⇄≈✗→…“”·±", '#.^<x~X>."".~')
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+# -- consoles, lines and JSON ----------------------------------------------------------------------------
 
 
 def console_on(stream: TextIO) -> Console:
@@ -41,23 +52,6 @@ def console_on(stream: TextIO) -> Console:
     return console
 
 
-def print_json(document: Any) -> None:
-    """One JSON document on standard output, in ASCII, so that no text in it can steer a terminal."""
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
-    sys.stdout.flush()
-
-
-def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
-    """The parts of a report, one below the other. Only a terminal has a width that text must keep to."""
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)
-
-
-def print_line(console: Console, line: str) -> None:
-    """One line as it is, however long: a reader of a pipe must not find it broken in two."""
-    print(line, file=console.file, flush=True)
-
-
 def _make_encodable(stream: TextIO) -> None:
     """What the stream's encoding lacks is replaced by a stand-in instead of raising."""
     codecs.register_error("firecircle.stand_in", _stand_in)
@@ -74,9 +68,53 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
     return "".join(character if character.isascii() else "?" for character in known), error.end
 
 
-LABEL_WIDTH = 10
-HANG = 2
-"""How far the rest of a wrapped line stands in from its beginning."""
+def print_json(document: Any) -> None:
+    """One JSON document on standard output, in ASCII, so that no text in it can steer a terminal."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def print_line(console: Console, line: str) -> None:
+    """One line as it is, however long: a reader of a pipe must not find it broken in two."""
+    print(line, file=console.file, flush=True)
+
+
+def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
+    """The parts of a report, one below the other. Only a terminal has a width that text must keep to."""
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)
+
+
+def print_outcome(line: str, document: Mapping[str, object], *, as_json: bool) -> int:
+    """What a command did, as one line or as JSON; the exit status."""
+    if as_json:
+        print_json(document)
+    else:
+        print_line(console_on(sys.stdout), printable_line(line))
+    return 0
+
+
+def print_written(what: str, file: str, document: Mapping[str, object], *, as_json: bool) -> None:
+    """What an export wrote; on the error stream if standard output holds the export."""
+    if as_json:
+        print_json({"file": file, **document})
+    elif file == "-":
+        print(f"{what} written", file=sys.stderr)
+    else:
+        print(f"{what} written to {printable_line(file)}")
+
+
+def counted(count: int, thing: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def note_on_runs_left_out(count: int) -> str:
+    """How many circles of runs a command left out, and how to read them."""
+    return f"{counted(count, 'circle')} of runs left out (--in-run, or --run ID, reads them instead)"
+
+
+# -- sections --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +147,11 @@ def section(label: str, lines: Sequence[str | Line]) -> Iterator[Section]:
         yield Section(label, [line if isinstance(line, Line) else Line(Text(line)) for line in lines])
 
 
-def counted(count: int, thing: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def print_sections(console: Console, sections: Iterable[tuple[str, Sequence[str | Line]]]) -> None:
+    """Labels and their paragraphs, one below the other; a label without any is left out."""
+    for label, lines in sections:
+        for part in section(label, lines):
+            console.print(part)
 
 
 def _rows(line: Line, console: Console, width: int) -> Iterator[Text]:
@@ -121,16 +161,49 @@ def _rows(line: Line, console: Console, width: int) -> Iterator[Text]:
         yield Text(" " * (before + (HANG if place else 0))).append_text(row)
 
 
-Outcome = TypeVar("Outcome")
-PATIENCE_SECONDS = 1.0
+# -- while the user waits, and before what cannot be undone ----------------------------------------------
 
 
-async def heard_from_all(
+@contextmanager
+def progress(
+    doing: str, total: int | None = None, *, after: float = PROGRESS_AFTER
+) -> Iterator[Callable[[int], None]]:
+    """What to call with how many are done; the line stands on the error stream, if that is a terminal."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        yield lambda done: None
+        return
+    due = time.monotonic() + after
+    of_total = "" if total is None else f" of {total:,}"
+    is_shown = False
+
+    def show(done: int) -> None:
+        nonlocal due, is_shown
+        if time.monotonic() >= due:
+            due, is_shown = time.monotonic() + PROGRESS_EVERY, True
+            print(f"\r\x1b[2K{doing} {done:,}{of_total}", end="", file=stream, flush=True)
+
+    try:
+        yield show
+    finally:
+        if is_shown:
+            print("\r\x1b[2K", end="", file=stream, flush=True)
+
+
+def with_progress(items: Iterable[Item], doing: str) -> Iterator[Item]:
+    """The same items, counted while they pass."""
+    with progress(doing) as show:
+        for number, item in enumerate(items, start=1):
+            yield item
+            show(number)
+
+
+async def outcomes_of(
     work: Mapping[str, Coroutine[Any, Any, Outcome]],
     when_done: Callable[[str, Outcome], None] = lambda name, outcome: None,
 ) -> dict[str, Outcome]:
-    """Everybody's outcome, all at once. Those who take long are named on the error stream."""
-    names = {asyncio.create_task(one): name for name, one in work.items()}
+    """The outcome of every piece of work, all at once. Those that take long are named on the error stream."""
+    names = {asyncio.create_task(coroutine): name for name, coroutine in work.items()}
     waiting = set(names)
     outcomes: dict[str, Outcome] = {}
     patience = PATIENCE_SECONDS
@@ -151,49 +224,8 @@ async def heard_from_all(
     return {name: outcomes[name] for name in work}
 
 
-NOT_BEFORE = 0.5
-"""Seconds of work that nobody needs to be told of."""
-EVERY = 0.1
-
-Thing = TypeVar("Thing")
-
-
-@contextmanager
-def counting(
-    doing: str, total: int | None = None, *, not_before: float = NOT_BEFORE
-) -> Iterator[Callable[[int], None]]:
-    """What to call with how many are done; the line stands on the error stream, if that is a terminal."""
-    stream = sys.stderr
-    if stream is None or not stream.isatty():
-        yield lambda done: None
-        return
-    due = time.monotonic() + not_before
-    of = "" if total is None else f" of {total:,}"
-    told = False
-
-    def tell(done: int) -> None:
-        nonlocal due, told
-        if time.monotonic() >= due:
-            due, told = time.monotonic() + EVERY, True
-            print(f"\r\x1b[2K{doing} {done:,}{of}", end="", file=stream, flush=True)
-
-    try:
-        yield tell
-    finally:
-        if told:
-            print("\r\x1b[2K", end="", file=stream, flush=True)
-
-
-def counted_off(things: Iterable[Thing], doing: str) -> Iterator[Thing]:
-    """The same things, counted while they pass."""
-    with counting(doing) as tell:
-        for number, thing in enumerate(things, start=1):
-            yield thing
-            tell(number)
-
-
-def is_meant(question: str, *, yes: bool, otherwise: str) -> bool:
-    """Whether the user says so: beforehand with --yes, or now at the terminal.
+def is_confirmed(question: str, *, yes: bool, otherwise: str) -> bool:
+    """Whether the user wants it: said beforehand with --yes, or now at the terminal.
 
     Where nobody can be asked it is an error that says `otherwise`, such as "nothing was deleted".
     """

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from firecircle.cli.options import StoreOption
+from firecircle.errors import ConfigError
 
 PORT = 8477
 
@@ -42,7 +43,6 @@ def view(
     """
     from firecircle.cli.output import print_json
     from firecircle.cli.printable import printable_line
-    from firecircle.errors import ConfigError
 
     try:
         import jinja2  # noqa: F401 - only whether it is there

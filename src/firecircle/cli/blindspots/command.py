@@ -6,17 +6,22 @@ from typing import Annotated
 
 import typer
 
-from firecircle.cli.bank.runs import InRun, in_run_of
-from firecircle.cli.options import AsJson, Label, Pattern, Run, Since, StoreOption, Until, filters_from
+from firecircle.cli.options import (
+    AsJson,
+    FilterOptions,
+    OnlyRuns,
+    StoreOption,
+    left_out_of_runs,
+    with_options,
+)
+from firecircle.errors import ConfigError
 
 
+@with_options(FilterOptions, without=("alarm", "voice", "in_run", "mode", "status", "text"))
 def blindspots(
-    since: Since = None,
-    until: Until = None,
-    pattern: Pattern = None,
-    label: Label = None,
-    run: Run = None,
-    in_run: InRun = False,
+    *,
+    given: FilterOptions,
+    only_runs: OnlyRuns = False,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -52,35 +57,26 @@ def blindspots(
     firecircle blindspots
     firecircle blindspots --try --voice local:smollm2 --groups 3 --sample 5
     """
-    from firecircle.cli.bank.runs import left_out
     from firecircle.cli.blindspots.view import show_blindspots
-    from firecircle.cli.output import counting
-    from firecircle.errors import ConfigError
+    from firecircle.cli.output import progress
     from firecircle.store.bank.blindspots import find_blindspots
     from firecircle.store.opening import open_store
 
     if (voice is not None) != try_them:
         raise ConfigError("--try", "needs a --voice to judge, and --voice needs --try", "give both")
-    filters = filters_from(
-        since=since,
-        until=until,
-        pattern=pattern,
-        label=label,
-        run=run,
-        in_run=in_run_of(run, in_run),
-        mode="fire_circle",
-        store=store,
-    )
+    filters = given.circles_that_teach(store, only_runs=only_runs)
     with open_store(store) as opened:
-        with counting("reading circle") as tell:
-            found = find_blindspots(opened.circles, filters, threshold=threshold, on_circle=tell)
-        of_runs = left_out(opened.circles, filters)
-        shown = found.groups[:groups]
+        with progress("reading circle") as show_progress:
+            overlooked = find_blindspots(
+                opened.circles, filters, threshold=threshold, on_circle=show_progress
+            )
+        left_out = left_out_of_runs(opened.circles, filters)
+        shown = overlooked.groups[:groups]
         trials = None
         if voice is not None:
             from firecircle.cli.blindspots.trying import try_additions
 
-            additions = dict.fromkeys(one.addition for one in shown if one.addition)
+            additions = dict.fromkeys(group.addition for group in shown if group.addition)
             trials = try_additions(
                 opened.circles,
                 tuple(additions),
@@ -91,4 +87,4 @@ def blindspots(
                 run_id=filters.run_id,
                 in_run=filters.in_run,
             )
-    return show_blindspots(found, shown, trials, of_runs, as_json=as_json)
+    return show_blindspots(overlooked, shown, trials, left_out, as_json=as_json)

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.result import FireCircleResult
-from firecircle.cli.output import counting
+from firecircle.cli.output import progress
 from firecircle.cli.printable import printable_line
 from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, EvaluationError, StoreError
@@ -99,8 +99,8 @@ def try_additions(
     scores = asyncio.run(_scores(cases, additions, voice, seed))
     plain = scores[0]
     trials = [
-        _trial(addition, cases, plain, told, alarm_from)
-        for addition, told in zip(additions, scores[1:], strict=True)
+        _trial(addition, cases, plain, with_addition, alarm_from)
+        for addition, with_addition in zip(additions, scores[1:], strict=True)
     ]
     return Trials(
         voice=voice,
@@ -149,24 +149,24 @@ async def _scores(
     config = EvaluationConfig(
         models=(voice,), temperature=0.0, seed=seed, timeout_seconds=PATIENCE, timeout_per_round=2 * PATIENCE
     )
-    gate = asyncio.Semaphore(AT_ONCE)
+    at_once = asyncio.Semaphore(AT_ONCE)
     ways = [(), *((addition,) for addition in additions)]
     answers = itertools.count(1)
     panel = seat_panel(config)
 
     async def score(case: _Case, guidance: Iterable[str]) -> float | None:
-        async with gate:
+        async with at_once:
             try:
                 heard = await panel.ask(case.prompt, guidance=tuple(guidance))
             except EvaluationError:
                 return None
             finally:
-                tell(next(answers))
+                show_progress(next(answers))
             return heard.consensus.falsehood
 
     asking = f"asking {printable_line(voice)}: answer"
-    with counting(asking, len(cases) * len(ways), not_before=0.0) as tell:  # one answer may take minutes
-        tell(0)
+    with progress(asking, len(cases) * len(ways), after=0.0) as show_progress:  # one may take minutes
+        show_progress(0)
         # One prompt after another, so that a model that remembers the beginning of a question profits.
         by_case = [await asyncio.gather(*(score(case, way) for way in ways)) for case in cases]
     return [[scores[place] for scores in by_case] for place in range(len(ways))]
@@ -176,12 +176,12 @@ def _trial(
     addition: str,
     cases: Sequence[_Case],
     plain: Sequence[float | None],
-    told: Sequence[float | None],
+    with_addition: Sequence[float | None],
     threshold: float,
 ) -> Trial:
     answered = [
         (case.attack, before, after)
-        for case, before, after in zip(cases, plain, told, strict=True)
+        for case, before, after in zip(cases, plain, with_addition, strict=True)
         if before is not None and after is not None
     ]
     return Trial(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.bank.runs import left_out_told
 from firecircle.cli.blindspots.trying import Outcome, Trial, Trials
 from firecircle.cli.evaluate.saving import short_id
-from firecircle.cli.output import Line, console_on, counted, print_json, section
+from firecircle.cli.output import (
+    Line,
+    console_on,
+    counted,
+    note_on_runs_left_out,
+    print_json,
+    print_sections,
+)
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
 from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
@@ -22,38 +27,38 @@ NO_CHANGE = 0.005
 
 
 def show_blindspots(
-    found: Blindspots, shown: Sequence[Blindspot], trials: Trials | None, of_runs: int, *, as_json: bool
+    overlooked: Blindspots, shown: Sequence[Blindspot], trials: Trials | None, left_out: int, *, as_json: bool
 ) -> int:
-    """Print what was found, and how many circles of runs were left out; the exit status."""
+    """Print what was overlooked, and how many circles of runs were left out; the exit status."""
     if as_json:
         document = {
-            **found.model_dump(mode="json"),
-            "of_runs_left_out": of_runs,
+            **overlooked.model_dump(mode="json"),
+            "of_runs_left_out": left_out,
             "trials": None if trials is None else _trials_document(trials),
         }
         print_json(document)
         return 0
     console = console_on(sys.stdout)
-    console.print(Text().append(" BLIND SPOTS ", style="bold reverse cyan").append(_headline(found)))
-    if of_runs:
-        console.print(Text(left_out_told(of_runs), style="dim"))
+    console.print(Text().append(" BLIND SPOTS ", style="bold reverse cyan").append(_headline(overlooked)))
+    if left_out:
+        console.print(Text(note_on_runs_left_out(left_out), style="dim"))
     console.print()
-    if not found.circles.circles:
+    if not overlooked.circles.circles:
         console.print(
             "no circle that is kept matches; judge some prompts, or ask for others or another --store"
         )
         return 0
-    if not found.groups:
+    if not overlooked.groups:
         console.print("nothing was overlooked in round 1 and found in the dialogue")
         return 0
-    console.print(_totals(found.groups))
+    console.print(_totals(overlooked.groups))
     console.print(Text("counted once for each circle, voice and layer", style="dim"))
     by_addition = {trial.addition: trial for trial in trials.trials} if trials else {}
     for number, group in enumerate(shown, start=1):
         console.print()
         console.print(Text(f"{number}. {_title(group)}", style="bold"))
-        _print_parts(console, [("", list(_group_lines(group, by_addition.get(group.addition or ""))))])
-    if more := len(found.groups) - len(shown):
+        print_sections(console, [("", list(_group_lines(group, by_addition.get(group.addition or ""))))])
+    if more := len(overlooked.groups) - len(shown):
         console.print()
         console.print(f"and {counted(more, 'more group')} (--groups, --json)")
     if trials:
@@ -66,10 +71,10 @@ def show_blindspots(
     return 0
 
 
-def _headline(found: Blindspots) -> str:
-    read = f"{counted(found.circles.circles, 'circle')}{_labels(found.circles)}"
-    unread = f"; {found.unreadable} could not be read" if found.unreadable else ""
-    turned = found.turned
+def _headline(overlooked: Blindspots) -> str:
+    read = f"{counted(overlooked.circles.circles, 'circle')}{_labels(overlooked.circles)}"
+    unread = f"; {overlooked.unreadable} could not be read" if overlooked.unreadable else ""
+    turned = overlooked.turned
     return f"  {read}: in {turned.circles:,}{_labels(turned)} only the dialogue raised the alarm{unread}"
 
 
@@ -88,8 +93,8 @@ def _totals(groups: Sequence[Blindspot]) -> Table:
 def _summed(groups: Sequence[Blindspot], of: Callable[[Blindspot], str]) -> list[tuple[str, tuple[int, int]]]:
     sums: dict[str, tuple[int, int]] = {}
     for group in groups:
-        overlooked, turned = sums.get(of(group), (0, 0))
-        sums[of(group)] = (overlooked + group.overlooked.circles, turned + group.turned.circles)
+        missed, turned = sums.get(of(group), (0, 0))
+        sums[of(group)] = (missed + group.overlooked.circles, turned + group.turned.circles)
     return sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
 
 
@@ -115,9 +120,9 @@ def _group_lines(group: Blindspot, trial: Trial | None) -> Iterator[str | Line]:
         f"overlooked in {counted(group.overlooked.circles, 'circle')}{_labels(group.overlooked)};"
         f" unnoticed by all in {group.unnoticed.circles:,}; verdict turned in {group.turned.circles:,}"
     )
-    for shown in group.quotes[:FEW_QUOTES]:
-        circle = printable_line(short_id(shown.circle_id))
-        yield Line(quoted(shown.quote).append(f"  circle {circle}", style="dim"), 1)
+    for sighting in group.quotes[:FEW_QUOTES]:
+        circle = printable_line(short_id(sighting.circle_id))
+        yield Line(quoted(sighting.quote).append(f"  circle {circle}", style="dim"), 1)
     if group.addition is None:
         yield "no addition: it fits none of the types"
         return
@@ -166,11 +171,5 @@ def _labels(count: ByLabel) -> str:
 
 
 def _trials_document(trials: Trials) -> dict[str, object]:
-    told = [{**trial.model_dump(mode="json"), "gain": trial.gain} for trial in trials.trials]
-    return {**trials.model_dump(mode="json", exclude={"trials"}), "trials": told}
-
-
-def _print_parts(console: Console, parts: Sequence[tuple[str, Sequence[str | Line]]]) -> None:
-    for label, lines in parts:
-        for one in section(label, lines):
-            console.print(one)
+    rows = [{**trial.model_dump(mode="json"), "gain": trial.gain} for trial in trials.trials]
+    return {**trials.model_dump(mode="json", exclude={"trials"}), "trials": rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -31,15 +30,6 @@ def show_page(page: Page, *, as_json: bool) -> int:
     if page.next_before is not None:
         # Whoever reads the lines of a pipe must not find another kind of line among them.
         print(f"there are more: add --before {page.next_before}", file=sys.stderr)
-    return 0
-
-
-def tell(line: str, document: Mapping[str, object], *, as_json: bool) -> int:
-    """One line, or the same as JSON; the exit status."""
-    if as_json:
-        print_json(document)
-    else:
-        print_line(console_on(sys.stdout), printable_line(line))
     return 0
 
 

@@ -6,7 +6,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from firecircle.cli.options import StoreOption
+from firecircle.cli.options import (
+    HeedAffinity,
+    MatchExpertise,
+    ResultAsJson,
+    StoreOption,
+    Threshold,
+    Verbose,
+)
+from firecircle.errors import ConfigError
 
 SOURCE = "text, @file, or - for standard input"
 
@@ -81,10 +89,7 @@ def evaluate(
         int | None,
         typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm."),
-    ] = None,
+    threshold: Threshold = None,
     strict: Annotated[bool, typer.Option("--strict", help="Abort at the first lost voice.")] = False,
     chair_prompt: Annotated[
         str | None,
@@ -101,13 +106,8 @@ def evaluate(
         str | None,
         typer.Option(metavar="D", help="The field the prompt comes from, such as finance or software."),
     ] = None,
-    match_expertise: Annotated[
-        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
-    ] = False,
-    affinity: Annotated[
-        bool,
-        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
-    ] = False,
+    match_expertise: MatchExpertise = False,
+    affinity: HeedAffinity = False,
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Record what --rotate would draw, but keep the usual circle.")
     ] = False,
@@ -147,11 +147,8 @@ def evaluate(
         bool,
         typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Print what every voice said in every round."),
-    ] = False,
+    as_json: ResultAsJson = False,
+    verbose: Verbose = False,
 ) -> int:
     """Judge a prompt. Exit status 0: no alarm, 1: alarm, 2: error.
 
@@ -166,7 +163,6 @@ def evaluate(
     from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
     from firecircle.cli.evaluate.request import Request
     from firecircle.cli.evaluate.saving import label_of, store_for
-    from firecircle.errors import ConfigError
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from firecircle.cli.options import THRESHOLD, AsJson, with_options
+from firecircle.errors import ConfigError
 
+if TYPE_CHECKING:
     from firecircle.lab.plan import Plan
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `lab init` writes one.")]
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, its folder, or `last`.")
-]
-Out = Annotated[
-    str | None,
-    typer.Option("--out", metavar="FOLDER", help="The run's folder; default: one beside the others."),
-]
-New = Annotated[
-    bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
 ]
 Save = Annotated[
     bool | None,
@@ -32,6 +27,21 @@ Save = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a plan is carried out, whoever wrote it."""
+
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FOLDER", help="The run's folder; default: one beside the others."),
+    ] = None
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
+    ] = False
+    save: Save = None
+    as_json: AsJson = False
 
 
 def lab_commands() -> typer.Typer:
@@ -60,10 +70,7 @@ def init(
     as_json: AsJson = False,
 ) -> int:
     """Write a plan to start from, every key explained."""
-    from pathlib import Path
-
     from firecircle.cli.output import print_json
-    from firecircle.errors import ConfigError
     from firecircle.lab.studies import starting_plan
 
     path = Path(file)
@@ -84,7 +91,6 @@ def init(
 def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
     """Tell calls, tokens, price and time of each arm before anything is spent."""
     import asyncio
-    from pathlib import Path
 
     _require_extra()
     from firecircle.cli.lab.view import show_estimate
@@ -92,26 +98,25 @@ def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
     from firecircle.lab.plan import read_plan
 
     path = Path(plan)
-    told, _ = read_plan(path)
-    show_estimate(asyncio.run(estimated(told, path.parent)), told, as_json=as_json)
+    read, _ = read_plan(path)
+    show_estimate(asyncio.run(estimated(read, path.parent)), read, as_json=as_json)
     return 0
 
 
-def run(plan: PlanFile, out: Out = None, new: New = False, save: Save = None, as_json: AsJson = False) -> int:
+@with_options(RunOptions)
+def run(plan: PlanFile, *, given: RunOptions) -> int:
     """Carry a plan out, or go on with its unfinished run. Exit status 0: all done, 1: stopped by the budget.
 
     The same command after a crash, a kill or Ctrl-C goes on: no record is lost, no finished call is paid
     twice. A run belongs to its plan by everything but budget and concurrency; with anything else changed, a
     new run begins.
     """
-    from pathlib import Path
-
     _require_extra()
     from firecircle.lab.plan import read_plan
 
     path = Path(plan)
-    told, text = read_plan(path)
-    return _carry_out(told, text, path.parent, out=out, new=new, save=save, as_json=as_json)
+    read, text = read_plan(path)
+    return _carry_out(read, text, path.parent, given)
 
 
 def resume(
@@ -138,8 +143,6 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
-    from pathlib import Path
-
     _require_extra("altair", "vl_convert")
     from firecircle.cli.lab.running import report_on
     from firecircle.lab.runs import find_run
@@ -174,14 +177,10 @@ def list_all(as_json: AsJson = False) -> int:
 
 def recorded(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Prompts with the T/I/F of several models.")],
-    threshold: Annotated[
-        float, typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
-    ] = 0.7,
+    threshold: Annotated[float, THRESHOLD] = 0.7,
     as_json: AsJson = False,
 ) -> int:
     """What recorded judgements show: each model, rival rules, and thresholds calibrated on other prompts."""
-    from pathlib import Path
-
     _require_extra()
     from firecircle.cli.lab.recorded import show_recorded
     from firecircle.lab.recorded import recorded_study
@@ -190,6 +189,7 @@ def recorded(
     return 0
 
 
+@with_options(RunOptions)
 def study(
     name: Annotated[
         str,
@@ -210,64 +210,42 @@ def study(
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Print the study's plan, to be changed and run by itself.")
     ] = False,
-    out: Out = None,
-    new: New = False,
-    save: Save = None,
-    as_json: AsJson = False,
+    *,
+    given: RunOptions,
 ) -> int:
     """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
-    from pathlib import Path
-
     _require_extra("altair", "vl_convert")
     from firecircle.cli.evaluate.plan import names_in
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text
 
     text = study_text(name, names_in(models or (), "--models"), data, sample)
-    told = study_plan(text, name)
+    plan = study_plan(text, name)
     if plan_only:
-        print_json(told.model_dump(mode="json")) if as_json else print(text, end="")
+        print_json(plan.model_dump(mode="json")) if given.as_json else print(text, end="")
         return 0
-    validated = name == "validation"
-    return _carry_out(
-        told,
-        text,
-        Path.cwd(),
-        out=out,
-        new=new,
-        save=save,
-        as_json=as_json,
-        validated=validated,
-        reported=True,
-    )
+    return _carry_out(plan, text, Path.cwd(), given, validated=name == "validation", reported=True)
 
 
 def _carry_out(
-    told: Plan,
+    plan: Plan,
     text: str,
     base: Path,
+    given: RunOptions,
     *,
-    out: str | None,
-    new: bool,
-    save: bool | None,
-    as_json: bool,
     validated: bool = False,
     reported: bool = False,
 ) -> int:
-    from pathlib import Path
-
     from firecircle.cli.lab.running import carried_out
     from firecircle.lab.runs import open_run
 
-    folder = open_run(told, text, base, out=Path(out) if out else None, new=new)
-    return carried_out(folder, save=save, as_json=as_json, validated=validated, reported=reported)
+    folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
+    return carried_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)
 
 
 def _require_extra(*more: str) -> None:
     """A missing package is told before work begins, not in its middle."""
     from importlib.util import find_spec
-
-    from firecircle.errors import ConfigError
 
     missing = [name for name in ("duckdb", "numpy", "scipy", *more) if find_spec(name) is None]
     if missing:

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from firecircle.cli.options import AsJson
+from firecircle.errors import ConfigError
+
 
 def quorum(
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="The voices to weigh.")] = None,
@@ -14,7 +17,7 @@ def quorum(
     ] = 5.0,
     min_lineages: Annotated[int, typer.Option(metavar="N", min=1, help="The lineages needed.")] = 2,
     show_list: Annotated[bool, typer.Option("--list", help="List the models that are known.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Explain how far models cover the roles of a circle. Exit status 0: a quorum, 1: none, 2: error."""
     from math import isfinite
@@ -23,7 +26,6 @@ def quorum(
     from firecircle.circle.quorum import QuorumRules
     from firecircle.cli.evaluate.plan import names_in
     from firecircle.cli.quorum.view import list_families, weigh
-    from firecircle.errors import ConfigError
 
     names = names_in(models or (), "MODEL")
     if show_list:

@@ -6,15 +6,14 @@ from typing import Annotated
 
 import typer
 
+from firecircle.cli.options import ResultAsJson, Threshold, Verbose
+
 
 def replay(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="What `evaluate --json` printed; - for standard input.")
     ],
-    threshold: Annotated[
-        float | None,
-        typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm."),
-    ] = None,
+    threshold: Threshold = None,
     pattern_threshold: Annotated[
         float | None,
         typer.Option(metavar="SHARE", min=0, max=1, help="Which share of the voices makes a pattern."),
@@ -29,11 +28,8 @@ def replay(
     min_groups: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The number of lineages a quorum needs.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Print what every voice said in every round."),
-    ] = False,
+    as_json: ResultAsJson = False,
+    verbose: Verbose = False,
 ) -> int:
     """Hold a recorded circle again; nobody is asked. Exit status 0: no alarm, 1: alarm, 2: error.
 

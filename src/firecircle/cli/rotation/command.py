@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import StoreOption
-from firecircle.cli.rotation.mend import mend
+from firecircle.cli.options import (
+    AsJson,
+    HeedAffinity,
+    MatchExpertise,
+    ReplacedFile,
+    StoreOption,
+    Yes,
+    refuse_json_beside_export,
+)
+from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
     from firecircle.rotation.affinity import Affinity
     from firecircle.rotation.history import Draw, ParticipationHistory
+    from firecircle.store.broken_history import Damage
 
 Pool = Annotated[
     list[str] | None,
     typer.Option("--models", metavar="A,B,C", help="The pool; default: the voices of the usual circle."),
 ]
-File = Annotated[
+HistoryFile = Annotated[
     str | None,
     typer.Option("--history", metavar="FILE", help="Look at an exported history instead of the store."),
 ]
-DomainName = Annotated[str, typer.Option("--domain", metavar="D", help="The decision domain.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Domain = Annotated[str, typer.Option("--domain", metavar="D", help="The decision domain.")]
+
+NOTHING_TAKEN_OUT = "nothing was taken out"
 
 
 def rotation_commands() -> typer.Typer:
@@ -49,8 +60,8 @@ def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
 
 def show(
     models: Pool = None,
-    domain: DomainName = "general",
-    history: File = None,
+    domain: Domain = "general",
+    history: HistoryFile = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -73,7 +84,7 @@ def show(
         voices = [characteristics_in(candidate) for candidate in candidates]
         standings = Standings(
             report=fairness_in(kept, names),
-            weights={one.voice_id: one.weight for one in candidates},
+            weights={candidate.voice_id: candidate.weight for candidate in candidates},
             expertise=ranked_for(domain, voices, tracker.stats(names)),
             draws=tuple(kept.draws()),
             domain=domain,
@@ -90,19 +101,14 @@ def simulate(
     sittings: Annotated[int, typer.Option(metavar="K", min=1, max=1000, help="How many sittings.")] = 10,
     every: Annotated[float, typer.Option(metavar="DAYS", min=0, help="Days between them.")] = 1.0,
     rounds: Annotated[int, typer.Option(metavar="R", min=1, max=4, help="Rounds in each.")] = 3,
-    domain: DomainName = "general",
+    domain: Domain = "general",
     seed: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Simulate the same again; default: a fresh one.")
     ] = None,
     no_quorum: Annotated[bool, typer.Option("--no-quorum", help="Draw without a quorum.")] = False,
-    match_expertise: Annotated[
-        bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
-    ] = False,
-    affinity: Annotated[
-        bool,
-        typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner."),
-    ] = False,
-    history: File = None,
+    match_expertise: MatchExpertise = False,
+    affinity: HeedAffinity = False,
+    history: HistoryFile = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -111,7 +117,6 @@ def simulate(
     import time
 
     from firecircle.cli.rotation.view import show_simulation
-    from firecircle.errors import ConfigError
     from firecircle.rotation.fairness import DAY, simulate_sittings
     from firecircle.rotation.selector import DEFAULT_RULES
 
@@ -137,13 +142,13 @@ def simulate(
             affinity=_learnt(store, pool) if affinity else (),
         )
     if affinity:
-        _tell_affinity(outcome.draws[0])
+        _print_affinity(outcome.draws[0])
     return show_simulation(outcome, seed, as_json=as_json)
 
 
 def verify(
     draw_id: Annotated[str, typer.Argument(metavar="DRAW_ID", help="The draw; the first letters will do.")],
-    history: File = None,
+    history: HistoryFile = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -159,7 +164,7 @@ def verify(
 
 def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     """Show which voices complement each other: pairs that back more patterns than either does alone."""
-    from firecircle.cli.output import counted_off
+    from firecircle.cli.output import with_progress
     from firecircle.cli.rotation.learning import glances
     from firecircle.cli.rotation.view import show_pairs
     from firecircle.rotation.affinity import affinities
@@ -167,41 +172,62 @@ def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     from firecircle.store.opening import open_store
 
     with open_store(store) as opened:
-        listed = counted_off(
-            opened.circles.each_summary(Filters(mode="fire_circle", in_run=False)), "reading circle"
-        )
-        found = affinities(glances(opened.circles, (one for one in listed if one.pattern_types)))
-    return show_pairs(found, as_json=as_json)
+        summaries = opened.circles.each_summary(Filters(mode="fire_circle", in_run=False))
+        counted_summaries = with_progress(summaries, "reading circle")
+        with_patterns = (summary for summary in counted_summaries if summary.pattern_types)
+        known_pairs = affinities(glances(opened.circles, with_patterns))
+    return show_pairs(known_pairs, as_json=as_json)
+
+
+def mend(yes: Yes = False, store: StoreOption = None, as_json: AsJson = False) -> int:
+    """Take out of the participation history what cannot be read; a copy of all is written aside first."""
+    from firecircle.cli.output import is_confirmed, print_outcome
+    from firecircle.rotation.history import Draw, Participation
+    from firecircle.store.opening import open_store
+
+    nothing: dict[str, object] = {"participations": 0, "draws": 0, "copy": None}
+    with open_store(store) as opened:
+        history = opened.participation.read_as(Participation, Draw)
+        damage = history.unreadable()
+        question = f"Take {_counted_damage(damage)} that cannot be read out of {opened.name}?"
+        if damage and not is_confirmed(question, yes=yes, otherwise=NOTHING_TAKEN_OUT):
+            return print_outcome(NOTHING_TAKEN_OUT, nothing, as_json=as_json)
+        mended = history.mend()
+    if mended.copy is None:
+        return print_outcome(f"everything can be read; {NOTHING_TAKEN_OUT}", nothing, as_json=as_json)
+    taken_out = mended.damage
+    return print_outcome(
+        f"{_counted_damage(taken_out)} taken out; a copy of all is in {mended.copy}",
+        {
+            "participations": len(taken_out.participations),
+            "draws": len(taken_out.draws),
+            "copy": str(mended.copy),
+        },
+        as_json=as_json,
+    )
 
 
 def export_to(
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Where to, what is there is replaced; - for standard output."),
-    ] = "-",
+    file: ReplacedFile = "-",
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Write the whole participation history to one JSON file."""
-    from firecircle.cli.output import counted, print_json
-    from firecircle.errors import ConfigError
+    from firecircle.cli.output import counted, print_outcome
     from firecircle.rotation.history_file import document_of, export_history
 
-    if as_json and file == "-":
-        raise ConfigError(
-            "--json", "standard output is the export already", "name a FILE or leave --json out"
-        )
+    refuse_json_beside_export(file, as_json=as_json)
     with open_history(store) as kept:
         if file == "-":
             print(document_of(kept).model_dump_json(indent=2), flush=True)
             return 0
         written = export_history(kept, file)
     rows, draws = len(written.participations), len(written.draws)
-    if as_json:
-        print_json({"file": file, "participations": rows, "draws": draws})
-    else:
-        print(f"{counted(rows, 'participation')} and {counted(draws, 'draw')} written")
-    return 0
+    return print_outcome(
+        f"{counted(rows, 'participation')} and {counted(draws, 'draw')} written",
+        {"file": file, "participations": rows, "draws": draws},
+        as_json=as_json,
+    )
 
 
 def import_from(
@@ -210,30 +236,22 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
-    from dataclasses import asdict
-
-    from firecircle.cli.output import counted, print_json
+    from firecircle.cli.output import counted, print_outcome
     from firecircle.rotation.history_file import import_history
 
     with open_history(store) as kept:
         taken = import_history(file, kept)
-    if as_json:
-        print_json({"file": file, **asdict(taken)})
-    else:
-        print(
-            f"{counted(taken.participations, 'participation')} and {counted(taken.draws, 'draw')} taken over,"
-            f" {taken.known:,} were there already"
-        )
-    return 0
+    return print_outcome(
+        f"{counted(taken.participations, 'participation')} and {counted(taken.draws, 'draw')} taken over,"
+        f" {taken.known:,} were there already",
+        {"file": file, **asdict(taken)},
+        as_json=as_json,
+    )
 
 
 def _opened(file: str | None, where: str | None) -> AbstractContextManager[ParticipationHistory]:
-    from contextlib import nullcontext
-
     if file is None:
         return open_history(where)
-    from firecircle.errors import ConfigError
-
     if where is not None:
         raise ConfigError("--history", "a file is looked at instead of a store", "leave one of them out")
     from firecircle.rotation.history_file import read_history
@@ -262,7 +280,7 @@ def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
         return pairs_learnt(store.circles, pool)
 
 
-def _tell_affinity(drawn: Draw) -> None:
+def _print_affinity(drawn: Draw) -> None:
     import sys
 
     from firecircle.cli.output import console_on
@@ -273,13 +291,19 @@ def _tell_affinity(drawn: Draw) -> None:
 
 
 def _find_draw(history: ParticipationHistory, given: str) -> Draw:
-    from firecircle.errors import ConfigError
 
-    found = [draw for draw in history.draws() if given and draw.draw_id.startswith(given)]
-    if not found:
+    draws = [draw for draw in history.draws() if given and draw.draw_id.startswith(given)]
+    if not draws:
         raise ConfigError(
             "DRAW_ID", f"no draw begins with {given!r}", "`firecircle rotation show` lists them"
         )
-    if len({draw.draw_id for draw in found}) > 1:
-        raise ConfigError("DRAW_ID", f"{len(found)} draws begin with {given!r}", "write more of the id")
-    return found[0]
+    if len({draw.draw_id for draw in draws}) > 1:
+        raise ConfigError("DRAW_ID", f"{len(draws)} draws begin with {given!r}", "write more of the id")
+    return draws[0]
+
+
+def _counted_damage(damage: Damage) -> str:
+    from firecircle.cli.output import counted
+
+    counts = ((damage.participations, "participation"), (damage.draws, "draw"))
+    return " and ".join(counted(len(rows), thing) for rows, thing in counts if rows)

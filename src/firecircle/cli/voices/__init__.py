@@ -1,1 +1,1 @@
-"""`firecircle voices`, `firecircle doctor` and `firecircle local`."""
+"""`firecircle voices` and `firecircle doctor`."""

@@ -99,28 +99,28 @@ async def _structured_output(voice: HostedVoice, reply: Reply) -> StructuredOutp
         return "ignored"
 
 
-def as_line(found: Checkup) -> str:
+def as_line(checkup: Checkup) -> str:
     """The checkup in one line."""
-    name = printable_line(found.model)
-    if not found.well:
-        return f"cannot speak  {name}: {printable_line(found.trouble)}"
-    parts = [f"{found.seconds:.2f} s"]
-    if found.structured_output:
-        parts.append(f"structured output {found.structured_output}")
-    return f"well  {name}: {', '.join((*parts, _price(found)))}"
+    name = printable_line(checkup.model)
+    if not checkup.well:
+        return f"cannot speak  {name}: {printable_line(checkup.trouble)}"
+    parts = [f"{checkup.seconds:.2f} s"]
+    if checkup.structured_output:
+        parts.append(f"structured output {checkup.structured_output}")
+    return f"well  {name}: {', '.join((*parts, _price(checkup)))}"
 
 
-def as_document(found: Checkup) -> dict[str, Any]:
+def as_document(checkup: Checkup) -> dict[str, Any]:
     """The checkup for a program."""
-    return asdict(found)
+    return asdict(checkup)
 
 
-def _price(found: Checkup) -> str:
-    if found.cost_usd is None and found.rates is None:
+def _price(checkup: Checkup) -> str:
+    if checkup.cost_usd is None and checkup.rates is None:
         return "price unknown"
-    if found.rates is None:
-        return f"this call ${found.cost_usd:.6f}" if found.cost_usd else "free"
-    if not found.rates.input and not found.rates.output:
+    if checkup.rates is None:
+        return f"this call ${checkup.cost_usd:.6f}" if checkup.cost_usd else "free"
+    if not checkup.rates.input and not checkup.rates.output:
         return "free"
-    listed = f"${found.rates.input:g} in and ${found.rates.output:g} out per million tokens"
-    return listed if found.cost_usd is None else f"{listed}, this call ${found.cost_usd:.6f}"
+    listed = f"${checkup.rates.input:g} in and ${checkup.rates.output:g} out per million tokens"
+    return listed if checkup.cost_usd is None else f"{listed}, this call ${checkup.cost_usd:.6f}"

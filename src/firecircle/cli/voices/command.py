@@ -1,10 +1,12 @@
-"""`firecircle voices`: who there is, what each brings and costs, and who could speak now."""
+"""`firecircle voices` lists who there is, `firecircle doctor` makes a real call to each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from firecircle.cli.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 def voices(
     ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """List providers and voices: lineage, roles, price, and whether they could speak now.
 
@@ -28,19 +30,20 @@ def voices(
     import sys
 
     from firecircle.cli.output import console_on, print_json
-    from firecircle.cli.voices.listing import call_the_roll
+    from firecircle.cli.voices.listing import list_voices
     from firecircle.settings import current_settings
 
-    hosts, roll = asyncio.run(call_the_roll())
+    hosts, entries = asyncio.run(list_voices())
     if ready:
-        hosts, roll = [one for one in hosts if one.state.ready], [one for one in roll if one.ready]
+        hosts = [host for host in hosts if host.state.ready]
+        entries = [entry for entry in entries if entry.ready]
     source = current_settings().source
     if as_json:
         print_json(
             {
                 "settings": str(source) if source else None,
                 "providers": [_host_document(host) for host in hosts],
-                "voices": [_voice_document(voice) for voice in roll],
+                "voices": [_voice_document(voice) for voice in entries],
             }
         )
         return 0
@@ -48,8 +51,41 @@ def voices(
     if source and console.is_terminal:
         console.print(f"settings: {source}")
     _show_hosts(console, hosts)
-    _show_voices(console, roll)
+    _show_voices(console, entries)
     return 0
+
+
+def doctor(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="The voices to test; without any, those who judge by default."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long a voice may take.")
+    ] = 20.0,
+    as_json: AsJson = False,
+) -> int:
+    """Test voices with a real call each. Exit status 0: all can speak, 1: some cannot, 2: error."""
+    import asyncio
+    import sys
+
+    from firecircle.catalog import require_distinct
+    from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
+    from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
+    from firecircle.cli.voices.checkup import as_document, as_line, check
+
+    names = names_in(models or (), "MODEL") or plan_from(Wishes()).config.models
+    require_distinct(names, "MODEL")
+    console = console_on(sys.stdout)
+    checkups = asyncio.run(
+        outcomes_of(
+            {name: check(name, timeout) for name in names},
+            lambda _, checkup: None if as_json else print_line(console, as_line(checkup)),
+        )
+    )
+    if as_json:
+        print_json([as_document(checkup) for checkup in checkups.values()])
+    return 0 if all(checkup.well for checkup in checkups.values()) else 1
 
 
 def _host_document(host: HostEntry) -> dict[str, Any]:
@@ -99,13 +135,13 @@ def _show_hosts(console: Console, hosts: Sequence[HostEntry]) -> None:
         console.print()
 
 
-def _show_voices(console: Console, roll: Sequence[VoiceEntry]) -> None:
+def _show_voices(console: Console, entries: Sequence[VoiceEntry]) -> None:
     from rich.text import Text
 
     from firecircle.cli.output import print_line, section
     from firecircle.cli.printable import printable_line
 
-    for voice in roll:
+    for voice in entries:
         names = printable_line(" ".join(voice.names))
         roles = ", ".join(f"{role} {share:.1f}" for role, share in voice.cognitive_roles.items())
         lineage, why = printable_line(voice.provider_lineage), printable_line(voice.why, 200)

@@ -1,4 +1,4 @@
-"""The roll of all voices: who there is, what each brings and costs, and who could speak now."""
+"""The list of all voices: who there is, what each brings and costs, and who could speak now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firecircle.catalog import (
     find_characteristics,
 )
 from firecircle.circle.config import EvaluationConfig
-from firecircle.cli.output import heard_from_all
+from firecircle.cli.output import outcomes_of
 from firecircle.errors import ConfigError
 from firecircle.settings import current_settings
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
@@ -49,10 +49,10 @@ class VoiceEntry:
     why: str
 
 
-async def call_the_roll() -> tuple[list[HostEntry], list[VoiceEntry]]:
+async def list_voices() -> tuple[list[HostEntry], list[VoiceEntry]]:
     """Every provider and every voice."""
     providers = known_providers()
-    states = await heard_from_all({name: readiness_of(one) for name, one in providers.items()})
+    states = await outcomes_of({name: readiness_of(provider) for name, provider in providers.items()})
     hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
     elsewhere = [family for family in families() if not family.match[0].startswith(LOCAL)]
     return hosts, [*(_family(family, hosts) for family in elsewhere), *_local(), *_declared(hosts)]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firecircle.cli.options import AsJson
+
 if TYPE_CHECKING:
     from firecircle.voices.local.parts import Progress
 
@@ -31,7 +33,7 @@ def fetch(
             metavar="[smollm2|qwen|neural]", help="A language model, or what embedded:neural reads with."
         ),
     ] = "smollm2",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Bring the weights of a model to this machine, and nothing else.
 
@@ -82,7 +84,7 @@ def serve(
         str, typer.Argument(metavar="MODEL", help=f"{MODEL}, local:qwen or local:FILE.gguf")
     ] = MODEL,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where on loopback; 0 is any.")] = 8080,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Serve a model to llamacpp: voices, and to anybody else on this machine, until interrupted."""
     import threading
@@ -90,8 +92,8 @@ def serve(
     from firecircle.voices.local import local_server
 
     with local_server(model, port=port) as base_url:
-        said = f"serving at {base_url}; for llamacpp: voices set FIRECIRCLE_LLAMACPP_BASE_URL={base_url}"
-        print(json.dumps({"base_url": base_url}) if as_json else said, flush=True)
+        ready = f"serving at {base_url}; for llamacpp: voices set FIRECIRCLE_LLAMACPP_BASE_URL={base_url}"
+        print(json.dumps({"base_url": base_url}) if as_json else ready, flush=True)
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
