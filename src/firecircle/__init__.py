@@ -7,15 +7,9 @@ if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
     from firecircle.circle.chair import calculate_empty_chair_influence, get_empty_chair_model
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
-    from firecircle.circle.config import (
-        CircleSize,
-        EvaluationConfig,
-        EvaluationMode,
-        FailureMode,
-        FireCircleConfig,
-    )
+    from firecircle.circle.config import CircleSize, EvaluationConfig, FailureMode, FireCircleConfig
     from firecircle.circle.events import Event
-    from firecircle.circle.pattern_types import PatternType, classify_pattern_heuristic
+    from firecircle.circle.pattern_types import classify_pattern_heuristic
     from firecircle.circle.patterns import extract_patterns
     from firecircle.circle.quorum import (
         QuorumVerdict,
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
     from firecircle.guard import PromptGuard
     from firecircle.metrics import ReciprocityMetrics
+    from firecircle.names import EvaluationMode, PatternType
     from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
     from firecircle.rotation.empty_chair import EmptyChairProtocol
     from firecircle.rotation.selector import WeightedVoiceSelector
@@ -128,9 +123,9 @@ __all__ = [
 _ROOMS = {
     "catalog": "ModelCharacteristics",
     "circle.chair": "calculate_empty_chair_influence get_empty_chair_model",
-    "circle.pattern_types": "PatternType classify_pattern_heuristic",
+    "circle.pattern_types": "classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
-    "circle.config": "CircleSize EvaluationConfig EvaluationMode FailureMode FireCircleConfig",
+    "circle.config": "CircleSize EvaluationConfig FailureMode FireCircleConfig",
     "circle.events": "Event",
     "circle.patterns": "extract_patterns",
     "circle.quorum": "QuorumVerdict judge_quorum quorum_with_failures validate_quorum "
@@ -144,6 +139,7 @@ _ROOMS = {
     "evaluator": "FireCircleEvaluator LLMEvaluator",
     "guard": "PromptGuard",
     "metrics": "ReciprocityMetrics",
+    "names": "EvaluationMode PatternType",
     "prompt": "EarlierTurn MultiNeutrosophicPrompt",
     "rotation.empty_chair": "EmptyChairProtocol",
     "rotation.selector": "WeightedVoiceSelector",

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
-from firecircle.circle.config import (
-    BaseEvaluationConfig,
-    EvaluationConfig,
-    EvaluationMode,
-    FailureMode,
-    FireCircleConfig,
-)
+from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener, judge_alone
@@ -29,6 +23,7 @@ from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
+from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller, CallerVoice
@@ -351,10 +346,10 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
     from firecircle.voices.hosted.prices import FREE, require_price, tariff_of
     from firecircle.voices.rehearsal import estimated_usage
 
-    if model.startswith("embedded:"):
+    if is_embedded(model):
         _voice(model, config, None)
         return lambda turn: Usage(0, 0, 0, 0.0)
-    if model.startswith("local:"):
+    if is_local(model):
         return partial(estimated_usage, tariff=FREE)
     from firecircle.voices.hosted.providers import located, provider_of
 
@@ -377,11 +372,11 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         if config.budget_usd is not None:
             raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
         return CallerVoice(model, caller)
-    if model.startswith("embedded:"):
+    if is_embedded(model):
         from firecircle.voices.embedded import embedded_voice
 
         return embedded_voice(model)
-    if model.startswith("local:"):
+    if is_local(model):
         from firecircle.voices.local import local_voice
 
         return local_voice(model)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
 from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
+from firecircle.names import EvaluationMode, ModeName
 from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
 from firecircle.request import default_circle, default_panel
 from firecircle.session import SessionMemory
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from firecircle.store.opening import Store
     from firecircle.store.recorder import Recording
 
-ModeName = Literal["single", "parallel", "fire_circle"]
 Turns = Iterable[EarlierTurn | dict[str, str]]
 Config = TypeVar("Config", EvaluationConfig, FireCircleConfig)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from firecircle.circle.config import EvaluationMode
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text
 

@@ -11,10 +11,10 @@ from firecircle.circle.config import (
     NEURAL_MODEL,
     BaseEvaluationConfig,
     EvaluationConfig,
-    EvaluationMode,
     FireCircleConfig,
 )
 from firecircle.errors import ConfigError
+from firecircle.names import EvaluationMode
 from firecircle.settings import current_settings
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"

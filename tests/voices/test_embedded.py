@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode
+from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
+from firecircle.names import EvaluationMode
 from firecircle.request import default_circle, default_panel
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import is_available

@@ -31,6 +31,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
+from firecircle.names import EvaluationMode
 from firecircle.prompt import Focus
 from firecircle.shapes import Declaration, Unit
 
@@ -52,14 +53,6 @@ NEURAL_MODEL = "embedded:neural"
 """Joins the embedded circle by default where its extra and its weights are installed."""
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class EvaluationMode(Enum):
-    """One voice once, several voices apart, or several voices in dialogue."""
-
-    SINGLE = "single"
-    PARALLEL = "parallel"
-    FIRE_CIRCLE = "fire_circle"
 
 
 class BaseEvaluationConfig(Declaration):

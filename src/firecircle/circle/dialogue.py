@@ -35,13 +35,13 @@ from firecircle.circle.result import (
     FireCircleResult,
     QuorumCheck,
     RoundKind,
-    StopReason,
     Substitution,
     VoicePrompt,
 )
 from firecircle.circle.turns import Turns
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, CircleCancelled, EvaluationError, QuorumError
+from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 DIVERGENT_ABOVE = 0.3

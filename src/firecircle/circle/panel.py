@@ -13,7 +13,7 @@ from typing import Protocol
 from firecircle.circle.asking import Asker, hear_all
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.config import EvaluationConfig, EvaluationMode
+from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.ledger import RoundPage
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, VoicePrompt, messages
@@ -21,6 +21,7 @@ from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Turn, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 

@@ -6,28 +6,15 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from functools import cache
 from importlib import resources
 
 import json_repair
 
 from firecircle.evaluation import PatternNote
+from firecircle.names import PATTERN_TYPES, PatternType
 
 UNCLASSIFIED = "unclassified"
-
-
-class PatternType(Enum):
-    """The manipulations a circle looks for."""
-
-    TEMPORAL_INCONSISTENCY = "temporal_inconsistency"
-    CROSS_LAYER_FABRICATION = "cross_layer_fabrication"
-    POLITE_EXTRACTION = "polite_extraction"
-    EDUCATIONAL_ESCALATION = "educational_escalation"
-    CONTEXT_SATURATION = "context_saturation"
-    ROLE_CONFUSION = "role_confusion"
-    FABRICATED_PROGRESSION = "fabricated_progression"
-    FALSE_AUTHORITY = "false_authority"
 
 
 MEANINGS: Mapping[PatternType, str] = {
@@ -63,7 +50,7 @@ def _any_of(words: Sequence[str]) -> re.Pattern[str]:
 def canonical_type(name: str | None) -> str | None:
     """The type a name stands for, however it is spelled, or None."""
     squeezed = re.sub(r"[^a-z]+", "_", (name or "").lower()).strip("_")
-    return squeezed if squeezed in {kind.value for kind in PatternType} else None
+    return squeezed if squeezed in PATTERN_TYPES else None
 
 
 def classify_pattern_heuristic(pattern_str: str) -> str:

@@ -14,6 +14,7 @@ from firecircle.circle.evidence import evidence_text, fence, without_nonce
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
+from firecircle.names import OTHER_TYPE, PATTERN_TYPES
 from firecircle.prompt import Focus, MultiNeutrosophicPrompt
 
 LONGEST_REASONING = 700
@@ -247,9 +248,7 @@ def _answer_format(kind: RoundKind, *, is_chair: bool = False) -> str:
         '    "verdict": "violation" | "no_violation" | "unsure",\n'
         '    "reasoning": "<your assessment>",\n'
         f'    "{field}": [\n'
-        '        {"type": "<temporal_inconsistency | cross_layer_fabrication | polite_extraction |'
-        " educational_escalation | context_saturation | role_confusion | fabricated_progression |"
-        ' false_authority | other>",\n'
+        f'        {{"type": "<{" | ".join((*PATTERN_TYPES, OTHER_TYPE))}>",\n'
         '         "description": "<what you see>", "quote": "<exact words of the evidence>",'
         ' "layer": "<system | application | user | turns>"}\n'
         "    ]\n}"

@@ -12,14 +12,13 @@ from firecircle.circle.quorum import QuorumVerdict
 from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.names import StopReason
 from firecircle.prompt import LayerName, MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, Unit
 
 SCHEMA_VERSION = 1
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
-StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
-"""`cancelled` was called off by somebody; `interrupted` never came to its end: its process is gone."""
 CallPurpose = Literal["answer", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
 FoundBy = Literal["exact", "normalised", "fuzzy"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from firecircle.circle.pattern_types import PatternType
 from firecircle.circle.result import RoundKind
+from firecircle.names import OTHER_TYPE, PATTERN_TYPES
 
 
 @cache
@@ -27,7 +27,7 @@ def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any
             "type": "array",
             "items": _closed(
                 {
-                    "type": {"type": "string", "enum": [*(kind.value for kind in PatternType), "other"]},
+                    "type": {"type": "string", "enum": [*PATTERN_TYPES, OTHER_TYPE]},
                     "description": {"type": "string"},
                     "quote": {"type": "string"},
                     "layer": {"type": "string", "enum": ["system", "application", "user", "turns"]},

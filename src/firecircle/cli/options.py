@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, get_type_hints
 
 import typer
 
 from firecircle.errors import ConfigError
+from firecircle.names import CircleStatus, ModeName
 
 if TYPE_CHECKING:
     from firecircle.store.circles import CircleStore
@@ -118,14 +119,9 @@ class FilterOptions:
     in_run: Annotated[
         bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
     ] = None
-    mode: Annotated[
-        Literal["single", "parallel", "fire_circle"] | None, typer.Option(help="Judged in this mode.")
-    ] = None
+    mode: Annotated[ModeName | None, typer.Option(help="Judged in this mode.")] = None
     status: Annotated[
-        Literal[
-            "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
-        ]
-        | None,
+        CircleStatus | None,
         typer.Option(help="Still sitting, or ended so."),
     ] = None
     text: Annotated[

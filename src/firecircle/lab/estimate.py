@@ -10,11 +10,11 @@ from pathlib import Path
 from firecircle.circle.result import CallRecord
 from firecircle.errors import ConfigError
 from firecircle.lab.arms import Arm, Case, Unwatched, build_arms
-from firecircle.lab.arms.arm import is_embedded
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, VoiceRound
 from firecircle.lab.runs.cases import Census, chosen_records, take_census
 from firecircle.lab.runs.judging import judge_with
+from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
 
 REHEARSED = 100
@@ -101,7 +101,7 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
 async def _seconds(
     arm: Arm, arms: tuple[Arm, ...], plan: Plan, cases: list[Case], records: int, calls: int
 ) -> float:
-    if not is_embedded(arm.models):
+    if not all(map(is_embedded, arm.models)):
         return calls * SECONDS_PER_CALL / plan.concurrency.calls
     started = time.perf_counter()
     timed = cases[:TIMED]

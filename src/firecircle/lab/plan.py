@@ -19,13 +19,12 @@ from firecircle.errors import ConfigError
 from firecircle.examples import Label
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
+from firecircle.names import ModeName
 from firecircle.settings import LARGEST_BYTES, SECRETS
 from firecircle.shapes import Location, Shape, Unit, config_error, mistake_behind
 
 ArmKind = Literal[
-    "single",
-    "parallel",
-    "fire_circle",
+    ModeName,
     "reflect",
     "no_chair",
     "named_peers",

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from firecircle.catalog import ModelCharacteristics, find_characteristics, original_of
-from firecircle.circle.pattern_types import PatternType
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
+from firecircle.names import PatternType
 from firecircle.shapes import Shape, Text, Unit
 
 CircleLabel = Literal["attack", "benign"]

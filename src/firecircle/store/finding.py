@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import Field
 from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
+from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.rows import storable
 from firecircle.store.tables import circles, patterns, seats, texts
 from firecircle.store.writing import SILENT_AFTER, is_abandoned
 
-Status = Literal[
-    "sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"
-]
 LARGEST_PAGE = 1000
 
 
@@ -30,8 +28,8 @@ class Filters(Declaration):
     until: float | None = None
     """Times in seconds since 1970; `until` itself is left out."""
     alarm: bool | None = None
-    status: Status | None = None
-    mode: Literal["single", "parallel", "fire_circle"] | None = None
+    status: CircleStatus | None = None
+    mode: ModeName | None = None
     pattern: str | None = None
     """The type of a pattern that was agreed on and grounded."""
     voice: str | None = None
@@ -50,7 +48,7 @@ class CircleSummary(Shape):
     pk: int
     id: str
     mode: str
-    status: Status
+    status: CircleStatus
     started_at: float
     duration_seconds: float | None
     label: str | None
@@ -185,7 +183,7 @@ def _bound(key: sa.ColumnElement[Any], when: sa.ColumnElement[bool]) -> sa.Scala
     return sa.select(key).where(when).scalar_subquery()
 
 
-def _has_status(connection: Connection, status: Status) -> sa.ColumnElement[bool]:
+def _has_status(connection: Connection, status: CircleStatus) -> sa.ColumnElement[bool]:
     """A circle whose process is gone is said to sit in the database, and is interrupted in truth."""
     if status == "sitting":
         return still_sitting(connection)

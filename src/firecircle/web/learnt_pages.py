@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from firecircle.circle.pattern_types import PatternType
 from firecircle.errors import ConfigError
+from firecircle.names import PATTERN_TYPES
 from firecircle.web.api.learnt import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import query_as
 from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery
@@ -35,7 +35,7 @@ def bank_page(request: Request) -> Response:
         entries=found.entries,
         given=given,
         trouble=trouble,
-        pattern_types=[kind.value for kind in PatternType],
+        pattern_types=PATTERN_TYPES,
     )
 
 

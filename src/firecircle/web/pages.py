@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from firecircle.circle.pattern_types import PatternType
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
+from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import embedded_models
 from firecircle.web.api.circles import filters_of
 from firecircle.web.api.lookups import default_models
@@ -23,8 +23,6 @@ from firecircle.web.rendering import turns_json
 from firecircle.web.shown.answer import answer_of
 from firecircle.web.shown.page import CirclePage, page_of
 from firecircle.web.viewer import circle_asked_for, viewer_of
-
-STATUSES = ("sitting", "all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted")
 
 
 def home(_: Request) -> Response:
@@ -55,8 +53,8 @@ def circles_page(request: Request) -> Response:
         given=shown,
         trouble=trouble,
         store_name=viewer.store.name,
-        pattern_types=[kind.value for kind in PatternType],
-        statuses=STATUSES,
+        pattern_types=PATTERN_TYPES,
+        statuses=CIRCLE_STATUSES,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.errors import ConfigError
+from firecircle.names import EvaluationMode
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import default_circle, default_panel, with_file_defaults
 from firecircle.web.api.shapes import Judging

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.cli.output import Section, section
 from firecircle.errors import ConfigError
+from firecircle.names import is_embedded
 
 if TYPE_CHECKING:
     from firecircle.prompt import MultiNeutrosophicPrompt
@@ -43,6 +44,6 @@ def guidance_lines(guidance: Sequence[str], voices: Sequence[str]) -> Iterator[S
     """What the voices were told to look out for, and whether they can read it."""
     if not guidance:
         return
-    deaf = [voice for voice in voices if voice.startswith("embedded:")]
+    deaf = [voice for voice in voices if is_embedded(voice)]
     note = ["the built-in voices look at the prompt alone and were not swayed by it"] if deaf else []
     yield from section("Told", [*guidance, *note])

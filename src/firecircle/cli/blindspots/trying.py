@@ -15,6 +15,7 @@ from firecircle.cli.output import progress
 from firecircle.cli.printable import printable_line
 from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, EvaluationError, StoreError
+from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.learning import is_attack, is_benign
@@ -87,7 +88,7 @@ def try_additions(
 
     `run_id` and `in_run` say, as in `Filters`, whether the sample is of a run, of all runs, or of none.
     """
-    if voice.startswith("embedded:"):
+    if is_embedded(voice):
         raise ConfigError(
             "--voice", f"{voice} reads no question", "name a language model, such as local:smollm2"
         )

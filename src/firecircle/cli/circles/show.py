@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from firecircle.circle.config import EvaluationMode
 from firecircle.circle.events import RoundClosed
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
@@ -23,6 +22,7 @@ from firecircle.cli.report.report import circle_report, panel_report, remains
 from firecircle.cli.report.table import Board, BoardView, Cell, Column
 from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
+from firecircle.names import EvaluationMode
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
 

@@ -15,6 +15,7 @@ from firecircle.cli.options import (
     Verbose,
 )
 from firecircle.errors import ConfigError
+from firecircle.names import ModeName
 
 SOURCE = "text, @file, or - for standard input"
 
@@ -78,7 +79,7 @@ def evaluate(
         typer.Option("--no-quorum", help="Judge without a quorum, for experiments."),
     ] = False,
     mode: Annotated[
-        Literal["single", "parallel", "fire_circle"],
+        ModeName,
         typer.Option(help="One voice, several apart, or several in dialogue."),
     ] = "fire_circle",
     focus: Annotated[

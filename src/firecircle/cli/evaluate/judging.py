@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.inputs import save_session
@@ -24,6 +24,7 @@ from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, compla
 from firecircle.errors import CircleCancelled, EvaluationError
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import EvaluationMode
 
 
 @dataclass(frozen=True, slots=True)

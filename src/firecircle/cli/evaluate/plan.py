@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
-from firecircle.circle.config import EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.errors import ConfigError
+from firecircle.names import EvaluationMode, ModeName, is_embedded
 from firecircle.prompt import Focus
 from firecircle.request import DEFAULT_KEY_VARIABLE, default_circle, default_panel, with_file_defaults
 from firecircle.settings import current_settings
-
-ModeName = Literal["single", "parallel", "fire_circle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Plan:
         """One line that says who is going to judge, and why they."""
         count = len(self.asked)
         who = f"{count} voice{'s' if count > 1 else ''}"
-        all_embedded = all(model.startswith("embedded:") for model in self.asked)
+        all_embedded = all(map(is_embedded, self.asked))
         how = {
             EvaluationMode.SINGLE: "asked once",
             EvaluationMode.PARALLEL: "each asked once, apart from the others",

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from firecircle.circle.conclude import CONCLUSIVE, reaggregate
-from firecircle.circle.config import EvaluationMode, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.plan import Plan
@@ -29,6 +29,7 @@ from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
+from firecircle.names import EvaluationMode
 from firecircle.shapes import config_error
 
 Settings = Mapping[str, float | bool | None]

@@ -23,11 +23,11 @@ from firecircle.circle.events import (
     VoiceRecruited,
     VoiceRetried,
 )
-from firecircle.circle.result import StopReason
 from firecircle.cli.output import print_line
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.marks import ALARM_MARK, FAILURE_WORDS, ROUND_WORDS, notes_of
 from firecircle.cli.report.table import Board, BoardView
+from firecircle.names import StopReason
 
 STOP_WORDS: dict[StopReason, str] = {
     "all_rounds_held": "as planned",

@@ -9,6 +9,7 @@ from firecircle.circle.result import Accounting, Failure, FireCircleResult, Flip
 from firecircle.cli.output import Section, counted, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.marks import FAILURE_WORDS
+from firecircle.names import is_embedded
 from firecircle.request import DEFAULT_KEY_VARIABLE
 
 BY_LAYER = {
@@ -33,7 +34,7 @@ def next_step(result: FireCircleResult) -> str:
         return (
             "the turn is unknown: with --turn or --turns the voices can check what is said of earlier turns"
         )
-    if all(model.startswith("embedded:") for model in result.active_models):
+    if all(map(is_embedded, result.active_models)):
         return f"for an opinion beyond built-in lenses set {DEFAULT_KEY_VARIABLE} or name --models"
     return ""
 

@@ -13,6 +13,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import in_options
 from firecircle.convene import seat_voices
 from firecircle.errors import ConfigError, VoiceError
+from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.hosted.prices import Rates, rates_of
 from firecircle.voices.hosted.voice import Backoff, HostedVoice, hosted_voice
@@ -83,7 +84,7 @@ async def check(model: str, seconds: float) -> Checkup:
 
 def _seated(model: str) -> Voice:
     config = EvaluationConfig(models=(model,))
-    if model.startswith(("embedded:", "local:")):
+    if is_embedded(model) or is_local(model):
         return seat_voices((model,), config)[model]
     return hosted_voice(model, config, backoff=ONE_MORE_TRY)
 

@@ -15,12 +15,12 @@ from firecircle.catalog import (
 from firecircle.circle.config import EvaluationConfig
 from firecircle.cli.output import outcomes_of
 from firecircle.errors import ConfigError
+from firecircle.names import is_embedded, is_local
 from firecircle.settings import current_settings
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
 
-LOCAL = "local:"
 """A family whose first name begins so is listed by that name."""
 VENDORS = {"mistralai": "mistral"}
 """Vendors whose own endpoint goes by another name than OpenRouter gives them."""
@@ -54,7 +54,7 @@ async def list_voices() -> tuple[list[HostEntry], list[VoiceEntry]]:
     providers = known_providers()
     states = await outcomes_of({name: readiness_of(provider) for name, provider in providers.items()})
     hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
-    elsewhere = [family for family in families() if not family.match[0].startswith(LOCAL)]
+    elsewhere = [family for family in families() if not is_local(family.match[0])]
     return hosts, [*(_family(family, hosts) for family in elsewhere), *_local(), *_declared(hosts)]
 
 
@@ -67,7 +67,7 @@ def _where_it_is(provider: Provider) -> Provider:
 
 
 def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
-    if family.match[0].startswith("embedded:"):
+    if is_embedded(family.match[0]):
         price: tuple[Rates, Rates] | None = (rates_of(FREE), rates_of(FREE))
         state = Readiness(True, "built in")
     else:

@@ -13,8 +13,6 @@ from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
 from firecircle.lab.records import Outcome
 
-EMBEDDED = "embedded:"
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -92,8 +90,3 @@ class Arm(Protocol):
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """The calls that judging this case may take; nobody is asked."""
         ...
-
-
-def is_embedded(models: tuple[str, ...]) -> bool:
-    """Whether these voices are all embedded: free, the same every time, and a matter of CPU alone."""
-    return all(model.startswith(EMBEDDED) for model in models)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, EvaluationMode, FireCircleConfig
+from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, FireCircleConfig
 from firecircle.convene import seat_circle, seat_panel
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm
@@ -14,6 +14,7 @@ from firecircle.lab.arms.guided import USUAL_FOLDS, GuidedArm
 from firecircle.lab.arms.panel import ApartArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
+from firecircle.names import EvaluationMode
 from firecircle.request import EMBEDDED_GENERALIST
 
 UNSURE = (0.3, 0.8)

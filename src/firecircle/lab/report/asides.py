@@ -8,6 +8,7 @@ from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import RunFigures
 from firecircle.lab.report.sentence import Sentence, many, shares
 from firecircle.lab.statistics import ErrorCorrelation
+from firecircle.names import is_embedded
 
 FAIR = 0.10
 """How far the tokens of a control arm may lie from those of the circle."""
@@ -25,7 +26,7 @@ def asides(figures: RunFigures) -> Iterator[Sentence]:
 
 
 def _embedded(arm: ArmFigures) -> bool:
-    return bool(arm.voices) and all(voice.startswith("embedded:") for voice in arm.voices)
+    return bool(arm.voices) and all(map(is_embedded, arm.voices))
 
 
 def _talking_reference(figures: RunFigures) -> tuple[ArmFigures, ...]:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from firecircle.errors import ConfigError, FireCircleError
-from firecircle.lab.arms.arm import Arm, Case, is_embedded
+from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import Chosen, chosen_records
 from firecircle.lab.runs.folder import RunFolder
@@ -23,6 +23,7 @@ from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.live import SAME, LiveCircles, aside, is_same, kept_id, not_there
 from firecircle.lab.runs.replaying import FromTheJournal
 from firecircle.lab.runs.rows import Judged, unpacked
+from firecircle.names import is_embedded
 from firecircle.store.opening import Store
 
 AT_ONCE = 500
@@ -57,7 +58,7 @@ async def fill_in(folder: RunFolder, journal: Journal, arms: Sequence[Arm], live
 def _kept_parts(arm: Arm) -> tuple[CircleArm, ...]:
     """The circles of an arm that are written down while they sit."""
     parts = (arm.first, arm.second) if isinstance(arm, CascadeArm) else (arm,)
-    return tuple(one for one in parts if isinstance(one, CircleArm) and not is_embedded(one.models))
+    return tuple(one for one in parts if isinstance(one, CircleArm) and not all(map(is_embedded, one.models)))
 
 
 def _in_words(trouble: Exception) -> str:

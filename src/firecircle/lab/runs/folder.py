@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
@@ -22,6 +21,7 @@ from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.tally import Tally
+from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.store.address import place_of
@@ -72,8 +72,6 @@ PLAN, ABOUT, JOURNAL, RECORDS, END = (
     "finished.json",
 )
 _VERSIONS = ("firecircle", "aiohttp", "duckdb", "numpy", "scipy", "pydantic", "rapidfuzz")
-
-State = Literal["finished", "unfinished"]
 
 
 class RunAbout(Shape):
@@ -135,7 +133,7 @@ class RunFolder:
         return self.path / RECORDS
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """Whether everything in the plan was done."""
         return "finished" if (self.path / END).exists() else "unfinished"
 

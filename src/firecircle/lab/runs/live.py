@@ -12,13 +12,13 @@ from functools import partial
 from typing import TypeVar
 
 from firecircle.circle.events import CircleClosed, CircleConvened, Event, Listener
-from firecircle.circle.pattern_types import PatternType
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.circle import FIRST, SECOND
 from firecircle.lab.datasets import Record
 from firecircle.lab.runs.folder import RunAbout
+from firecircle.names import PATTERN_TYPES
 from firecircle.store.opening import Store
 from firecircle.store.recorder import InRun, Recording
 
@@ -213,11 +213,8 @@ def _renamed(event: Event, name: str) -> Event:
     return event
 
 
-_TYPES = frozenset(kind.value for kind in PatternType)
-
-
 def _label(record: Record) -> str | None:
     """What the record is labelled; an attack with its type, where the family is one."""
-    if record.label == "attack" and record.family in _TYPES:
+    if record.label == "attack" and record.family in PATTERN_TYPES:
         return f"attack:{record.family}"
     return record.label

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Turn, Voice
 from firecircle.errors import VoiceError
-from firecircle.lab.arms.arm import EMBEDDED, Case
+from firecircle.lab.arms.arm import Case
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.watch import call_key
+from firecircle.names import is_embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class FromTheJournal:
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The embedded voice itself, or one that repeats."""
-        return voice if model.startswith(EMBEDDED) else _Repeating(self, model)
+        return voice if is_embedded(model) else _Repeating(self, model)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
         """Nobody: what was said is told already."""

@@ -20,7 +20,6 @@ from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms import Arm, build_arms
-from firecircle.lab.arms.arm import is_embedded
 from firecircle.lab.arms.guided import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.budget import Purse
@@ -35,6 +34,7 @@ from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.rows import KeptRecord, unpacked
 from firecircle.lab.runs.tally import Tally
 from firecircle.lab.runs.watch import Watch
+from firecircle.names import is_embedded
 from firecircle.store.opening import Store
 
 BATCH = 16
@@ -69,8 +69,8 @@ async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = N
         run = _Run(folder, plan, journal, tally, follow, LiveCircles(store, folder.about))
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
-        free = tuple(arm for arm in arms if is_embedded(arm.models) and arm not in taught)
-        paid = tuple(arm for arm in arms if not is_embedded(arm.models) and arm not in taught)
+        free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)
+        paid = tuple(arm for arm in arms if not all(map(is_embedded, arm.models)) and arm not in taught)
         try:
             async with asyncio.TaskGroup() as tracks:
                 if free:

@@ -12,11 +12,12 @@ from firecircle.circle.budget import estimate_of
 from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import FailureKind, VoiceError
-from firecircle.lab.arms.arm import EMBEDDED, Case, is_embedded
+from firecircle.lab.arms.arm import Case
 from firecircle.lab.runs.capacity import Gate
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.rows import KeptCall, Placed
+from firecircle.names import is_embedded
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
@@ -40,11 +41,11 @@ class Watch:
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
-        return voice if model.startswith(EMBEDDED) else WatchedVoice(model, voice, self)
+        return voice if is_embedded(model) else WatchedVoice(model, voice, self)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
         """Whoever writes circles down; one of embedded voices is over before anybody could look."""
-        return None if is_embedded(models) else self.live.listener(circle, self.case)
+        return None if all(map(is_embedded, models)) else self.live.listener(circle, self.case)
 
     def seconds(self) -> float:
         """The longest of each round, one after another."""

@@ -13,6 +13,7 @@ from firecircle.lab.datasets.record import BadRows
 from firecircle.lab.datasets.survey import survey
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.validation import NAMED
+from firecircle.names import is_embedded
 
 ENCODING = "encoding"
 """Families whose name says so are what the quorum study is about."""
@@ -33,7 +34,7 @@ def study_text(
     if limit is not None:
         text += f"sample = {limit}\n"
     text += _chosen(name, path, limit)
-    if name == "cost" and any(not model.startswith("embedded:") for model in models):
+    if name == "cost" and not all(map(is_embedded, models)):
         # Only voices that cost something are worth asking second.
         text += '\n[[arms]]\nname = "cascade"\nkind = "cascade"\n'
     if models:

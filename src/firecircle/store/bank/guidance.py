@@ -11,10 +11,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from firecircle.circle.pattern_types import MEANINGS, PatternType
+from firecircle.circle.pattern_types import MEANINGS
+from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.store.bank.likeness import likeness
 
-GUIDED_TYPES = frozenset(kind.value for kind in PatternType)
+GUIDED_TYPES = frozenset(PATTERN_TYPES)
 """For what fits none of the types we have no words of our own, so nothing is told of it."""
 LIKE_ENOUGH = 0.3
 """Likeness from which on a description is taken for one of the kinds of its type."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
+from firecircle.names import EMBEDDED
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Voice
@@ -22,16 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["EMBEDDED_NAMES", "embedded_voice"]
 
 EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural")
-_PREFIX = "embedded:"
 
 
 def embedded_voice(model: str) -> Voice:
     """The embedded voice of this name, such as `embedded:time`."""
     from firecircle.voices.embedded.voice import EmbeddedVoice
 
-    name = original_of(model).removeprefix(_PREFIX)
+    name = original_of(model).removeprefix(EMBEDDED)
     if name not in _lenses():
-        known = ", ".join(_PREFIX + lens for lens in EMBEDDED_NAMES)
+        known = ", ".join(EMBEDDED + lens for lens in EMBEDDED_NAMES)
         raise ConfigError("models", f"there is no embedded voice {model!r}", f"there are {known}")
     return EmbeddedVoice(_lens(name))
 

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError, MissingKeyError
+from firecircle.names import EMBEDDED, LOCAL
 from firecircle.settings import FILE_VARIABLE, Concurrency, Settings, current_settings
 from firecircle.shapes import Declaration
 
@@ -131,7 +132,7 @@ PROVIDERS: Mapping[str, Provider] = {
     )
 }
 """The providers that come with the package."""
-RESERVED = ("embedded", "local")
+RESERVED = tuple(prefix.rstrip(":") for prefix in (EMBEDDED, LOCAL))
 
 
 def known_providers() -> Mapping[str, Provider]:

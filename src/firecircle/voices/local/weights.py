@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
+from firecircle.names import LOCAL
 from firecircle.settings import user_folder
 from firecircle.voices.local.installer import install_command, last_line
 from firecircle.voices.local.parts import InParts, Progress, fetch_in_parts, in_parts
 
-PREFIX = "local:"
 FETCH_COMMAND = "firecircle local fetch"
 INSTALL_ENGINE = "pip install 'firecircle[local]'"
 
@@ -60,7 +60,7 @@ class Weights(NamedTuple):
 
 def weights_of(model: str) -> Weights:
     """The file behind `local:smollm2` or `local:/path/to/model.gguf`; a `ConfigError` if it is not there."""
-    name = original_of(model).removeprefix(PREFIX)
+    name = original_of(model).removeprefix(LOCAL)
     if name in SHIPPED:
         return Weights(name, _shipped_file(name))
     if name in IN_PARTS:
@@ -69,7 +69,7 @@ def weights_of(model: str) -> Weights:
         raise ConfigError(
             "models",
             f"{model!r} is no local model",
-            f"they are {', '.join(local_models())} and {PREFIX}/path/to/model.gguf",
+            f"they are {', '.join(local_models())} and {LOCAL}/path/to/model.gguf",
         )
     path = Path(name).expanduser().resolve()
     try:
@@ -86,7 +86,7 @@ def weights_of(model: str) -> Weights:
 
 def local_models() -> tuple[str, ...]:
     """The models that are known by a name, whether or not they are here."""
-    return tuple(f"{PREFIX}{name}" for name in (*SHIPPED, *IN_PARTS))
+    return tuple(f"{LOCAL}{name}" for name in (*SHIPPED, *IN_PARTS))
 
 
 def models_folder() -> Path:
@@ -99,7 +99,7 @@ def _joined_file(model: InParts) -> Path:
     if path.is_file() and path.stat().st_size == model.size:
         return path
     raise ConfigError(
-        f"{PREFIX}{model.name}",
+        f"{LOCAL}{model.name}",
         f"its weights are not here ({model.megabytes:,} MB)",
         f"`{FETCH_COMMAND} {model.name}` fetches them",
     )
@@ -110,7 +110,7 @@ def _shipped_file(name: str) -> Path:
     if path := _installed(shipped):
         return path
     raise ConfigError(
-        f"{PREFIX}{name}",
+        f"{LOCAL}{name}",
         f"its weights are not installed ({shipped.megabytes} MB)",
         f"`{FETCH_COMMAND}` installs them",
     )

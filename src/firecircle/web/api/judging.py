@@ -8,9 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.circle.config import EvaluationMode
 from firecircle.circle.measures import account
 from firecircle.circle.result import Usages
+from firecircle.names import EvaluationMode
 from firecircle.web.api.reading import body_as
 from firecircle.web.api.shapes import Amount, Begun, Estimate, Judging
 from firecircle.web.planning import config_of, prompt_of

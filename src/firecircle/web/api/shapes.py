@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from firecircle.names import CircleStatus, ModeName, RunState
 from firecircle.prompt import MAX_LAYER_CHARS, Focus
 from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry
-from firecircle.store.finding import CircleSummary, Status
+from firecircle.store.finding import CircleSummary
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
@@ -20,7 +21,6 @@ Words = Annotated[
 ]
 """What is searched for: at least one word."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Mode = Literal["single", "parallel", "fire_circle"]
 
 
 class TurnIn(Shape):
@@ -38,7 +38,7 @@ class Judging(Shape):
     user: Layer = ""
     turns: tuple[TurnIn, ...] | None = Field(default=None, max_length=1000)
     """The earlier turns; [] is a known first turn, null is unknown."""
-    mode: Mode = "fire_circle"
+    mode: ModeName = "fire_circle"
     models: tuple[Name, ...] = Field(default=(), max_length=10)
     """Empty: the circle of the settings, or the embedded one."""
     reserves: tuple[Name, ...] = Field(default=(), max_length=10)
@@ -58,7 +58,7 @@ class Begun(Shape):
     """A judgement that has begun, or is over already."""
 
     id: str
-    status: Status
+    status: CircleStatus
     url: str
     """The page that shows it."""
 
@@ -90,8 +90,8 @@ class CircleQuery(Shape):
     since: float | None = Field(default=None, ge=0, le=1e11)
     until: float | None = Field(default=None, ge=0, le=1e11)
     alarm: bool | None = None
-    status: Status | None = None
-    mode: Mode | None = None
+    status: CircleStatus | None = None
+    mode: ModeName | None = None
     pattern: Name | None = None
     voice: Name | None = None
     label: Name | None = None
@@ -227,7 +227,7 @@ class RunLine(Shape):
     """A run and how far it is."""
 
     run_id: str
-    state: Literal["finished", "unfinished"]
+    state: RunState
     started_at: float
     total: int
     """How many records each arm judges."""

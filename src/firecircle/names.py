@@ -1,0 +1,58 @@
+"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, get_args
+
+
+class EvaluationMode(Enum):
+    """One voice once, several voices apart, or several voices in dialogue."""
+
+    SINGLE = "single"
+    PARALLEL = "parallel"
+    FIRE_CIRCLE = "fire_circle"
+
+
+ModeName = Literal["single", "parallel", "fire_circle"]
+"""A mode as users write it."""
+
+StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
+"""How a circle ended."""
+CircleStatus = Literal["sitting", StopReason]
+"""How a stored circle stands."""
+CIRCLE_STATUSES: tuple[CircleStatus, ...] = get_args(CircleStatus)
+
+RunState = Literal["finished", "unfinished"]
+"""How a run of the lab stands."""
+
+
+class PatternType(Enum):
+    """The manipulations a circle looks for."""
+
+    TEMPORAL_INCONSISTENCY = "temporal_inconsistency"
+    CROSS_LAYER_FABRICATION = "cross_layer_fabrication"
+    POLITE_EXTRACTION = "polite_extraction"
+    EDUCATIONAL_ESCALATION = "educational_escalation"
+    CONTEXT_SATURATION = "context_saturation"
+    ROLE_CONFUSION = "role_confusion"
+    FABRICATED_PROGRESSION = "fabricated_progression"
+    FALSE_AUTHORITY = "false_authority"
+
+
+PATTERN_TYPES = tuple(kind.value for kind in PatternType)
+OTHER_TYPE = "other"
+"""What a voice writes for a manipulation that is none of the eight."""
+
+EMBEDDED = "embedded:"
+LOCAL = "local:"
+
+
+def is_embedded(model: str) -> bool:
+    """Whether a voice is an analyser that comes with the package: free, the same every time, CPU alone."""
+    return model.startswith(EMBEDDED)
+
+
+def is_local(model: str) -> bool:
+    """Whether a voice is a language model that runs in this process."""
+    return model.startswith(LOCAL)
