@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A circle and its label, as somebody keeps them."""
+class _CircleWithLabel:
+    """A circle and its label, as the store or a file holds them."""
 
     id: str
     label: str
@@ -67,20 +67,20 @@ def calibrate(
     from firecircle.rotation.calibration import calibrate as propose
     from firecircle.store.opening import open_store
 
-    wanted = names_in(models or (), "--models")
+    voices = names_in(models or (), "--models")
     reading = _Reading()
     with open_store(store) as opened:
-        told = _in_file(circles) if circles is not None else _in_store(opened.circles, reading)
-        labelled = _labelled(told, None if again else opened.calibrations, reading)
+        every_circle = _in_file(circles) if circles is not None else _in_store(opened.circles, reading)
+        labelled = _labelled(every_circle, None if again else opened.calibrations, reading)
         outcome = propose(with_progress(labelled, "reading circle"))
-        proposals = [one for one in outcome.proposals if not wanted or one.model in wanted]
+        proposals = [proposal for proposal in outcome.proposals if not voices or proposal.model in voices]
         if not outcome.circles:
             raise _nothing_to_go_by(0 if circles is not None else _labelled_in_runs(opened.circles))
-        _require_heard(reading, wanted)
-        changed = [one for one in proposals if one.changed]
+        _require_heard(reading, voices)
+        changed = [proposal for proposal in proposals if proposal.changed]
         written = _written(changed) if write else None
         if written is not None:
-            declared = {one.model for one in changed}
+            declared = {proposal.model for proposal in changed}
             opened.calibrations.record(
                 (circle, voice) for circle, heard in reading.heard for voice in heard & declared
             )
@@ -89,31 +89,31 @@ def calibrate(
 
 
 def _labelled(
-    circles: Iterable[_Told], counted: CalibrationStore | None, reading: _Reading
+    circles: Iterable[_CircleWithLabel], counted: CalibrationStore | None, reading: _Reading
 ) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
     from firecircle.store.bank.learning import is_attack, is_benign
 
     seen: set[str] = set()
-    for one in circles:
-        if not is_attack(one.label) and not is_benign(one.label):
+    for circle in circles:
+        if not is_attack(circle.label) and not is_benign(circle.label):
             continue
-        if one.id in seen:
+        if circle.id in seen:
             reading.repeated += 1
             continue
-        seen.add(one.id)
-        reading.heard.append((one.id, heard_alone(one.result)))
-        kind = one.label.strip().lower().partition(":")[2] if is_attack(one.label) else ""
+        seen.add(circle.id)
+        reading.heard.append((circle.id, heard_alone(circle.result)))
+        kind = circle.label.strip().lower().partition(":")[2] if is_attack(circle.label) else ""
         yield LabelledCircle(
-            one.result,
-            "attack" if is_attack(one.label) else "benign",
+            circle.result,
+            "attack" if is_attack(circle.label) else "benign",
             kind or None,
-            counted.counted_for(one.id) if counted else frozenset(),
+            counted.counted_for(circle.id) if counted else frozenset(),
         )
 
 
-def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_Told]:
+def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_CircleWithLabel]:
     """All but the circles of runs, where several arms judge the same prompt with the same voices."""
     from firecircle.store.finding import Filters
 
@@ -123,10 +123,10 @@ def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_Told]:
         if result is None:
             reading.unreadable += 1
         else:
-            yield _Told(summary.id, summary.label, result)
+            yield _CircleWithLabel(summary.id, summary.label, result)
 
 
-def _in_file(path: str) -> Iterator[_Told]:
+def _in_file(path: str) -> Iterator[_CircleWithLabel]:
     import json
 
     from pydantic import ValidationError
@@ -140,9 +140,9 @@ def _in_file(path: str) -> Iterator[_Told]:
                 if not line.strip():
                     continue
                 try:
-                    told = json.loads(line)
-                    result = FireCircleResult.model_validate(told["result"])
-                    label = str(told["label"])
+                    row = json.loads(line)
+                    result = FireCircleResult.model_validate(row["result"])
+                    label = str(row["label"])
                 except ValidationError as invalid:
                     raise (
                         config_error(invalid, "result").within(f"line {number}").within("--circles")
@@ -151,7 +151,7 @@ def _in_file(path: str) -> Iterator[_Told]:
                     raise ConfigError(
                         "--circles", f'line {number} of {path} is no {{"label": ..., "result": ...}}'
                     ) from None
-                yield _Told(result.circle_id, label, result)
+                yield _CircleWithLabel(result.circle_id, label, result)
     except OSError as unreadable:
         raise ConfigError(
             "--circles", f"cannot read {path}: {unreadable.strerror or unreadable}", "name another file"
@@ -163,8 +163,8 @@ def _in_file(path: str) -> Iterator[_Told]:
 def _labelled_in_runs(circles: CircleStore) -> int:
     from firecircle.store.finding import Filters
 
-    wanted = (Filters(in_run=True, mode="fire_circle", label=label) for label in ("attack", "benign"))
-    return sum(map(circles.count, wanted))
+    labels = ("attack", "benign")
+    return sum(circles.count(Filters(in_run=True, mode="fire_circle", label=label)) for label in labels)
 
 
 def _nothing_to_go_by(in_runs: int) -> ConfigError:
@@ -183,10 +183,10 @@ def _nothing_to_go_by(in_runs: int) -> ConfigError:
     )
 
 
-def _require_heard(reading: _Reading, wanted: tuple[str, ...]) -> None:
+def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
 
-    heard = frozenset[str]().union(*(voices for _, voices in reading.heard))
-    unheard = [name for name in wanted if name not in heard]
+    heard = frozenset[str]().union(*(in_circle for _, in_circle in reading.heard))
+    unheard = [voice for voice in voices if voice not in heard]
     if unheard:
         raise ConfigError("--models", f"no labelled circle heard {', '.join(unheard)}", "leave it out")
 
@@ -198,7 +198,7 @@ def _written(proposals: list[Proposal]) -> str | None:
     if not proposals:
         return None
     path = current_settings().source or user_folder("config") / FILE_NAME
-    declare_in(path, [one.proposed for one in proposals])
+    declare_in(path, [proposal.proposed for proposal in proposals])
     return str(path)
 
 
@@ -218,9 +218,9 @@ def _show(
     for note in _left_out(outcome, reading):
         console.print(note)
     print()
-    for one in proposals:
-        print(printable_line(one.model))
-        for part in section("", _lines(one)):
+    for proposal in proposals:
+        print(printable_line(proposal.model))
+        for part in section("", _lines(proposal)):
             console.print(part)
     if proposals:
         print()
@@ -229,7 +229,7 @@ def _show(
         console.print(*section("Careful", ["With these no quorum any more:", *broken]))
     if written:
         print(f"written to {printable_line(written)}")
-    elif any(one.changed for one in proposals):
+    elif any(proposal.changed for proposal in proposals):
         print("nothing was written; --write declares this in firecircle.toml")
     else:
         print("nothing to change")
@@ -247,17 +247,17 @@ def _left_out(outcome: Calibration, reading: _Reading) -> Iterator[str]:
         yield f"{counted(reading.unreadable, 'circle')} left out: cannot be read"
 
 
-def _lines(one: Proposal) -> list[str]:
-    false_alarms = f"{one.false_alarms} of {one.benign} benign prompts alarmed on in round 1"
-    if not one.roles:
+def _lines(proposal: Proposal) -> list[str]:
+    false_alarms = f"{proposal.false_alarms} of {proposal.benign} benign prompts alarmed on in round 1"
+    if not proposal.roles:
         return [f"{false_alarms}; it takes attacks and benign prompts to propose anything"]
     roles = [
         f"{role.role.replace('_', ' '):<26}{role.declared:.2f} → {role.proposed:.2f}"
         f"  measured {role.measured:.2f} ({role.hits}/{role.attacks})"
-        for role in one.roles
-        if role.role in one.proposed.cognitive_roles
+        for role in proposal.roles
+        if role.role in proposal.proposed.cognitive_roles
     ]
-    confidence = f"{'confidence':<26}{one.declared.confidence:.2f} → {one.proposed.confidence:.2f}"
+    confidence = f"{'confidence':<26}{proposal.declared.confidence:.2f} → {proposal.proposed.confidence:.2f}"
     return [*roles, confidence, false_alarms]
 
 
@@ -268,5 +268,7 @@ def _document(outcome: Calibration, proposals: list[Proposal], reading: _Reading
         "repeated": reading.repeated,
         "unreadable": reading.unreadable,
         "broken": list(outcome.broken),
-        "proposals": [{**one.model_dump(mode="json"), "changed": one.changed} for one in proposals],
+        "proposals": [
+            {**proposal.model_dump(mode="json"), "changed": proposal.changed} for proposal in proposals
+        ],
     }

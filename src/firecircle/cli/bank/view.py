@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from firecircle.cli.evaluate.saving import short_id
-from firecircle.cli.output import Line, console_on, counted, print_json, section
+from firecircle.cli.output import Line, console_on, counted, print_json, print_sections, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
@@ -23,7 +23,7 @@ LONGEST_DESCRIPTION = 300
 def show_entries(entries: Sequence[BankEntry], *, more: bool, as_json: bool) -> int:
     """Print a list of entries; the exit status."""
     if as_json:
-        print_json({"entries": [one.model_dump(mode="json") for one in entries], "more": more})
+        print_json({"entries": [entry.model_dump(mode="json") for entry in entries], "more": more})
         return 0
     if not entries:
         console_on(sys.stdout).print(
@@ -37,16 +37,16 @@ def show_entries(entries: Sequence[BankEntry], *, more: bool, as_json: bool) -> 
     return 0
 
 
-def show_relevant(found: Sequence[Relevant], *, as_json: bool) -> int:
+def show_relevant(relevant: Sequence[Relevant], *, as_json: bool) -> int:
     """Print what is relevant to a question; the exit status."""
     if as_json:
-        print_json({"found": [one.model_dump(mode="json") for one in found]})
+        print_json({"found": [match.model_dump(mode="json") for match in relevant]})
         return 0
-    if not found:
+    if not relevant:
         print("nothing in the bank has to do with that")
         return 0
-    for one in found:
-        _print_entry(one.entry, f"relevance {one.score:.2f}, ")
+    for match in relevant:
+        _print_entry(match.entry, f"relevance {match.score:.2f}, ")
     return 0
 
 
@@ -65,30 +65,27 @@ def show_entry(entry: FullEntry, *, as_json: bool) -> int:
         f" from {_day(entry.first_seen_at)} to {_day(entry.last_seen_at)},"
         f" agreement up to {entry.highest_agreement:.0%}"
     )
-    told = (
+    guidance = (
         guidance_text(entry.pattern_type, entry.description)
         if _guides(entry)
         else "nothing: of what fits none of the types there are no words of our own"
     )
-    latest = entry.seen[:FEW]
-    parts: list[tuple[str, Sequence[str | Line]]] = [
+    sections: list[tuple[str, Sequence[str | Line]]] = [
         ("Described", [printable_line(entry.description, LONGEST_DESCRIPTION)]),
         ("Seen", [seen]),
-        ("Where", [line for one in latest for line in _sighting_lines(one)]),
+        ("Where", [line for sighting in entry.seen[:FEW] for line in _sighting_lines(sighting)]),
         ("More", [f"{counted(len(entry.seen) - FEW, 'more sighting')} (--json)"] if entry.seen[FEW:] else []),
-        ("Told", [f"as guidance: {told}"]),
+        ("Told", [f"as guidance: {guidance}"]),
     ]
-    for label, lines in parts:
-        for one in section(label, lines):
-            console.print(one)
+    print_sections(console, sections)
     return 0
 
 
-def _sighting_lines(seen: Sighting) -> Iterable[Line]:
-    circle = f", circle {printable_line(short_id(seen.circle_id))}" if seen.circle_id else ""
-    voices = ", ".join(map(printable_line, seen.models))
-    yield Line(Text(f"{_day(seen.at)} {printable_line(seen.attack_id)}{circle}: {voices}"))
-    for quote in seen.examples[:2]:
+def _sighting_lines(sighting: Sighting) -> Iterable[Line]:
+    circle = f", circle {printable_line(short_id(sighting.circle_id))}" if sighting.circle_id else ""
+    voices = ", ".join(map(printable_line, sighting.models))
+    yield Line(Text(f"{_day(sighting.at)} {printable_line(sighting.attack_id)}{circle}: {voices}"))
+    for quote in sighting.examples[:2]:
         yield Line(quoted(quote), 1)
 
 

@@ -46,8 +46,8 @@ def prompt_from(sources: Sources) -> MultiNeutrosophicPrompt:
     else:
         prompt = MultiNeutrosophicPrompt()
     turns = prompt.turns if sources.turns is None else turns_of(text_of("turns", sources.turns))
-    told = {"system": prompt.system, "application": prompt.application, "user": prompt.user, **texts}
-    return MultiNeutrosophicPrompt(**told, turns=turns)
+    merged = {"system": prompt.system, "application": prompt.application, "user": prompt.user, **texts}
+    return MultiNeutrosophicPrompt(**merged, turns=turns)
 
 
 def text_of(name: str, source: str) -> str:

@@ -44,12 +44,12 @@ def label_of(label: str | None, example: str | None, *, changed: bool) -> str | 
         return label
     from firecircle.examples import find_example
 
-    found = find_example(example)
-    return f"attack:{found.pattern_type}" if found.label == "attack" else found.label
+    bundled = find_example(example)
+    return f"attack:{bundled.pattern_type}" if bundled.label == "attack" else bundled.label
 
 
 def short_id(kept_as: str) -> str:
-    """As much of an id as finds it again; one with a number behind it is told whole."""
+    """As much of an id as finds it again; one with a number behind it is printed whole."""
     return kept_as if re.search(r"-\d+$", kept_as) else kept_as[:SHORT]
 
 

@@ -23,22 +23,22 @@ def print_recorded(console: Console, study: RecordedStudy, shown: Callable[[str]
     console.print(_calibrated(study, shown))
     for sentence in findings(study):
         console.print(Text(shown(sentence)))
-    for told in study.bad_rows:
-        console.print(Text(f"not read: {shown(told)}", style="yellow"))
+    for why in study.bad_rows:
+        console.print(Text(f"not read: {shown(why)}", style="yellow"))
 
 
 def findings(study: RecordedStudy) -> tuple[str, ...]:
     """What the figures show, in sentences that say no more than they do."""
     highest = next(row for row in study.rows if row.name == MAXIMUM).performance.at_threshold
-    said: list[str] = []
+    sentences: list[str] = []
     if study.by_size and highest.recall.value is not None and highest.false_alarm_rate.value is not None:
-        one = study.by_size[0]
-        said.append(
+        single = study.by_size[0]
+        sentences.append(
             f"The maximum over {len(study.by_size)} models finds {highest.found} of {highest.recall.n}"
             f" attacks ({_share(highest.recall.value)}) and raises {highest.false_alarms} false alarms on"
             f" {highest.false_alarm_rate.n} benign prompts ({_share(highest.false_alarm_rate.value)});"
-            f" one model drawn at random finds {_share(one.recall.value)}"
-            f" and raises an alarm on {_share(one.false_alarm_rate.value)}."
+            f" one model drawn at random finds {_share(single.recall.value)}"
+            f" and raises an alarm on {_share(single.false_alarm_rate.value)}."
         )
     ranked = [row for row in study.calibrated if row.same_rate_as_max.recall_at_target is not None]
     if ranked and highest.recall.value is not None:
@@ -46,18 +46,18 @@ def findings(study: RecordedStudy) -> tuple[str, ...]:
         reached = best.same_rate_as_max
         gain = (reached.recall_at_target or 0.0) - highest.recall.value
         more = "more than" if gain > 0 else "no more than"
-        said.append(
+        sentences.append(
             f"At the false alarm rate of the maximum ({_share(reached.target)}) the best of {len(ranked)}"
             f" ways fitted on other prompts, {best.name}, finds {_share(reached.recall_at_target)}: {more}"
             f" the maximum's {_share(highest.recall.value)}. Chosen as the best, it is a little flattered."
         )
-    for kind, told in (("misses", study.misses), ("false alarms", study.false_alarms)):
-        if told.effective_voices is not None:
-            said.append(
-                f"By how their {kind} coincide, {len(told.voices)} models are worth"
-                f" {told.effective_voices:.1f} independent ones (mean phi {told.mean_phi:.2f})."
+    for kind, errors in (("misses", study.misses), ("false alarms", study.false_alarms)):
+        if errors.effective_voices is not None:
+            sentences.append(
+                f"By how their {kind} coincide, {len(errors.voices)} models are worth"
+                f" {errors.effective_voices:.1f} independent ones (mean phi {errors.mean_phi:.2f})."
             )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _what_was_read(study: RecordedStudy, shown: Callable[[str], str]) -> str:
@@ -102,9 +102,7 @@ def _calibrated(study: RecordedStudy, shown: Callable[[str], str]) -> Table:
     for heading in _targets(study.calibrated):
         table.add_column(heading, justify="right")
     for row in study.calibrated:
-        table.add_row(
-            Text(shown(row.name)), *(_held_out(one) for one in (row.same_rate_as_max, row.low_rate))
-        )
+        table.add_row(Text(shown(row.name)), _held_out(row.same_rate_as_max), _held_out(row.low_rate))
     return table
 
 
@@ -116,18 +114,18 @@ def _targets(rows: tuple[CalibratedRow, ...]) -> tuple[str, ...]:
     )
 
 
-def _held_out(told: HeldOut) -> str:
-    if told.recall.value is None:
-        return told.recall.note or ""
-    return f"{_interval(told.recall)} at {_share(told.false_alarm_rate.value)}"
+def _held_out(figures: HeldOut) -> str:
+    if figures.recall.value is None:
+        return figures.recall.note or ""
+    return f"{_interval(figures.recall)} at {_share(figures.false_alarm_rate.value)}"
 
 
-def _interval(told: Estimate) -> str:
-    if told.value is None:
-        return told.note or ""
-    if told.low is None or told.high is None:
-        return f"{told.value:.2f}"
-    return f"{told.value:.2f} [{told.low:.2f}, {told.high:.2f}]"
+def _interval(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return estimate.note or ""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.2f}"
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def _share(value: float | None) -> str:

@@ -74,19 +74,19 @@ def show(
     from firecircle.rotation.selector import WeightedVoiceSelector, ranked_for
     from firecircle.rotation.tracker import VoiceHistoryTracker
 
-    with _opened(history, store) as kept:
+    with _opened(history, store) as participation:
         names, now = _pool(models), time.time()
-        tracker = VoiceHistoryTracker(kept)
+        tracker = VoiceHistoryTracker(participation)
         if not models:
             # Whoever was heard belongs into the picture, member of the usual circle or not.
             names = tuple(dict.fromkeys((*names, *tracker.stats())))
         candidates = WeightedVoiceSelector(tracker, rules=None).candidates(names, domain, now)
         voices = [characteristics_in(candidate) for candidate in candidates]
         standings = Standings(
-            report=fairness_in(kept, names),
+            report=fairness_in(participation, names),
             weights={candidate.voice_id: candidate.weight for candidate in candidates},
             expertise=ranked_for(domain, voices, tracker.stats(names)),
-            draws=tuple(kept.draws()),
+            draws=tuple(participation.draws()),
             domain=domain,
             at=now,
         )
@@ -126,9 +126,9 @@ def simulate(
         )
     seed = secrets.token_hex(8) if seed is None else seed
     pool = _pool(models)
-    with _opened(history, store) as kept:
+    with _opened(history, store) as participation:
         outcome = simulate_sittings(
-            kept,
+            participation,
             pool,
             count,
             sittings,
@@ -156,9 +156,9 @@ def verify(
     from firecircle.cli.rotation.view import show_check
     from firecircle.rotation.drawing import verify_draw
 
-    with _opened(history, store) as kept:
-        draw = _find_draw(kept, draw_id)
-        check = verify_draw(draw, kept)
+    with _opened(history, store) as participation:
+        draw = _find_draw(participation, draw_id)
+        check = verify_draw(draw, participation)
     return show_check(draw, check, as_json=as_json)
 
 
@@ -217,11 +217,11 @@ def export_to(
     from firecircle.rotation.history_file import document_of, export_history
 
     refuse_json_beside_export(file, as_json=as_json)
-    with open_history(store) as kept:
+    with open_history(store) as participation:
         if file == "-":
-            print(document_of(kept).model_dump_json(indent=2), flush=True)
+            print(document_of(participation).model_dump_json(indent=2), flush=True)
             return 0
-        written = export_history(kept, file)
+        written = export_history(participation, file)
     rows, draws = len(written.participations), len(written.draws)
     return print_outcome(
         f"{counted(rows, 'participation')} and {counted(draws, 'draw')} written",
@@ -239,8 +239,8 @@ def import_from(
     from firecircle.cli.output import counted, print_outcome
     from firecircle.rotation.history_file import import_history
 
-    with open_history(store) as kept:
-        taken = import_history(file, kept)
+    with open_history(store) as participation:
+        taken = import_history(file, participation)
     return print_outcome(
         f"{counted(taken.participations, 'participation')} and {counted(taken.draws, 'draw')} taken over,"
         f" {taken.known:,} were there already",

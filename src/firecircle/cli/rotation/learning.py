@@ -24,8 +24,8 @@ def pairs_learnt(circles: CircleStore, pool: Collection[str]) -> tuple[Affinity,
     """What the newest kept circles say about pairs of these voices."""
     names = set(pool)
     newest = islice(circles.each_summary(Filters(mode="fire_circle", in_run=False)), LOOKED_AT)
-    telling = (one for one in newest if one.pattern_types and len(names.intersection(one.voices)) > 1)
-    return affinities(glances(circles, islice(telling, READ)))
+    shared = (circle for circle in newest if circle.pattern_types and len(names & {*circle.voices}) > 1)
+    return affinities(glances(circles, islice(shared, READ)))
 
 
 def glances(circles: CircleStore, summaries: Iterable[CircleSummary]) -> Iterator[CircleGlance]:
