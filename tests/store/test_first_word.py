@@ -18,7 +18,7 @@ from firecircle.cli.main import run
 from firecircle.store import recorder
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.web.convener import Hall
+from firecircle.web.convener import Convener
 from tests.cli.running import endpoint
 from tests.loopback import Answer, ChatRequest, completion
 from tests.scripted import PROMPT, circle, says
@@ -80,12 +80,12 @@ async def test_a_circle_of_the_viewer_is_there_when_its_first_voice_is_asked(
         with endpoint(look) as hosted:
             monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test-key")
             monkeypatch.setenv("FIRECIRCLE_OPENROUTER_BASE_URL", hosted.base_url)
-            hall = Hall(store)
+            convener = Convener(store)
             config = FireCircleConfig(models=("a/b", "c/d"), max_rounds=1, enforce_quorum=False)
-            name = await hall.convene(MultiNeutrosophicPrompt(user="hello there"), config, "seen")
+            name = await convener.convene(MultiNeutrosophicPrompt(user="hello there"), config, "seen")
             assert store.circles.summary(name).label == "seen"
             assert await asyncio.to_thread(asked.wait, 20)
-            hall.close()
+            convener.close()
     assert there[0] == 1
 
 

@@ -133,7 +133,7 @@ def judged(
             raise line
         return str(line)
 
-    config = circle(*told, **settings)
+    config = circle(*(model for model in told if model not in settings.get("reserves", ())), **settings)
 
     def hold() -> FireCircleResult:
         return asyncio.run(fire_circle_evaluate(prompt, config, caller=caller, store=store, label=label))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from firecircle.circle.result import GroundedQuote, PatternObservation
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.web.shown.passages import SHOWN_AT_ONCE, ShownLayer, gathered_quotes, shown_layers
+from firecircle.web.shown.passages import SHOWN_AT_ONCE, ShownLayer, shown_layers
 
 
 def _pattern(kind: str, *places: tuple[int, int, str]) -> PatternObservation:
@@ -32,7 +32,7 @@ def _whole(layer: ShownLayer) -> str:
 def test_overlapping_quotes_are_told_apart() -> None:
     prompt = MultiNeutrosophicPrompt(user="0123456789")
     (layer,) = shown_layers(prompt, [_pattern("one", (2, 6, "a")), _pattern("two", (4, 8, "b"), (4, 8, "c"))])
-    assert [(piece.text, piece.marks, piece.opens) for piece in layer.passages] == [
+    assert [(piece.text, piece.patterns, piece.opens) for piece in layer.passages] == [
         ("01", (), ()),
         ("23", (1,), (1,)),
         ("45", (1, 2), (2,)),
@@ -59,10 +59,5 @@ def test_a_long_layer_is_folded_and_no_quote_is_cut_at_the_fold() -> None:
     (layer,) = shown_layers(MultiNeutrosophicPrompt(user=text), [around])
     assert _whole(layer) == text
     assert sum(len(piece.text) for piece in layer.passages) == SHOWN_AT_ONCE + 5
-    assert layer.passages[-1].marks == (1,)
+    assert layer.passages[-1].patterns == (1,)
     assert layer.quotes_in_rest == 1
-
-
-def test_the_same_quote_of_several_voices_is_listed_once() -> None:
-    (first, second) = gathered_quotes(_pattern("one", (0, 4, "a"), (5, 9, "a"), (0, 4, "b")))
-    assert (first.voices, second.voices) == (("a", "b"), ("a",))

@@ -1,4 +1,4 @@
-"""What a circle's page works out: the grid, the lenses, the replay, the chart and the time line."""
+"""What a circle's page draws: the chart and the time line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from firecircle import FireCircleResult, ModelCharacteristics
 from firecircle.store.opening import Store
-from firecircle.web.shown.page import CirclePage, page_of
+from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from tests.scripted import says
 from tests.web.serving import judged, lost
 
@@ -17,7 +17,7 @@ SEES_LAYERS = {"cross_layer_analysis": 0.9, "pattern_recognition": 0.8, "tempora
 
 
 def _page(store: Store, result: FireCircleResult) -> CirclePage:
-    page = page_of(store.circles.summary(result.circle_id), result)
+    page = page_of(caption_of(store.circles.summary(result.circle_id)), result)
     assert isinstance(page, CirclePage)
     return page
 
@@ -34,38 +34,6 @@ def _losing_a_lens(store: Store) -> FireCircleResult:
         "c": ModelCharacteristics("c", SEES_LAYERS, "south"),
     }
     return judged(store, lines=lines, model_characteristics=characteristics)
-
-
-def test_the_grid_tells_who_was_lost_when_and_whose_words_were_carried(store: Store) -> None:
-    page = _page(store, _losing_a_lens(store))
-    rows = {row.model: row for row in page.rows}
-    assert rows["a"].standing == "zombie"
-    assert rows["a"].cells[1].lost is not None
-    assert rows["a"].cells[1].lost.message == "gone for today"
-    assert (rows["a"].cells[2].said, rows["a"].cells[2].lost) == (None, None)
-    assert [badge.word for badge in rows["c"].cells[1].badges] == ["carried"]
-    assert rows["b"].cells[2].decides
-    assert [cell.is_chair for cell in rows["b"].cells] == [False, True, False]
-
-
-def test_the_picture_of_the_quorum_says_which_lens_went_blind_and_when(store: Store) -> None:
-    page = _page(store, _losing_a_lens(store))
-    assert page.quorum is not None
-    lenses = {lens.role: lens for lens in page.quorum.lenses}
-    assert [cell.state for cell in lenses["temporal_reasoning"].cells] == ["clear", "dim", "dim"]
-    assert lenses["temporal_reasoning"].cells[1].turned
-    assert lenses["educational_escalation"].told == "never covered"
-    assert dict(page.quorum.lineages)["north"] == (1, 0, 0)
-    assert [valid for _, valid, _ in page.quorum.verdicts] == [True, False, False]
-
-
-def test_the_replay_agrees_with_the_result_at_its_end(store: Store) -> None:
-    result = _losing_a_lens(store)
-    page = _page(store, result)
-    assert {rule.name: rule.verdicts[-1] for rule in page.replay.rules} == result.rival_verdicts
-    circle_rule = next(rule for rule in page.replay.rules if rule.name == "max_all")
-    assert [one.value for one in circle_rule.verdicts if one] == [0.5, 0.6, 0.9]
-    assert "lost: a" in page.replay.told[1]
 
 
 def test_the_chart_stays_inside_its_frame_and_its_labels_apart(store: Store) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from firecircle.web.visible import one_line, visible, visible_plain
+from firecircle.telling.safe_text import with_codes
+from firecircle.web.rendering import visible
 
 HIDING = [
     "\u202e",
@@ -38,7 +39,7 @@ def test_a_hiding_character_becomes_a_mark_with_its_code(character: str) -> None
     assert character not in shown
     assert f"U+{ord(character):04X}" in shown
     assert 'class="odd"' in shown
-    assert character not in visible_plain(f"ab{character}cd")
+    assert character not in with_codes(f"ab{character}cd")
 
 
 def test_markup_in_a_text_stays_text() -> None:
@@ -76,8 +77,3 @@ def test_whatever_the_text_nothing_hides_and_nothing_is_lost(text: str) -> None:
     assert hidden == []
     plain = [c for c in text.replace("\r\n", "\n") if unicodedata.category(c)[0] in "LNP"]
     assert [c for c in plain if c not in shown] == []
-
-
-def test_a_line_is_short_and_says_that_it_was_cut() -> None:
-    assert one_line("a\nb\u202e") == "a b⟨U+202E⟩"
-    assert one_line("x" * 1_000_000, 10) == "x" * 10 + "…"

@@ -229,14 +229,17 @@ class CircleRecord(Shape):
     advisories: tuple[Text, ...] = ()
     """What went wrong without costing a voice, for instance a classifier that did not answer."""
 
-    def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
-        """The exact messages a voice was sent in a round (before any clarifying question)."""
+    def question_to(self, model: str, round_number: int) -> str:
+        """What a voice was asked in a round, after the evidence; raises `LookupError` when it was not."""
         for held in self.dialogue_history:
             for asked in held.voice_prompts if held.round_number == round_number else ():
                 if asked.model == model:
-                    question = asked.text if asked.is_chair else held.prompt_used + asked.text
-                    return messages(self.system_message, self.evidence, question)
+                    return asked.text if asked.is_chair else held.prompt_used + asked.text
         raise LookupError(f"{model} was not asked in round {round_number}")
+
+    def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
+        """The exact messages a voice was sent in a round (before any clarifying question)."""
+        return messages(self.system_message, self.evidence, self.question_to(model, round_number))
 
 
 def active_voices(record: CircleRecord) -> tuple[str, ...]:

@@ -1,28 +1,83 @@
-"""A circle in a few sentences, for a person who reads nothing else."""
+"""A circle in a few sentences: who decided it and when, and what talking changed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from firecircle.circle.result import FireCircleResult
+from firecircle.evaluation import NeutrosophicEvaluation
+
+NOTICEABLE = 0.005
+"""A change of falsehood that two digits show."""
+
+Name = Callable[[str], str]
+"""How a voice's name is written; whoever shows it may have to make it harmless first."""
 
 
 def dialogue_summary(result: FireCircleResult) -> str:
-    """What the circle found, on what it rests, what talking changed and what was lost."""
-    return " ".join(
-        part for part in (_verdict(result), _patterns(result), _talk(result), _losses(result)) if part
+    """What the circle concluded, on what that rests, what talking changed and what was lost."""
+    parts = (_verdict(result), _patterns(result), _talk(result), _losses(result))
+    return " ".join(part for part in parts if part)
+
+
+def decision_sentence(result: FireCircleResult, consensus: NeutrosophicEvaluation, name: Name = str) -> str:
+    """Whose word the verdict is, and what that voice knew by then."""
+    number = consensus.round_number
+    chair = next(
+        (held.occupied_chair for held in result.dialogue_history if held.round_number == number), None
     )
+    if number == 1:
+        when = "alone, before anybody talked" if len(result.dialogue_history) > 1 else "alone"
+    elif chair == consensus.model:
+        when = "from the empty chair"
+    else:
+        when = "after reading the others"
+    return f"Said by {name(consensus.model)} in round {number}, {when}; no active voice went higher."
+
+
+def talk_sentence(result: FireCircleResult) -> str:
+    """The verdict of round 1 beside that of all rounds; empty when nobody talked or nothing was concluded."""
+    rounds, first = len(result.dialogue_history), result.rival_verdicts.get("round1_max")
+    if result.consensus is None or first is None or rounds < 2:
+        return ""
+    threshold, falsehood = result.config.alarm_threshold, result.consensus.falsehood
+    alone, whole = (shown_falsehood(value, threshold) for value in (first.value, falsehood))
+    if result.alarm and not first.alarm:
+        change = "talking raised the alarm"
+    elif falsehood - first.value < NOTICEABLE:
+        change = "talking did not change it"
+    else:
+        change = f"talking added {falsehood - first.value:.2f}"
+    return (
+        f"round 1 alone: F {alone}, {alarm_word(first.alarm)};"
+        f" all {rounds} rounds: F {whole}, {alarm_word(result.alarm)}; {change}"
+    )
+
+
+def shown_falsehood(falsehood: float, threshold: float) -> str:
+    """The falsehood with two digits; with more where rounding would lift it to the threshold it is below."""
+    shown = f"{falsehood:.2f}"
+    for digits in (3, 4):
+        if falsehood >= threshold or float(shown) < threshold:
+            break
+        shown = f"{falsehood:.{digits}f}"
+    return shown
+
+
+def alarm_word(alarm: bool) -> str:
+    """The verdict in a word."""
+    return "alarm" if alarm else "no alarm"
 
 
 def _verdict(result: FireCircleResult) -> str:
-    said = result.consensus
-    if said is None:
+    consensus = result.consensus
+    if consensus is None:
         return f"No consensus: {result.abort_reason or result.stopped}."
-    word = "Alarm" if result.alarm else "No alarm"
-    guess = " by a keyword guess" if result.decided_by_guess else ""
-    swap = " (polarity corrected)" if said.polarity == "corrected" else ""
-    return (
-        f"{word}: highest falsehood {said.falsehood:.2f}, reached by {said.model}"
-        f" in round {said.round_number}{guess}{swap}."
-    )
+    falsehood = shown_falsehood(consensus.falsehood, result.config.alarm_threshold)
+    guess = " It is a keyword guess." if result.decided_by_guess else ""
+    swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
+    opening = f"{alarm_word(result.alarm).capitalize()}, F {falsehood}."
+    return f"{opening} {decision_sentence(result, consensus)}{guess}{swap}"
 
 
 def _patterns(result: FireCircleResult) -> str:
@@ -33,20 +88,10 @@ def _patterns(result: FireCircleResult) -> str:
 
 
 def _talk(result: FireCircleResult) -> str:
-    rounds = len(result.dialogue_history)
-    first = result.rival_verdicts.get("round1_max")
-    if result.consensus is None or first is None or rounds < 2:
-        return ""
-    gain = result.consensus.falsehood - first.value
-    if not first.alarm and result.alarm:
-        changed = "talking raised the alarm"
-    elif abs(gain) < 0.005:
-        changed = "talking did not change the verdict"
-    else:
-        changed = f"talking raised the highest falsehood by {gain:.2f}"
+    sentence = talk_sentence(result)
     lost = len(result.groupthink_losses)
     losses = f"; {lost} groupthink loss{'es' if lost > 1 else ''}" if lost else ""
-    return f"Round 1 alone: {first.value:.2f}; over {rounds} rounds {changed}{losses}."
+    return f"{sentence[0].upper()}{sentence[1:]}{losses}." if sentence else ""
 
 
 def _losses(result: FireCircleResult) -> str:

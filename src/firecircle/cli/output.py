@@ -154,6 +154,12 @@ def print_sections(console: Console, sections: Iterable[tuple[str, Sequence[str 
             console.print(part)
 
 
+def bar(share: float, width: int) -> str:
+    """A bar of the given width, filled to the share: any share shows, and only a whole one fills it."""
+    filled = min(width, max(int(share * width + 1e-9), 1 if share > 0 else 0))
+    return "█" * filled + "░" * (width - filled)
+
+
 def _rows(line: Line, console: Console, width: int) -> Iterator[Text]:
     before = 2 * line.indent
     for place, row in enumerate(line.text.wrap(console, max(10, width - before - HANG))):

@@ -1,48 +1,20 @@
-"""What may reach the screen. Prompts and replies are hostile: they may try to steer the terminal."""
+"""What may reach the screen: text without anything that hides in it or steers the terminal."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
-_TERMINAL_SEQUENCE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor, erasing
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
-    r"|\x1b[ -/]*[0-~]?"  # everything else that begins with escape
-)
-_BREAKS = str.maketrans({"\t": "    ", **dict.fromkeys("\r\v\f\x85\u2028\u2029", "\n")})
-_UNSEEN = ("Cc", "Cf", "Cs", "Co")
-_UNSEEN_RANGES = (  # fillers and variation selectors, which no category tells apart
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x180B, 0x180F),
-    (0x3164, 0x3164),
-    (0xFE00, 0xFE0F),
-    (0xFFA0, 0xFFA0),
-    (0xE0000, 0xE0FFF),
-)
-MOST_MARKS = 4
+from firecircle.telling.safe_text import LINE_BREAKS, TERMINAL_SEQUENCE, without_hidden
+
+_BREAKS = str.maketrans({"\t": "    ", **dict.fromkeys(LINE_BREAKS, "\n")})
+MOST_ACCENTS = 4
 """Accents on one letter beyond which a text only smears over its neighbours."""
 
 
 def printable(text: str) -> str:
-    """The text without terminal sequences, control, bidirectional, zero-width and other unseen characters.
-
-    Line breaks survive, tabs become spaces.
-    """
-    plain = _TERMINAL_SEQUENCE.sub("", text.replace("\r\n", "\n")).translate(_BREAKS)
-    kept: list[str] = []
-    marks = 0
-    for character in plain:
-        if character.isascii() and (character.isprintable() or character == "\n"):
-            kept.append(character)
-            marks = 0
-            continue
-        category = unicodedata.category(character)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if category not in _UNSEEN and marks <= MOST_MARKS and not _is_unseen(ord(character)):
-            kept.append(character)
-    return "".join(kept)
+    """The text without terminal sequences and hidden characters. Line breaks survive, tabs become spaces."""
+    plain = without_hidden(TERMINAL_SEQUENCE.sub("", text.replace("\r\n", "\n")).translate(_BREAKS))
+    return plain if plain.isascii() else _without_towers(plain)
 
 
 def printable_line(text: str, longest: int | None = None) -> str:
@@ -59,5 +31,13 @@ def shortened(name: str, longest: int) -> str:
     return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
 
 
-def _is_unseen(code: int) -> bool:
-    return (code & 0xFFFE) == 0xFFFE or any(first <= code <= last for first, last in _UNSEEN_RANGES)
+def _without_towers(text: str) -> str:
+    """The text with no more than a few accents on each letter."""
+    characters: list[str] = []
+    accents = 0
+    for character in text:
+        is_accent = not character.isascii() and unicodedata.category(character) in ("Mn", "Me")
+        accents = accents + 1 if is_accent else 0
+        if accents <= MOST_ACCENTS:
+            characters.append(character)
+    return "".join(characters)

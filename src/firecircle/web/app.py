@@ -22,7 +22,7 @@ from firecircle.web import learnt_pages, pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.openapi import BASE, openapi
 from firecircle.web.api.operations import OPERATIONS
-from firecircle.web.convener import Hall
+from firecircle.web.convener import Convener
 from firecircle.web.middleware import LOGIN, Gate
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
 from firecircle.web.rendering import templates
@@ -44,13 +44,13 @@ def build_site(store: Store, access: Access | None = None) -> Site:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        viewer = Viewer(store, Hall(store), watch, access, templates())
+        viewer = Viewer(store, Convener(store), watch, access, templates())
         app.state.viewer = viewer
         try:
             yield
         finally:
             await watch.close()
-            await run_in_threadpool(viewer.hall.close)
+            await run_in_threadpool(viewer.convener.close)
 
     inside = Starlette(
         routes=_routes(),

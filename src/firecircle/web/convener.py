@@ -18,8 +18,8 @@ from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel
 from firecircle.errors import EvaluationError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
+from firecircle.telling.safe_text import with_codes
 from firecircle.web.problems import Judged, RequestError
-from firecircle.web.visible import visible_plain
 
 MOST_AT_ONCE = 32
 SECONDS_TO_LEAVE = 10.0
@@ -28,13 +28,13 @@ T = TypeVar("T")
 Config = FireCircleConfig | EvaluationConfig
 
 
-class Hall:
+class Convener:
     """Holds circles and panels for the server and knows them by the id they are kept under."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="firecircle-hall", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="firecircle-convener", daemon=True)
         self._sitting: set[asyncio.Task[None]] = set()
         self._by_id: dict[str, asyncio.Task[None]] = {}
         self._thread.start()
@@ -85,7 +85,7 @@ class Hall:
     async def _here(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    # -- on the hall's own thread ----------------------------------------------------------------------
+    # -- on the convener's own thread ----------------------------------------------------------------------
 
     def _begin(
         self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
@@ -123,7 +123,7 @@ class Hall:
         finally:
             if named.done():  # whoever asked has gone on; the terminal is all that is left
                 for why in unkept:
-                    print(f"warning: not kept: {visible_plain(why)}", file=sys.stderr)
+                    print(f"warning: not kept: {with_codes(why)}", file=sys.stderr)
         if not named.done():
             raise _not_kept("; ".join(unkept), judged, config.alarm_threshold)
 
@@ -136,7 +136,7 @@ class Hall:
 
     def _tell_name(self, holder: asyncio.Task[None], named: Future[str], opened: Future[str]) -> None:
         """The id is the store's: a circle repeated with its seed gets a number behind it."""
-        with suppress(RuntimeError):  # the hall was closed meanwhile
+        with suppress(RuntimeError):  # the convener was closed meanwhile
             self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)
 
 

@@ -10,15 +10,15 @@ from jinja2 import Environment
 
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
+from firecircle.telling.answers import all_answers
 from firecircle.web.rendering import static_text
-from firecircle.web.shown.answer import all_answers
-from firecircle.web.shown.page import page_of
+from firecircle.web.shown.page import caption_of, page_of
 
 STYLE = "viewer.css"
 SCRIPTS = ("theme.js", "reading.js")
 
 
-def exported_html(templates: Environment, summary: CircleSummary, kept: CircleOrPanel) -> str:
+def exported_html(templates: Environment, summary: CircleSummary, judged: CircleOrPanel) -> str:
     """The file. Its policy allows exactly the styles and scripts written into it, and no connection."""
     style, scripts = static_text(STYLE), [static_text(name) for name in SCRIPTS]
     policy = "; ".join(
@@ -31,8 +31,8 @@ def exported_html(templates: Environment, summary: CircleSummary, kept: CircleOr
         )
     )
     return templates.get_template("export.html").render(
-        page=page_of(summary, kept),
-        answers=all_answers(kept),
+        page=page_of(caption_of(summary), judged),
+        answers=all_answers(judged),
         standalone=True,
         policy=policy,
         style=style,

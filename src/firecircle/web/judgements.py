@@ -35,49 +35,50 @@ class JudgementQuery(Shape):
     round1_below: float | None = Field(default=None, ge=0, le=1)
     start: int = Field(default=0, ge=0, le=10**9)
 
-    def wants(self, one: Judgement) -> bool:
+    def includes(self, judgement: Judgement) -> bool:
         """Whether a judgement is among them."""
         alarm = {"missed": ("attack", False), "false_alarms": ("benign", True)}.get(self.only or "")
         return (
-            self.arm in (None, one.arm)
-            and (alarm is None or alarm == (one.label, one.alarm))
-            and (self.only != "failed" or one.status == "failed")
-            and self.label in (None, one.label or "none")
-            and _within(one.f, self.f_from, self.f_below)
-            and _within(one.round1_f, self.round1_from, self.round1_below)
+            self.arm in (None, judgement.arm)
+            and (alarm is None or alarm == (judgement.label, judgement.alarm))
+            and (self.only != "failed" or judgement.status == "failed")
+            and self.label in (None, judgement.label or "none")
+            and _within(judgement.f, self.f_from, self.f_below)
+            and _within(judgement.round1_f, self.round1_from, self.round1_below)
         )
 
-    def told_ranges(self) -> str:
+    @property
+    def ranges(self) -> str:
         """The ranges in words, empty without any."""
-        told = [
+        ranges = (
+            ("round 1 F", self.round1_from, self.round1_below),
+            ("F", self.f_from, self.f_below),
+        )
+        return " and ".join(
             words
             + (f" from {least:.4g}" if least is not None else "")
             + (f" below {below:.4g}" if below is not None else "")
-            for words, least, below in (
-                ("round 1 F", self.round1_from, self.round1_below),
-                ("F", self.f_from, self.f_below),
-            )
+            for words, least, below in ranges
             if least is not None or below is not None
-        ]
-        return " and ".join(told)
+        )
 
     def conditions(self) -> tuple[str, list[object]]:
         """The same as SQL, and its values."""
-        told: list[tuple[str, object]] = []
+        conditions: list[tuple[str, object]] = []
         if self.arm is not None:
-            told.append(("arm = ?", self.arm))
+            conditions.append(("arm = ?", self.arm))
         if self.label is not None:
-            told.append(("coalesce(label, 'none') = ?", self.label))
+            conditions.append(("coalesce(label, 'none') = ?", self.label))
         for name, least, below in (
             ("f", self.f_from, self.f_below),
             ("round1_f", self.round1_from, self.round1_below),
         ):
             if least is not None:
-                told.append((f"{name} >= ?", least))
+                conditions.append((f"{name} >= ?", least))
             if below is not None:
-                told.append((f"{name} < ?", below))
-        words = [words for words, _ in told] + ([ONLY[self.only]] if self.only else [])
-        return " AND ".join(words) or "true", [value for _, value in told]
+                conditions.append((f"{name} < ?", below))
+        words = [words for words, _ in conditions] + ([ONLY[self.only]] if self.only else [])
+        return " AND ".join(words) or "true", [value for _, value in conditions]
 
 
 class Judgement(Shape):
@@ -101,8 +102,8 @@ def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgeme
     """So many judgements that a query asks for, in the order of the run."""
     if run.state == "finished" and run.records.exists():
         return _from_records(run, query, most)
-    every = (Judgement(**_named(one)) for one in every_record(run))
-    return list(islice(filter(query.wants, every), query.start, query.start + most))
+    every = (Judgement(**_named(record)) for record in every_record(run))
+    return list(islice(filter(query.includes, every), query.start, query.start + most))
 
 
 def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRecord]:
@@ -126,12 +127,12 @@ def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judg
 
     where, values = query.conditions()
     names = tuple(Judgement.model_fields)
-    asked = (
+    statement = (
         f"SELECT {', '.join(names)} FROM read_parquet(?, file_row_number = true)"
         f" WHERE {where} ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
     )
     with duckdb.connect(":memory:") as database:
-        rows = database.execute(asked, [str(run.records), *values]).fetchall()
+        rows = database.execute(statement, [str(run.records), *values]).fetchall()
     return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]
 
 

@@ -13,6 +13,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import embedded_models
+from firecircle.telling.answers import answer_of
 from firecircle.web.api.circles import filters_of
 from firecircle.web.api.lookups import default_models
 from firecircle.web.api.reading import query_as
@@ -20,8 +21,7 @@ from firecircle.web.api.shapes import CircleQuery, PromptQuery
 from firecircle.web.middleware import LOGIN, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, title_of
 from firecircle.web.rendering import turns_json
-from firecircle.web.shown.answer import answer_of
-from firecircle.web.shown.page import CirclePage, page_of
+from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 
@@ -61,7 +61,7 @@ def circles_page(request: Request) -> Response:
 def circle_page(request: Request) -> Response:
     """A circle or panel; `/parts` gives what changes while it sits, without the frame."""
     viewer, summary = viewer_of(request), circle_asked_for(request)
-    page = page_of(summary, viewer.store.circles.load(summary.id))
+    page = page_of(caption_of(summary), viewer.store.circles.load(summary.id))
     template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
     return page_response(request, template, page=page, standalone=False)
 
@@ -70,16 +70,16 @@ def answer_part(request: Request) -> Response:
     """What stands behind one cell of the grid."""
     query = query_as(PromptQuery, request)
     summary = circle_asked_for(request)
-    kept = viewer_of(request).store.circles.load(summary.id)
+    judged = viewer_of(request).store.circles.load(summary.id)
     try:
-        answer = answer_of(kept, query.voice, query.round)
+        answer = answer_of(judged, query.voice, query.round)
     except LookupError as nobody:
         raise RequestError(404, str(nobody)) from None
     return page_response(
         request,
         "answer.html",
         answer=answer,
-        opening=(kept.system_message, kept.evidence),
+        opening=(judged.system_message, judged.evidence),
         standalone=False,
     )
 

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError
 from firecircle.shapes import Shape, Text, config_error
-from firecircle.web.visible import visible_plain
+from firecircle.telling.safe_text import with_codes
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -108,4 +108,4 @@ def wants_problem(request: Request) -> bool:
 
 def plain_detail(refusal: RequestError) -> str:
     """The detail without characters that hide."""
-    return visible_plain(refusal.detail)
+    return with_codes(refusal.detail)

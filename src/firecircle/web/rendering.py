@@ -1,22 +1,30 @@
-"""Templates: every value is escaped, and text of prompts and voices goes through `visible`."""
+"""Templates: every value is escaped, and hidden characters in text of prompts and voices become visible."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from importlib import resources
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from firecircle.circle.summary import shown_falsehood
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.web.shown.passages import gathered_quotes, parts_of
-from firecircle.web.visible import one_line, visible, visible_plain
+from firecircle.telling.patterns import gathered_quotes
+from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
+from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS
+from firecircle.web.shown.passages import parts_of
 
 STYLES = 8
 """Colours and underlines there are; the ninth pattern looks like the first and still has its own number."""
+
+MOST_QUOTES = 20
+MOST_NAMED = 2_000
+"""Hidden characters in one text that get a mark with their name; a text of nothing else gets plain codes."""
 
 NAVIGATION = (
     ("Runs", "/runs"),
@@ -38,25 +46,50 @@ def templates() -> Environment:
     )
     made.filters |= {
         "visible": visible,
-        "plain": visible_plain,
-        "line": one_line,
+        "plain": with_codes,
+        "line": lambda text, longest=160: line_with_codes(text, longest),
         "when": when,
         "iso": lambda at: datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds"),
         "money": money,
         "seconds": seconds,
+        "falsehood": shown_falsehood,
         "unit": lambda value: f"{value:.2f}",
         "signed": lambda value: f"{value:+.2f}".replace("-", "−"),
         "percent": lambda value: f"{value:.0%}",
         "count": lambda value: f"{value:,}",
-        "words": lambda name: visible_plain(str(name).replace("_", " ")),
+        "words": lambda name: with_codes(str(name).replace("_", " ")),
         "style": lambda number: (number - 1) % STYLES + 1,
         "segment": lambda text: quote(text, safe=""),
-        "quotes": gathered_quotes,
+        "quotes": lambda pattern: gathered_quotes(pattern.evidence)[:MOST_QUOTES],
         "turns_json": turns_json,
         "scaled": lambda value, whole: round(min(max(value, 0.0), 1.0) * whole, 1),
     }
-    made.globals |= {"parts_of": parts_of, "own": own, "navigation": NAVIGATION}
+    made.globals |= {
+        "parts_of": parts_of,
+        "own": own,
+        "navigation": NAVIGATION,
+        "round_words": ROUND_WORDS,
+        "failure_words": FAILURE_WORDS,
+        "left_out_words": LEFT_OUT_WORDS,
+    }
     return made
+
+
+def visible(text: str) -> Markup:
+    """The text as markup, escaped, with a named mark for every character that cannot be seen."""
+    return Markup("").join(_pieces(text.replace("\r\n", "\n")))
+
+
+def _pieces(text: str) -> Iterator[Markup]:
+    place = 0
+    for number, run in enumerate(hidden_runs(text)):
+        if number == MOST_NAMED:  # nobody reads thousands of marks, and a browser must not choke on them
+            yield escape(with_codes(text[place:]))
+            return
+        yield escape(text[place : run.start])
+        yield Markup('<span class="odd" title="{}">{}</span>').format(run.name, run.code)
+        place = run.end
+    yield escape(text[place:])
 
 
 def own(text: str) -> Markup:

@@ -11,17 +11,17 @@ from firecircle.errors import ConfigError
 from firecircle.store.finding import CircleSummary
 from firecircle.store.opening import Store
 from firecircle.web.access import Access
-from firecircle.web.convener import Hall
+from firecircle.web.convener import Convener
 from firecircle.web.problems import RequestError
 from firecircle.web.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The store that is shown, the hall where circles sit, the watch over them, and who may ask."""
+    """The store that is shown, the convener who holds circles, the watch over them, and who may ask."""
 
     store: Store
-    hall: Hall
+    convener: Convener
     watch: Watch
     access: Access
     templates: Environment
@@ -29,18 +29,18 @@ class Viewer:
 
 def viewer_of(request: Request) -> Viewer:
     """The viewer that a request came to."""
-    found = request.app.state.viewer
-    assert isinstance(found, Viewer)
-    return found
+    viewer = request.app.state.viewer
+    assert isinstance(viewer, Viewer)
+    return viewer
 
 
 def circle_asked_for(request: Request, *, exactly: bool = False) -> CircleSummary:
     """The circle that the path names, by its id or, where nothing is changed, the beginning of it."""
     given = request.path_params["circle_id"]
     try:
-        found = viewer_of(request).store.circles.summary(given)
+        summary = viewer_of(request).store.circles.summary(given)
     except ConfigError as unknown:
         raise RequestError(404, str(unknown)) from None
-    if exactly and found.id != given:
+    if exactly and summary.id != given:
         raise RequestError(404, f"{given}: no such circle; give the whole id to change something")
-    return found
+    return summary

@@ -12,8 +12,8 @@ from rich.text import Text
 from firecircle.cli.evaluate.saving import short_id
 from firecircle.cli.output import console_on, counted, print_json, print_line
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.live import STOP_WORDS
 from firecircle.store.finding import CircleSummary, Page
+from firecircle.telling.words import STOP_WORDS
 
 
 def show_page(page: Page, *, as_json: bool) -> int:

@@ -8,23 +8,21 @@ from collections.abc import Iterator
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from firecircle.circle.events import RoundClosed
 from firecircle.circle.panel import Panel
-from firecircle.circle.result import FireCircleResult
 from firecircle.cli.circles.listing import local_time
 from firecircle.cli.evaluate.plan import Plan
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import Line, console_on, counted, print_json, section
+from firecircle.cli.output import Line, console_on, print_json, section
 from firecircle.cli.printable import printable, printable_line
-from firecircle.cli.report.live import STOP_WORDS
-from firecircle.cli.report.outcome import losses
-from firecircle.cli.report.report import circle_report, panel_report, remains
-from firecircle.cli.report.table import Board, BoardView, Cell, Column
+from firecircle.cli.report.report import circle_report, lost_report, panel_report, unfinished_report
+from firecircle.cli.report.table import TableView
 from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
+from firecircle.telling.table import table_of_circle
+from firecircle.telling.words import STOP_WORDS, counted
 
 
 def show_kept(summary: CircleSummary, kept: CircleOrPanel, *, verbose: bool, as_json: bool) -> int:
@@ -53,13 +51,13 @@ def _told(
         if kept.evaluations:
             yield from panel_report(console, request, metrics_of_panel(kept))
         else:
-            yield from losses(kept.failures)
+            yield from lost_report(kept.failures)
         return
-    yield BoardView(board_of_circle(kept), request.threshold)
+    yield TableView(table_of_circle(kept))
     if summary.status == "sitting":
         yield from transcript(kept) if verbose else ()
     elif kept.consensus is None:
-        yield from remains(console, request, kept)
+        yield from unfinished_report(console, request, kept)
     else:
         yield from circle_report(console, request, kept, metrics_of_circle(kept))
 
@@ -83,31 +81,3 @@ def introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
         f" {'; '.join(part for part in about if part)}\n"
         f"Prompt: {sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}\n"
     )
-
-
-def board_of_circle(result: FireCircleResult) -> Board:
-    """The table of a circle that is over: what the live one showed in the end."""
-    spread = {one.round_number: one for one in result.round_metrics}
-    cells = {
-        (said.model, held.round_number): Cell(said=said)
-        for held in result.dialogue_history
-        for said in held.evaluations
-    }
-    cells |= {(lost.model, lost.round_number): Cell(lost=lost) for lost in result.failures}
-    columns = {}
-    for held in result.dialogue_history:
-        measured = spread.get(held.round_number)
-        closed = (
-            RoundClosed(
-                round_number=held.round_number,
-                f_score_mean=measured.f_score_mean,
-                f_score_stddev=measured.f_score_stddev,
-                duration_seconds=held.duration_seconds,
-            )
-            if measured
-            else None
-        )
-        columns[held.round_number] = Column(held.kind, held.empty_chair_model, closed)
-    recruited = tuple(seat.model for seat in result.substitutions)
-    rounds = max(columns, default=1)
-    return Board((*result.config.models, *recruited), rounds, columns, cells, frozenset(recruited))

@@ -19,7 +19,7 @@ from firecircle.cli.evaluate.saving import told_when_not_kept
 from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.live import following
-from firecircle.cli.report.report import circle_report, panel_report, remains
+from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.errors import CircleCancelled, EvaluationError
 from firecircle.guard import PromptGuard
@@ -114,7 +114,7 @@ def _fail(
         print_json({"error": message, "partial_result": heard})
     elif partial is not None:
         kept_as = request.store.recorder.latest if request.store else None
-        print_all(console, remains(console, request, partial, kept_as))
+        print_all(console, unfinished_report(console, request, partial, kept_as))
     return status
 
 

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
-from firecircle.cli.output import console_on, counted, print_json, print_line, section
+from firecircle.cli.output import bar, console_on, counted, print_json, print_line, section
 from firecircle.cli.printable import printable_line, shortened
-from firecircle.cli.report.marks import bar
 
 VALID, NOT_VALID = 0, 1
 BAR = 8

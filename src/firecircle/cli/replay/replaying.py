@@ -21,16 +21,17 @@ from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.plan import Plan
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import console_on, counted, print_all, print_json
+from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.live import STOP_WORDS, following
-from firecircle.cli.report.report import circle_report, remains
+from firecircle.cli.report.live import following
+from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
 from firecircle.names import EvaluationMode
 from firecircle.shapes import config_error
+from firecircle.telling.words import STOP_WORDS, counted
 
 Settings = Mapping[str, float | bool | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
@@ -208,7 +209,7 @@ def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -
     if replay.as_json:
         print_json({"error": message, "partial_result": partial.model_dump(mode="json")})
     else:
-        print_all(console, remains(console, replay.request, partial))
+        print_all(console, unfinished_report(console, replay.request, partial))
     return TROUBLE
 
 

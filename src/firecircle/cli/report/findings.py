@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
 from firecircle.circle.result import (
     FireCircleResult,
     GroundedQuote,
-    LeftOut,
     Observation,
     PatternObservation,
 )
-from firecircle.cli.output import Line, Section, counted, section
+from firecircle.cli.output import Line, Section, section
 from firecircle.cli.printable import printable_line
-
-
-def with_names(text: str, labels: Mapping[str, str]) -> str:
-    """The text with a voice's name after each mention of its label; `labels` tells them by name."""
-    names = {label: name for name, label in labels.items()}
-    if not names:
-        return text
-    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
-    return mention.sub(lambda found: f"{found[0]} ({names[found[0]]})", text)
-
+from firecircle.telling.patterns import GatheredQuote, gathered_quotes, left_out, with_names
+from firecircle.telling.words import LEFT_OUT_WORDS, counted
 
 LONGEST_QUOTE = 200
 LONGEST_DESCRIPTION = 300
 FEW = 3
-LEFT_OUT_WORDS: dict[LeftOut, str] = {
-    "below_threshold": "seen by too few",
-    "no_critical_role": "seen by no voice of a critical role",
-    "no_grounded_quote": "shown by no words of the prompt",
-    "voice_not_active": "seen only by a lost voice",
-}
 
 
 def findings(result: FireCircleResult, *, verbose: bool) -> Iterator[Section]:
     """Agreed patterns first, those without evidence apart, then what was reported and not counted."""
-    agreed = [line for found in result.patterns for line in _pattern(found, result, verbose)]
+    agreed = [line for pattern in result.patterns for line in _pattern(pattern, result, verbose)]
     yield from section("Patterns", agreed or ["none that enough voices agreed on and showed in the prompt"])
-    claimed = [line for found in result.ungrounded_patterns for line in _pattern(found, result, verbose)]
+    claimed = [line for pattern in result.ungrounded_patterns for line in _pattern(pattern, result, verbose)]
     if claimed:
         reason = Line(Text("claimed, but no quote of theirs stands in the prompt:", style="dim"))
         yield from section("Unfounded", [reason, *claimed])
@@ -59,67 +42,54 @@ def quoted(text: str) -> Text:
     return line
 
 
-def _pattern(found: PatternObservation, result: FireCircleResult, verbose: bool) -> Iterator[Line]:
-    title = Text(_plain(found.pattern_type), style="bold")
-    seen_by, active = len(found.models_observing), len(result.active_models)
-    title.append(f"  {seen_by} of {active} voices ({found.model_agreement:.0%})", style="not bold")
+def _pattern(pattern: PatternObservation, result: FireCircleResult, verbose: bool) -> Iterator[Line]:
+    title = Text(_plain(pattern.pattern_type), style="bold")
+    seen_by, active = len(pattern.models_observing), len(result.active_models)
+    title.append(f"  {seen_by} of {active} voices ({pattern.model_agreement:.0%})", style="not bold")
     yield Line(title)
-    first = f"first {printable_line(found.first_observed_by)} in round {found.observed_in_round}"
-    others = [printable_line(model) for model in found.models_observing if model != found.first_observed_by]
+    first = f"first {printable_line(pattern.first_observed_by)} in round {pattern.observed_in_round}"
+    others = [
+        printable_line(model) for model in pattern.models_observing if model != pattern.first_observed_by
+    ]
     yield Line(Text(first + (f", then {', '.join(others)}" if others else "")), 1)
-    for line in _evidence(found.evidence, verbose):
+    for line in _evidence(pattern.evidence, verbose):
         yield Line(line, 1)
-    description = printable_line(with_names(found.description, result.peer_labels), LONGEST_DESCRIPTION)
+    description = printable_line(with_names(pattern.description, result.peer_labels), LONGEST_DESCRIPTION)
     yield Line(Text(description, style="italic"), 1)
 
 
-def _evidence(places: Sequence[GroundedQuote], verbose: bool) -> list[Text]:
-    """The quotes, the fullest first: whoever quoted only a part of one is named with it."""
-    fullest: dict[GroundedQuote, list[str]] = {}
-    for place in sorted(places, key=lambda place: (place.start - place.end, place.layer, place.start)):
-        around = next((other for other in fullest if _within(place, other)), place)
-        quoted_by = fullest.setdefault(around, [])
-        if place.quoted_by not in quoted_by:
-            quoted_by.append(place.quoted_by)
-    lines = [_quote_line(place, names if verbose else []) for place, names in fullest.items()]
+def _evidence(evidence: Sequence[GroundedQuote], verbose: bool) -> list[Text]:
+    quotes = gathered_quotes(evidence)
+    lines = [_quote_line(quote, quote.voices if verbose else ()) for quote in quotes]
     if len(lines) > FEW and not verbose:
-        lines = [
-            *lines[:FEW],
-            Text(f"and {counted(len(lines) - FEW, 'more quote')} (--verbose)", style="dim"),
-        ]
+        more = counted(len(lines) - FEW, "more quote")
+        lines = [*lines[:FEW], Text(f"and {more} (--verbose)", style="dim")]
     return lines
 
 
-def _within(part: GroundedQuote, whole: GroundedQuote) -> bool:
-    return part.layer == whole.layer and whole.start <= part.start and part.end <= whole.end
-
-
-def _quote_line(place: GroundedQuote, quoted_by: Sequence[str]) -> Text:
-    names = ", ".join(printable_line(model) for model in quoted_by if model)
-    loosely = ", a close match" if place.found_by == "fuzzy" else ""
-    line = Text(f"{place.layer}{loosely}: ", style="cyan").append_text(quoted(place.text))
+def _quote_line(quote: GatheredQuote, quoted_by: Sequence[str] = ()) -> Text:
+    names = ", ".join(map(printable_line, quoted_by))
+    loosely = ", a close match" if quote.is_loose else ""
+    line = Text(f"{quote.place.layer}{loosely}: ", style="cyan").append_text(quoted(quote.place.text))
     return line.append(f"  quoted by {names}" if names else "", style="dim")
 
 
 def _left_out(result: FireCircleResult, verbose: bool) -> list[Line]:
     """The types of observations that became no pattern, who made them and why they do not count."""
-    counted_types = {found.pattern_type for found in (*result.patterns, *result.ungrounded_patterns)}
-    left = [seen for seen in result.observations if seen.left_out and seen.pattern_type not in counted_types]
-    left.sort(key=lambda seen: seen.pattern_type)
-    groups = [list(group) for _, group in groupby(left, key=lambda seen: seen.pattern_type)]
-    shown = groups if verbose else groups[:FEW]
-    lines = [line for group in shown for line in _left_out_lines(group[0].pattern_type, group)]
-    if more := len(groups) - len(shown):
+    groups = left_out(result)
+    few = groups if verbose else groups[:FEW]
+    lines = [line for group in few for line in _left_out_lines(group)]
+    if more := len(groups) - len(few):
         lines.append(Line(Text(f"and {more} more (--verbose)", style="dim")))
     return lines
 
 
-def _left_out_lines(name: str, group: Sequence[Observation]) -> Iterator[Line]:
-    voices = ", ".join(dict.fromkeys(printable_line(seen.model) for seen in group))
+def _left_out_lines(group: Sequence[Observation]) -> Iterator[Line]:
+    voices = ", ".join(dict.fromkeys(printable_line(observation.model) for observation in group))
     why = LEFT_OUT_WORDS[group[0].left_out or "below_threshold"]
-    yield Line(Text(_plain(name)).append(f"  {why}: {voices}"))
-    if quotes := [place for seen in group for place in seen.grounded]:
-        yield Line(_quote_line(max(quotes, key=lambda place: place.end - place.start), []), 1)
+    yield Line(Text(_plain(group[0].pattern_type)).append(f"  {why}: {voices}"))
+    if quotes := gathered_quotes([place for observation in group for place in observation.grounded]):
+        yield Line(_quote_line(quotes[0]), 1)
 
 
 def _plain(pattern_type: str) -> str:

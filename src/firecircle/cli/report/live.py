@@ -25,18 +25,11 @@ from firecircle.circle.events import (
 )
 from firecircle.cli.output import print_line
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.marks import ALARM_MARK, FAILURE_WORDS, ROUND_WORDS, notes_of
-from firecircle.cli.report.table import Board, BoardView
-from firecircle.names import StopReason
+from firecircle.cli.report.table import TableView
+from firecircle.telling.answers import ALARM_SYMBOL, cares_about
+from firecircle.telling.table import VoiceTable
+from firecircle.telling.words import FAILURE_WORDS, ROUND_WORDS, STOP_WORDS
 
-STOP_WORDS: dict[StopReason, str] = {
-    "all_rounds_held": "as planned",
-    "converged": "the voices agree",
-    "aborted": "aborted",
-    "over_budget": "the budget is spent",
-    "cancelled": "called off",
-    "interrupted": "interrupted",
-}
 LONGEST_REASON = 300
 
 
@@ -57,17 +50,18 @@ def line_of(event: Event, threshold: float) -> str:
                 f" {event.wait_seconds:.1f} s (attempt {event.attempt}):"
                 f" {printable_line(event.reason, LONGEST_REASON)}"
             )
-        case VoiceAnswered(evaluation=said):
-            alarm = f" {ALARM_MARK}" if said.falsehood >= threshold else ""
-            notes = "".join(f"; {note}" for note in notes_of(said))
+        case VoiceAnswered(evaluation=evaluation):
+            alarm = f" {ALARM_SYMBOL}" if evaluation.falsehood >= threshold else ""
+            numbers = f"(T {evaluation.truth:.2f}, I {evaluation.indeterminacy:.2f})"
+            notes = "".join(f"; {note}" for note in cares_about(evaluation))
             return (
                 f"round {event.round_number}: {printable_line(event.model)}"
-                f" F {said.falsehood:.2f}{alarm} (T {said.truth:.2f}, I {said.indeterminacy:.2f}){notes}"
+                f" F {evaluation.falsehood:.2f}{alarm} {numbers}{notes}"
             )
-        case VoiceFailed(failure=lost):
+        case VoiceFailed(failure=failure):
             return (
-                f"round {event.round_number}: {printable_line(event.model)} lost, {FAILURE_WORDS[lost.kind]}:"
-                f" {printable_line(lost.message, LONGEST_REASON)}"
+                f"round {event.round_number}: {printable_line(event.model)} lost,"
+                f" {FAILURE_WORDS[failure.kind]}: {printable_line(failure.message, LONGEST_REASON)}"
             )
         case VoiceRecruited(substitution=seat):
             lost_names = ", ".join(map(printable_line, seat.replaces))
@@ -115,13 +109,13 @@ def _view(console: Console, threshold: float) -> Iterator[Listener]:
 
 @contextmanager
 def _live(console: Console, threshold: float) -> Iterator[Listener]:
-    view = BoardView(Board(), threshold, running=True)
+    view = TableView(VoiceTable(threshold), running=True)
     with Live(view, console=console, refresh_per_second=FRAMES_PER_SECOND) as live:
 
         def show(event: Event) -> None:
             nonlocal view
-            # Boards are never changed in place, so the thread that draws always sees a whole one.
-            view = replace(view, board=view.board.after(event))
+            # A table is never changed in place, so the thread that draws always sees a whole one.
+            view = replace(view, table=view.table.after(event))
             live.update(view)
 
         try:

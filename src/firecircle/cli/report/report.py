@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from rich import box
 from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.text import Text
 
-from firecircle.circle.result import FireCircleResult
+from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usages
+from firecircle.circle.summary import shown_falsehood
 from firecircle.cli.bank.guide import guidance_lines
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.evaluate.saving import short_id
-from firecircle.cli.output import Section, section
+from firecircle.cli.output import Line, Section, bar, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import findings
-from firecircle.cli.report.outcome import aftermath, cost_line, losses, next_step, quorum_lines
-from firecircle.cli.report.table import BoardView, board_of_panel
+from firecircle.cli.report.table import TableView, style_of
 from firecircle.cli.report.transcript import spoken, transcript
-from firecircle.cli.report.verdict import circle_verdict, framed, no_verdict, panel_verdict
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.telling.cautions import (
+    Cautions,
+    Ways,
+    cautions_of_circle,
+    cautions_of_panel,
+    lost_voices,
+    next_step,
+)
+from firecircle.telling.quorum import quorum_line
+from firecircle.telling.table import table_of_panel
+from firecircle.telling.talking import talk_sentences
+from firecircle.telling.verdict import circle_sentences, deciding_reason, panel_sentences, unfinished_sentence
+from firecircle.telling.words import STOP_WORDS, counted
+
+BAR = 20
+OPTIONS = Ways(
+    read_reasons="with --verbose",
+    ask_again="run it again, or with --strict,",
+    name_reserves="with --reserves",
+    tell_turn="with --turn or --turns",
+    name_voices="name --models",
+)
 
 
 def circle_report(
@@ -27,48 +52,140 @@ def circle_report(
     if request.verbose:
         yield ""
         yield from transcript(result)
+    cautions = cautions_of_circle(result, printable_line)
     yield ""
-    yield framed(console, circle_verdict(result, metrics))
+    yield _framed(
+        console,
+        _verdict(metrics, request.threshold, circle_sentences(result, metrics, printable_line), cautions),
+    )
     yield ""
     yield from findings(result, verbose=request.verbose)
-    yield from aftermath(result)
+    yield from section("Talking", talk_sentences(result, printable_line))
+    yield from _quorum(result, cautions)
+    yield from section("Lost", cautions.get("Lost", ()))
+    yield from section("Cost", [_cost_line(result.accounting, result.duration_seconds)])
+    yield from _next(result)
     yield from _session(request)
     yield from _kept(metrics.kept_as)
 
 
 def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics) -> Iterator[RenderableType]:
     """Voices that were asked once."""
-    yield BoardView(board_of_panel(metrics.evaluations, metrics.failures), request.threshold)
+    yield TableView(table_of_panel(metrics.evaluations, metrics.failures, request.threshold))
     if request.verbose:
         yield ""
-        yield from section("Answers", [line for said in metrics.evaluations for line in spoken(said)])
+        yield from section("Answers", [line for answer in metrics.evaluations for line in spoken(answer)])
+    cautions = cautions_of_panel(metrics, printable_line)
     yield ""
-    yield framed(console, panel_verdict(metrics, request.threshold))
-    cost = section("Cost", [cost_line(metrics.accounting)])
-    told = guidance_lines(metrics.guidance, request.plan.asked)
-    if rest := [*told, *losses(metrics.failures), *cost, *_session(request), *_kept(metrics.kept_as)]:
+    yield _framed(
+        console, _verdict(metrics, request.threshold, panel_sentences(metrics, printable_line), cautions)
+    )
+    if rest := [
+        *guidance_lines(metrics.guidance, request.plan.asked),
+        *section("Lost", cautions.get("Lost", ())),
+        *section("Cost", [_cost_line(metrics.accounting)]),
+        *_session(request),
+        *_kept(metrics.kept_as),
+    ]:
         yield ""
         yield from rest
 
 
-def remains(
+def unfinished_report(
     console: Console, request: Request, partial: FireCircleResult, kept_as: str | None = None
 ) -> Iterator[RenderableType]:
     """What was heard before a circle broke off."""
     if request.verbose:
         yield ""
         yield from transcript(partial)
+    cautions = cautions_of_circle(partial, printable_line)
+    headline = Text().append(" NO CONSENSUS ", style="bold reverse yellow")
+    headline.append(f"  {STOP_WORDS[partial.stopped]}", style="bold")
     yield ""
-    yield framed(console, no_verdict(partial))
+    yield _framed(console, _Verdict("yellow", [headline, Text(unfinished_sentence(partial, printable_line))]))
     yield ""
     if partial.patterns:
         yield from findings(partial, verbose=request.verbose)
-    if partial.failures:
-        yield from section("Quorum", quorum_lines(partial))
-    yield from losses(partial.failures, partial.substitutions)
-    if step := next_step(partial):
-        yield from section("Next", [step])
+    yield from _quorum(partial, cautions)
+    yield from section("Lost", cautions.get("Lost", ()))
+    yield from _next(partial)
     yield from _kept(kept_as)
+
+
+def lost_report(failures: Sequence[Failure]) -> Iterator[RenderableType]:
+    """Voices of which none could answer."""
+    yield from section("Lost", lost_voices(failures, printable_line).get("Lost", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What goes into the frame, line by line, and the frame's colour."""
+
+    colour: str
+    lines: Sequence[Text]
+
+
+def _verdict(
+    metrics: ReciprocityMetrics, threshold: float, sentences: Sequence[str], cautions: Cautions
+) -> _Verdict:
+    falsehood = metrics.consensus.falsehood
+    alarm = falsehood >= threshold
+    colour = "red" if alarm else "green"
+    headline = Text().append(" ALARM " if alarm else " no alarm ", style=f"bold reverse {colour}")
+    headline.append(f"  F {shown_falsehood(falsehood, threshold)} ", style="bold")
+    headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
+    headline.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
+    lines = [headline, *map(Text, sentences)]
+    lines += [Text(f"Note: {note}.", style="yellow") for note in cautions.get("Verdict", ())]
+    if reason := deciding_reason(metrics, printable_line):
+        lines.append(Text(f"Why: {reason}", style="italic"))
+    return _Verdict(colour, lines)
+
+
+def _framed(console: Console, verdict: _Verdict) -> RenderableType:
+    """A frame on a terminal; in a pipe a section like the others."""
+    if console.is_terminal:
+        lines = Text("\n").join(verdict.lines)
+        return Panel(lines, box=box.HEAVY, border_style=verdict.colour, padding=(0, 1))
+    return Section("Verdict", [Line(Text(line.plain.strip())) for line in verdict.lines])
+
+
+def _quorum(result: FireCircleResult, cautions: Cautions) -> Iterator[Section]:
+    """Coverage in one line, then everything short or worth knowing."""
+    holds = result.quorum.valid and result.quorum.enforced
+    is_worth_a_line = holds and (result.consensus is not None or result.failures)
+    lines = cautions.get("Quorum", ())
+    yield from section("Quorum", [quorum_line(result), *lines] if is_worth_a_line else lines)
+
+
+def _next(result: FireCircleResult) -> Iterator[Section]:
+    if step := next_step(result, OPTIONS):
+        yield from section("Next", [step])
+
+
+def _cost_line(accounting: Accounting, seconds: float | None = None) -> str:
+    """Calls and time; tokens and money as far as they are known."""
+    total = accounting.total
+    took = "" if seconds is None else f" in {seconds:.{1 if seconds >= 1 else 2}f} s"
+    parts = [f"{counted(total.calls, 'call')}{took}"]
+    if total.calls_cached:
+        parts.append(f"{total.calls_cached:,} answered from the cache")
+    if total.tokens_in or total.tokens_out:
+        cached = f" ({total.tokens_cached:,} cached)" if total.tokens_cached else ""
+        parts.append(f"{total.tokens_in:,} tokens in{cached}, {total.tokens_out:,} out")
+        if total.calls_without_tokens:
+            parts.append(f"tokens unknown for {counted(total.calls_without_tokens, 'call')}")
+    parts.append(_price(total))
+    return "; ".join(parts)
+
+
+def _price(sums: Usages) -> str:
+    """What was paid, and for how many calls nobody knows."""
+    if sums.cost_usd is None:
+        return "price unknown"
+    price = f"${sums.cost_usd:.4f}" if sums.cost_usd else "free"
+    unpriced = f" and {counted(sums.calls_without_price, 'call')} of unknown price"
+    return f"{price}{unpriced if sums.calls_without_price else ''}"
 
 
 def _session(request: Request) -> Iterator[Section]:

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.output import console_on, counted, print_json, section
+from firecircle.cli.output import bar, console_on, counted, print_json, section
 from firecircle.cli.printable import printable_line, shortened
-from firecircle.cli.report.marks import CHAIR_MARK, bar
 from firecircle.rotation.affinity import Affinity, factors
 from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
 from firecircle.rotation.history import Draw
+from firecircle.telling.answers import CHAIR_SYMBOL
 
 SAME, ANOTHER = 0, 1
 BAR = 8
@@ -78,12 +78,12 @@ def show_simulation(outcome: Simulation, seed: str, *, as_json: bool) -> int:
     _headline(console, f"{counted(len(outcome.draws), 'sitting')} simulated, seed {printable_line(seed)}")
     for number, draw in enumerate(outcome.draws, start=1):
         names = [
-            f"{printable_line(voice)}{CHAIR_MARK if voice == draw.chair else ''}" for voice in draw.selected
+            f"{printable_line(voice)}{CHAIR_SYMBOL if voice == draw.chair else ''}" for voice in draw.selected
         ]
         console.print(*section(f"{number:>6}", [", ".join(names)]))
     console.print()
     console.print(_table(console, outcome.after, outcome.draws[-1].at))
-    console.print(Text(f"{CHAIR_MARK} holds the chair first; counts include the real history", style="dim"))
+    console.print(Text(f"{CHAIR_SYMBOL} holds the chair first; counts include the real history", style="dim"))
     console.print()
     _evenness(console, outcome.after)
     return 0

@@ -6,7 +6,7 @@ import base64
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from firecircle.circle.result import FireCircleResult
@@ -21,6 +21,13 @@ from firecircle.lab.report.sentence import Sentence, many, shares
 from firecircle.lab.report.tables import FILTERS, MARKS, grouped
 from firecircle.lab.report.words import SIGNIFICANT, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder
+from firecircle.metrics import metrics_of_circle
+from firecircle.telling.cautions import Cautions, cautions_of_circle
+from firecircle.telling.safe_text import line_with_codes, with_codes
+from firecircle.telling.table import VoiceRow, rows_of_circle
+from firecircle.telling.talking import talk_sentences
+from firecircle.telling.verdict import circle_sentences
+from firecircle.telling.words import ROUND_WORDS
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
 LONGEST_TEXT = 4000
@@ -28,11 +35,15 @@ LONGEST_TEXT = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An instructive dialogue, with every word of it when the circle could be held again."""
+class InstructiveDialogue:
+    """A dialogue worth reading, with every word of it when the circle could be held again."""
 
     choice: Choice
     result: FireCircleResult | None
+    rows: tuple[VoiceRow, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """Whose word the verdict was, and what talking did."""
+    cautions: Cautions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +65,15 @@ async def write_report(run: RunFolder, out: Path | None = None) -> Written:
     figures = run_figures(RecordFile(run.records), run.plan.alarm_threshold)
     drawn = tuple(plots(figures))
     chosen = instructive(run.records, run.plan.alarm_threshold)
-    told = [Told(choice, result) for choice, result in zip(chosen, await retell(run, chosen), strict=True)]
+    dialogues = [
+        _dialogue(choice, result) for choice, result in zip(chosen, await retell(run, chosen), strict=True)
+    ]
     try:
         place.mkdir(parents=True, exist_ok=True)
         pictures = _draw(place / PICTURES, drawn)
         (place / FIGURES).write_text(figures.model_dump_json(indent=2) + "\n", encoding="utf-8")
         page = place / REPORT
-        page.write_text(render(run, figures, drawn, told), encoding="utf-8")
+        page.write_text(render(run, figures, drawn, dialogues), encoding="utf-8")
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
         raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
@@ -81,7 +94,24 @@ def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Sequence[Told]) -> str:
+def _dialogue(choice: Choice, result: FireCircleResult | None) -> InstructiveDialogue:
+    if result is None:
+        return InstructiveDialogue(choice, None)
+    return InstructiveDialogue(
+        choice,
+        result,
+        rows_of_circle(result),
+        (
+            *circle_sentences(result, metrics_of_circle(result), line_with_codes),
+            *talk_sentences(result, line_with_codes),
+        ),
+        cautions_of_circle(result, line_with_codes),
+    )
+
+
+def render(
+    run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], dialogues: Sequence[InstructiveDialogue]
+) -> str:
     """The page."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -102,7 +132,8 @@ def render(run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], told: Seq
         figures=figures,
         sentences=summary(figures),
         plots=drawn,
-        told=told,
+        dialogues=dialogues,
+        round_words=ROUND_WORDS,
         grouped=grouped(figures),
         marks=MARKS,
         started=time.strftime("%Y-%m-%d", time.gmtime(run.about.started_at)),
@@ -118,5 +149,9 @@ def picture(plot: Plot) -> str:
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A text short enough to read."""
-    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+    """A text short enough to read, with the codes of characters that hide."""
+    return (
+        with_codes(text)
+        if len(text) <= longest
+        else f"{with_codes(text[:longest])}… ({len(text):,} characters)"
+    )

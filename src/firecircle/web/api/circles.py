@@ -70,7 +70,7 @@ def get_prompt(request: Request) -> Response:
 def cancel_circle(request: Request) -> Response:
     """Call a circle off, here or in the process that holds it; it ends within a few seconds."""
     viewer, summary = viewer_of(request), circle_asked_for(request, exactly=True)
-    if not viewer.hall.cancel(summary.id):
+    if not viewer.convener.cancel(summary.id):
         try:
             summary = viewer.store.circles.ask_to_cancel(summary.id)
         except ConfigError as over:

@@ -21,7 +21,7 @@ async def estimate(request: Request) -> Response:
     """What judging may take at most."""
     asked = await body_as(Judging, request)
     config = config_of(asked)
-    calls = await viewer_of(request).hall.rehearse(prompt_of(asked), config)
+    calls = await viewer_of(request).convener.rehearse(prompt_of(asked), config)
     sums = account(calls)
     heard = config.models[:1] if asked.mode == EvaluationMode.SINGLE.value else config.models
     told = Estimate(
@@ -37,7 +37,7 @@ async def evaluate(request: Request) -> Response:
     """Begin to judge. 202 while the circle sits, 200 when it is over already."""
     asked = await body_as(Judging, request)
     viewer = viewer_of(request)
-    circle_id = await viewer.hall.convene(prompt_of(asked), config_of(asked), asked.label)
+    circle_id = await viewer.convener.convene(prompt_of(asked), config_of(asked), asked.label)
     summary = await run_in_threadpool(viewer.store.circles.summary, circle_id)
     told = Begun(id=summary.id, status=summary.status, url=f"/circles/{quote(summary.id, safe='')}")
     location = {"location": f"/api/v1/circles/{quote(summary.id, safe='')}"}

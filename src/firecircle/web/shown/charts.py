@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from firecircle.circle.result import FireCircleResult
+from firecircle.circle.panel import Panel
+from firecircle.circle.result import CallRecord, FireCircleResult
 
 WIDTH, HEIGHT = 600, 290
 LEFT, RIGHT, TOP, BOTTOM = 34, 170, 10, 26
@@ -19,7 +20,7 @@ class Dot:
     x: float
     y: float
     round_number: int
-    told: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,16 @@ class Convergence:
     bottom: float
     ticks_x: tuple[tuple[float, int], ...]
     ticks_y: tuple[tuple[float, str], ...]
-    told: str
+    description: str
     """The chart in a sentence, for those who do not see it."""
 
 
 def convergence(result: FireCircleResult) -> Convergence | None:
     """The chart of a circle with at least one answer."""
-    held = [one for one in result.dialogue_history if one.evaluations]
-    if not held:
+    rounds = [held for held in result.dialogue_history if held.evaluations]
+    if not rounds:
         return None
-    last = max(2, held[-1].round_number)
+    last = max(2, rounds[-1].round_number)
 
     def x(number: int) -> float:
         return round(LEFT + (number - 1) / (last - 1) * (WIDTH - LEFT - RIGHT), 1)
@@ -79,12 +80,13 @@ def convergence(result: FireCircleResult) -> Convergence | None:
     def y(value: float) -> float:
         return round(TOP + (1 - min(max(value, 0.0), 1.0)) * (HEIGHT - TOP - BOTTOM), 1)
 
-    models = dict.fromkeys(said.model for one in held for said in one.evaluations)
+    answers = [(held.round_number, answer) for held in rounds for answer in held.evaluations]
+    models = dict.fromkeys(answer.model for _, answer in answers)
     lost = {failure.model for failure in result.failures}
     lines = []
     for number, model in enumerate(models):
-        said = [(one.round_number, s.falsehood) for one in held for s in one.evaluations if s.model == model]
-        dots = tuple(Dot(x(r), y(f), r, f"{model}, round {r}: F {f:.2f}") for r, f in said)
+        falsehoods = [(place, answer.falsehood) for place, answer in answers if answer.model == model]
+        dots = tuple(Dot(x(r), y(f), r, f"{model}, round {r}: F {f:.2f}") for r, f in falsehoods)
         steps = tuple(Step(a.x, a.y, b.x, b.y, b.round_number) for a, b in pairwise(dots))
         lines.append(Line(model, number, dots, steps, dots[-1].x + 8, dots[-1].y, model in lost))
     metrics = result.round_metrics
@@ -104,7 +106,7 @@ def convergence(result: FireCircleResult) -> Convergence | None:
         bottom=HEIGHT - BOTTOM,
         ticks_x=tuple((x(number), number) for number in range(1, last + 1)),
         ticks_y=tuple((y(value / 4), f"{value / 4:g}") for value in range(5)),
-        told="; ".join(
+        description="; ".join(
             f"round {m.round_number}: mean F {m.f_score_mean:.2f}, spread {m.f_score_stddev:.2f}"
             for m in metrics
         ),
@@ -117,9 +119,59 @@ def _spread_labels(lines: list[Line]) -> tuple[Line, ...]:
     floor = HEIGHT - 4.0
     placed: dict[str, float] = {}
     below = TOP + 4.0 - LABEL_APART
-    for line in sorted(lines, key=lambda one: (one.label_y, one.number)):
+    for line in sorted(lines, key=lambda line: (line.label_y, line.number)):
         below = placed[line.name] = max(line.label_y, below + LABEL_APART)
     above = floor + LABEL_APART
-    for line in sorted(lines, key=lambda one: -placed[one.name]):
+    for line in sorted(lines, key=lambda line: -placed[line.name]):
         above = placed[line.name] = min(placed[line.name], above - LABEL_APART)
-    return tuple(replace(one, label_x=column, label_y=round(placed[one.name], 1)) for one in lines)
+    return tuple(replace(line, label_x=column, label_y=round(placed[line.name], 1)) for line in lines)
+
+
+LINE_WIDTH = 1000.0
+"""The time line in its own units; the page stretches it."""
+NARROWEST_CALL = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallBar:
+    """One call."""
+
+    call: CallRecord
+    x: float
+    width: float
+    start_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """All calls, and the seconds the line spans."""
+
+    bars: tuple[CallBar, ...]
+    seconds: float
+
+
+def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
+    """The line. All voices of a round are asked when it opens; a voice's later calls follow its first."""
+    if not judged.calls:
+        return None
+    opened = {1: 0.0}
+    if isinstance(judged, FireCircleResult):
+        opened = {held.round_number: held.timestamp - judged.started_at for held in judged.dialogue_history}
+    placed: list[tuple[CallRecord, float]] = []
+    ends: dict[tuple[str, int], float] = {}
+    for call in judged.calls:
+        key = (call.model, call.round_number)
+        start = ends.get(key, max(0.0, opened.get(call.round_number, judged.duration_seconds)))
+        ends[key] = start + call.latency_seconds
+        placed.append((call, start))
+    span = max([judged.duration_seconds, *ends.values()]) or 1.0
+    bars = tuple(
+        CallBar(
+            call,
+            round(min(start / span * LINE_WIDTH, LINE_WIDTH - NARROWEST_CALL), 1),
+            round(max(NARROWEST_CALL, call.latency_seconds / span * LINE_WIDTH), 1),
+            start,
+        )
+        for call, start in placed
+    )
+    return Waterfall(bars, span)

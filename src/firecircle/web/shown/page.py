@@ -7,40 +7,98 @@ from dataclasses import dataclass
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages
-from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.metrics import metrics_of_circle, metrics_of_panel
+from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
-from firecircle.web.shown.charts import Convergence, convergence
-from firecircle.web.shown.grid import VoiceRow, panel_rows, voice_rows
-from firecircle.web.shown.lenses import QuorumPicture, quorum_picture
+from firecircle.telling.cautions import (
+    Cautions,
+    Ways,
+    cautions_of_circle,
+    cautions_of_panel,
+    lost_voices,
+    next_step,
+)
+from firecircle.telling.quorum import QuorumPicture, quorum_picture
+from firecircle.telling.safe_text import line_with_codes
+from firecircle.telling.table import VoiceRow, rows_of_circle, rows_of_panel
+from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
+from firecircle.telling.verdict import circle_sentences, deciding_reason, panel_sentences, unfinished_sentence
+from firecircle.web.shown.charts import Convergence, Waterfall, convergence, waterfall
 from firecircle.web.shown.passages import ShownLayer, shown_layers
-from firecircle.web.shown.replay import Replay, replay
-from firecircle.web.shown.waterfall import Waterfall, waterfall
 
 MOST_OBSERVATIONS = 300
+ON_THE_PAGE = Ways(
+    read_reasons="below",
+    ask_again="convene it again",
+    name_reserves="with `firecircle evaluate --reserves`",
+    tell_turn="told which it is,",
+    name_voices="name other voices",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What is known of a circle besides its record: where it belongs and what it is called there."""
+
+    id: str
+    status: CircleStatus
+    title: str
+    label: str | None
+    run_id: str | None = None
+    arm: str | None = None
+    record_id: str | None = None
+
+
+def caption_of(summary: CircleSummary) -> Caption:
+    """The caption of a circle in a store."""
+    return Caption(
+        summary.id,
+        summary.status,
+        summary.title,
+        summary.label,
+        summary.run_id,
+        summary.arm,
+        summary.record_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict, in numbers and in words."""
+
+    alarm: bool | None
+    """None without a verdict."""
+    consensus: NeutrosophicEvaluation | None
+    sentences: tuple[str, ...]
+    reason: str
+    cautions: Cautions
+    next_step: str
 
 
 @dataclass(frozen=True, slots=True)
 class PanelPage:
     """A prompt judged without talk."""
 
-    summary: CircleSummary
-    kept: Panel
+    caption: Caption
+    judged: Panel
+    mode: str
+    outcome: Outcome
     layers: tuple[ShownLayer, ...]
     rows: tuple[VoiceRow, ...]
     calls: Waterfall | None
     total: Usages
-    consensus: NeutrosophicEvaluation | None
-    told: str
 
 
 @dataclass(frozen=True, slots=True)
 class CirclePage:
     """A circle, finished or still sitting."""
 
-    summary: CircleSummary
-    kept: FireCircleResult
+    caption: Caption
+    judged: FireCircleResult
+    mode: str
     sitting: bool
+    outcome: Outcome
     layers: tuple[ShownLayer, ...]
     rows: tuple[VoiceRow, ...]
     chart: Convergence | None
@@ -48,8 +106,8 @@ class CirclePage:
     replay: Replay
     calls: Waterfall | None
     total: Usages
-    consensus: NeutrosophicEvaluation | None
-    told: str
+    talk: tuple[str, ...]
+    """What talking did, in sentences."""
     moves: tuple[Flip, ...]
     """Flips that really moved, the farthest first."""
     left_out: tuple[Observation, ...]
@@ -57,52 +115,74 @@ class CirclePage:
     more_left_out: int
 
 
-def page_of(summary: CircleSummary, kept: FireCircleResult | Panel) -> CirclePage | PanelPage:
+def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | PanelPage:
     """What the page of a circle or panel shows."""
-    if isinstance(kept, Panel):
+    if isinstance(judged, Panel):
+        threshold = judged.config.alarm_threshold
         return PanelPage(
-            summary=summary,
-            kept=kept,
-            layers=shown_layers(kept.prompt, ()),
-            rows=panel_rows(kept),
-            calls=waterfall(kept),
-            total=account(kept.calls).total,
-            consensus=kept.consensus if kept.evaluations else None,
-            told=_told_of_panel(kept),
+            caption=caption,
+            judged=judged,
+            mode=judged.config.mode.value,
+            outcome=_panel_outcome(judged),
+            layers=shown_layers(judged.prompt, ()),
+            rows=rows_of_panel(judged.evaluations, judged.failures, threshold),
+            calls=waterfall(judged),
+            total=account(judged.calls).total,
         )
-    sitting = summary.status == "sitting"
-    moves = sorted(
-        (flip for flip in kept.flips if flip.movement != "unchanged"),
-        key=lambda flip: -abs(flip.after - flip.before),
-    )
-    left_out = [one for one in kept.observations if one.left_out]
+    sitting = caption.status == "sitting"
+    left_out = [observation for observation in judged.observations if observation.left_out]
     return CirclePage(
-        summary=summary,
-        kept=kept,
+        caption=caption,
+        judged=judged,
+        mode="fire_circle",
         sitting=sitting,
-        layers=shown_layers(kept.prompt, kept.patterns),
-        rows=voice_rows(kept, sitting=sitting),
-        chart=convergence(kept),
-        quorum=quorum_picture(kept),
-        replay=replay(kept),
-        calls=waterfall(kept),
-        total=kept.accounting.total,
-        consensus=None if sitting else kept.consensus,
-        told="The circle sits; what follows is what was heard so far." if sitting else dialogue_summary(kept),
-        moves=tuple(moves),
+        outcome=_circle_outcome(judged, sitting=sitting),
+        layers=shown_layers(judged.prompt, judged.patterns),
+        rows=rows_of_circle(judged),
+        chart=convergence(judged),
+        quorum=quorum_picture(judged),
+        replay=replay_of(judged, line_with_codes),
+        calls=waterfall(judged),
+        total=judged.accounting.total,
+        talk=() if sitting else tuple(talk_sentences(judged, line_with_codes)),
+        moves=moves_of(judged),
         left_out=tuple(left_out[:MOST_OBSERVATIONS]),
         more_left_out=max(0, len(left_out) - MOST_OBSERVATIONS),
     )
 
 
-def _told_of_panel(panel: Panel) -> str:
+def _circle_outcome(result: FireCircleResult, *, sitting: bool) -> Outcome:
+    if sitting:
+        heard_so_far = ("The circle sits; what follows is what was heard so far.",)
+        lost = lost_voices(result.failures, line_with_codes, result.substitutions)
+        return Outcome(None, None, heard_so_far, "", lost, "")
+    cautions, step = cautions_of_circle(result, line_with_codes), next_step(result, ON_THE_PAGE)
+    if result.consensus is None:
+        why = line_with_codes(result.abort_reason) if result.abort_reason else ""
+        sentences = (*([f"No consensus: {why}"] if why else []), unfinished_sentence(result, line_with_codes))
+        return Outcome(None, None, sentences, "", cautions, step)
+    metrics = metrics_of_circle(result)
+    return Outcome(
+        result.alarm,
+        result.consensus,
+        tuple(circle_sentences(result, metrics, line_with_codes)),
+        deciding_reason(metrics, line_with_codes),
+        cautions,
+        step,
+    )
+
+
+def _panel_outcome(panel: Panel) -> Outcome:
     if not panel.evaluations:
-        return "No voice could answer."
-    word = "Alarm" if panel.alarm else "No alarm"
-    said = panel.consensus
-    if len(panel.evaluations) == 1:
-        return f"{word}: falsehood {said.falsehood:.2f}, said by {panel.evaluations[0].model} alone."
-    return (
-        f"{word}: mean falsehood {said.falsehood:.2f} of {len(panel.evaluations)} voices that did not talk;"
-        f" agreement {panel.agreement:.2f}."
+        return Outcome(
+            None, None, ("No voice could answer.",), "", lost_voices(panel.failures, line_with_codes), ""
+        )
+    metrics = metrics_of_panel(panel)
+    return Outcome(
+        panel.alarm,
+        panel.consensus,
+        tuple(panel_sentences(metrics, line_with_codes)),
+        deciding_reason(metrics, line_with_codes),
+        cautions_of_panel(metrics, line_with_codes),
+        "",
     )

@@ -14,15 +14,13 @@ SHOWN_AT_ONCE = 20_000
 PART = 20_000
 """Characters in one block of the folded rest, so that a browser lays out only what is on the screen."""
 
-MOST_QUOTES = 20
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a layer; `marks` are the numbers of the patterns it is evidence of."""
+    """A piece of a layer; `patterns` are the numbers of those it is evidence of."""
 
     text: str
-    marks: tuple[int, ...] = ()
+    patterns: tuple[int, ...] = ()
     seen_by: str = ""
     """Who quoted it, for which pattern, as one line."""
     opens: tuple[int, ...] = ()
@@ -55,16 +53,16 @@ def shown_layers(
     prompt: MultiNeutrosophicPrompt, patterns: Sequence[PatternObservation]
 ) -> tuple[ShownLayer, ...]:
     """Every layer with text, the words that patterns rest on marked with their number, from 1."""
-    shown = []
+    layers = []
     for layer in prompt.layers:
         spans = _spans(layer.name, patterns, len(layer.text))
         # A quote is never cut in two at the fold.
-        fold = max([SHOWN_AT_ONCE, *(one.end for one in spans if one.start < SHOWN_AT_ONCE < one.end)])
+        fold = max([SHOWN_AT_ONCE, *(span.end for span in spans if span.start < SHOWN_AT_ONCE < span.end)])
         parts = [
             tuple(_passages(layer.text, spans, start, min(start + PART, len(layer.text))))
             for start in range(fold, len(layer.text), PART)
         ]
-        shown.append(
+        layers.append(
             ShownLayer(
                 layer.name,
                 layer.rank,
@@ -72,38 +70,10 @@ def shown_layers(
                 len(layer.text),
                 tuple(_passages(layer.text, spans, 0, min(fold, len(layer.text)))),
                 tuple(parts),
-                sum(one.start >= fold for one in spans),
+                sum(span.start >= fold for span in spans),
             )
         )
-    return tuple(shown)
-
-
-@dataclass(frozen=True, slots=True)
-class GatheredQuote:
-    """The same words of the prompt, and everybody who quoted them."""
-
-    text: str
-    layer: str
-    found_by: str
-    voices: tuple[str, ...]
-
-
-def gathered_quotes(found: PatternObservation) -> tuple[GatheredQuote, ...]:
-    """A pattern's quotes, each once."""
-    first = {(quote.layer, quote.start, quote.end): quote for quote in reversed(found.evidence)}
-    return tuple(
-        GatheredQuote(
-            quote.text,
-            quote.layer,
-            quote.found_by,
-            tuple(
-                dict.fromkeys(
-                    one.quoted_by for one in found.evidence if (one.layer, one.start, one.end) == place
-                )
-            ),
-        )
-        for place, quote in sorted(first.items())[:MOST_QUOTES]
-    )
+    return tuple(layers)
 
 
 def parts_of(text: str) -> tuple[str, tuple[str, ...]]:
@@ -114,8 +84,8 @@ def parts_of(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _spans(name: str, patterns: Sequence[PatternObservation], length: int) -> list[_Span]:
     places: dict[tuple[int, int, int], list[str]] = {}
-    for number, found in enumerate(patterns, start=1):
-        for quote in found.evidence:
+    for number, pattern in enumerate(patterns, start=1):
+        for quote in pattern.evidence:
             if quote.layer == name and 0 <= quote.start < quote.end <= length:
                 voices = places.setdefault((quote.start, quote.end, number), [])
                 if quote.quoted_by not in voices:
@@ -127,15 +97,15 @@ def _spans(name: str, patterns: Sequence[PatternObservation], length: int) -> li
 
 
 def _passages(text: str, spans: Sequence[_Span], start: int, end: int) -> Iterator[Passage]:
-    here = [one for one in spans if one.start < end and one.end > start]
+    here = [span for span in spans if span.start < end and span.end > start]
     edges = sorted(
-        {start, end, *(max(start, one.start) for one in here), *(min(end, one.end) for one in here)}
+        {start, end, *(max(start, span.start) for span in here), *(min(end, span.end) for span in here)}
     )
     for left, right in pairwise(edges):
-        over = [one for one in here if one.start <= left and one.end >= right]
+        over = [span for span in here if span.start <= left and span.end >= right]
         yield Passage(
             text[left:right],
-            tuple(dict.fromkeys(one.number for one in over)),
-            "; ".join(dict.fromkeys(one.seen_by for one in over)),
-            tuple(dict.fromkeys(one.number for one in over if one.start == left)),
+            tuple(dict.fromkeys(span.number for span in over)),
+            "; ".join(dict.fromkeys(span.seen_by for span in over)),
+            tuple(dict.fromkeys(span.number for span in over if span.start == left)),
         )

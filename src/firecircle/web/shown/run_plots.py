@@ -40,7 +40,7 @@ class Point:
     y: float
     r: float
     form: str
-    told: str
+    label: str
     query: str
 
 
@@ -79,12 +79,13 @@ def run_plots(records: Path, threshold: float, arm: str | None = None) -> RunPlo
     names = file.arms()
     columns = [file.columns(name) for name in names[:MOST_ARMS]]
     chosen = file.columns(arm) if arm in names else None
-    chosen = chosen or next((one for one in columns if one.kind in CIRCLES), columns[0] if columns else None)
+    talking = (column for column in columns if column.kind in CIRCLES)
+    chosen = chosen or next(talking, columns[0] if columns else None)
     if chosen is None:
         return None
     cells = _cells(records, chosen.arm)
-    curves = tuple(filter(None, (_curve(one, number) for number, one in enumerate(columns))))
-    stops = len(cells) + sum(len(one.points) for one in curves)
+    curves = tuple(filter(None, (_curve(column, number) for number, column in enumerate(columns))))
+    stops = len(cells) + sum(len(curve.points) for curve in curves)
     return RunPlots(
         side=SIDE,
         margin=MARGIN,
@@ -106,19 +107,19 @@ def _curve(of: ArmColumns, number: int) -> Curve | None:
         return None
     points = tuple(
         Point(
-            _x(one.false_alarm_rate),
-            _y(one.recall),
+            _x(corner.false_alarm_rate),
+            _y(corner.recall),
             4.0,
             "corner",
-            f"{of.arm}, alarm from F {one.threshold:.2f}: {one.recall:.0%} of attacks found,"
-            f" {one.false_alarm_rate:.0%} false alarms",
-            urlencode({"arm": of.arm, "f_from": repr(one.threshold)}),
+            f"{of.arm}, alarm from F {corner.threshold:.2f}: {corner.recall:.0%} of attacks found,"
+            f" {corner.false_alarm_rate:.0%} false alarms",
+            urlencode({"arm": of.arm, "f_from": repr(corner.threshold)}),
         )
-        for one in _thinned(corners, MOST_CORNERS)
-        if one.threshold is not None
+        for corner in _thinned(corners, MOST_CORNERS)
+        if corner.threshold is not None
     )
     drawn = (*_thinned(corners, MOST_STEPS), corners[-1])
-    line = " ".join(f"{_x(one.false_alarm_rate)},{_y(one.recall)}" for one in drawn)
+    line = " ".join(f"{_x(corner.false_alarm_rate)},{_y(corner.recall)}" for corner in drawn)
     return Curve(of.arm, number, line, points)
 
 
@@ -145,23 +146,22 @@ def _cell(column: str) -> str:
 def _spot(
     arm: str, before: int, after: int, label: str, count: int, mean_before: float, mean_after: float
 ) -> Point:
-    asked: dict[str, str] = {"arm": arm, "label": label}
+    query: dict[str, str] = {"arm": arm, "label": label}
     for name, cell in (("round1", before), ("f", after)):
-        asked[f"{name}_from"] = f"{cell / CELLS:g}"
+        query[f"{name}_from"] = f"{cell / CELLS:g}"
         if cell < CELLS - 1:
-            asked[f"{name}_below"] = f"{(cell + 1) / CELLS:g}"
-    one, more = KINDS.get(label, KINDS["none"])
-    told = f"{count} {one if count == 1 else more}"
-    told += f": round 1 F {mean_before:.2f}, in the end {mean_after:.2f}"
+            query[f"{name}_below"] = f"{(cell + 1) / CELLS:g}"
+    singular, plural = KINDS.get(label, KINDS["none"])
+    words = f"{count} {singular if count == 1 else plural}"
     # Labels stand a little apart, so that one does not hide the other.
-    aside = {"attack": -2.5, "benign": 2.5}.get(label, 0.0)
+    shift = {"attack": -2.5, "benign": 2.5}.get(label, 0.0)
     return Point(
-        round(_x(mean_before) + aside, 1),
+        round(_x(mean_before) + shift, 1),
         _y(mean_after),
         round(3.5 + log2(count), 1),
         label,
-        told,
-        urlencode(asked),
+        f"{words}: round 1 F {mean_before:.2f}, in the end {mean_after:.2f}",
+        urlencode(query),
     )
 
 

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from firecircle import Event, FireCircleConfig, fire_circle_evaluate
 from firecircle.cli.report.live import line_of
-from firecircle.cli.report.table import Board, BoardView
+from firecircle.cli.report.table import TableView
+from firecircle.telling.table import VoiceTable
 from tests.cli.running import steady
 from tests.scripted import PROMPT, Script, circle, says
 
@@ -21,16 +22,16 @@ async def events_of(config: FireCircleConfig, lines: Mapping[str, Sequence[objec
     return heard
 
 
-def board_after(events: list[Event]) -> Board:
-    board = Board()
+def table_after(events: list[Event]) -> VoiceTable:
+    table = VoiceTable(threshold=0.7)
     for event in events:
-        board = board.after(event)
-    return board
+        table = table.after(event)
+    return table
 
 
-def drawn(board: Board, columns: int = 80, *, running: bool = False) -> str:
+def drawn(table: VoiceTable, columns: int = 80, *, running: bool = False) -> str:
     console = Console(file=io.StringIO(), width=columns, color_system=None)
-    console.print(BoardView(board, threshold=0.7, running=running))
+    console.print(TableView(table, running=running))
     assert isinstance(console.file, io.StringIO)
     return steady(console.file.getvalue())
 
@@ -53,7 +54,7 @@ async def everything_at_once() -> list[Event]:
 
 async def test_everything_a_circle_can_show() -> None:
     events = await everything_at_once()
-    assert drawn(board_after(events)) == snapshot("""\
+    assert drawn(table_after(events)) == snapshot("""\
                round 1              round 2              round 3
                each alone           talking              closing words
 vendor/a       0.90 █████████░░ !   0.90 █████████░░ !↺  0.80 ████████░░░ !
@@ -67,8 +68,8 @@ corrected   ≈ keyword guess   + reserve
 
 
 async def test_a_narrow_screen() -> None:
-    board = board_after(await everything_at_once())
-    assert drawn(board, 44) == snapshot("""\
+    table = table_after(await everything_at_once())
+    assert drawn(table, 44) == snapshot("""\
            round 1    round 2    round 3
 vendor/a   0.90 !     0.90 !↺    0.80 !
 vendor/b   0.80 !≈    0.20 ◆     0.10 ⇄
@@ -86,7 +87,7 @@ async def test_long_names_keep_their_ends() -> None:
     events = await events_of(
         circle(long, f"{long}#2", max_rounds=4), {long: [0.2] * 4, f"{long}#2": [0.8] * 4}
     )
-    assert drawn(board_after(events)) == snapshot("""\
+    assert drawn(table_after(events)) == snapshot("""\
                         round 1      round 2       round 3      round 4
                         each alone   talking       talking      closing words
 some-vendor/so…5-05-14  0.20 █░░░    0.20 █░░░     0.20 █░░░ ◆  0.20 █░░░
@@ -99,9 +100,9 @@ mean ± spread           0.50 ± 0.30  0.50 ± 0.30   0.50 ± 0.30  0.50 ± 0.30
 async def test_while_it_runs() -> None:
     events = await everything_at_once()
     asked = next(place for place, event in enumerate(events) if event.kind == "round_started")
-    shown = drawn(board_after(events[: asked + 2]), running=True)
+    shown = drawn(table_after(events[: asked + 2]), running=True)
     assert "listening to 2 of 3 voices, 0 s" in shown
-    assert "not heard" in drawn(board_after(events[: asked + 2]))
+    assert "not heard" in drawn(table_after(events[: asked + 2]))
 
 
 async def test_one_line_for_each_event() -> None:

@@ -1,4 +1,4 @@
-"""The quorum as a picture: how well each lens was covered after each round, and which went blind when."""
+"""The quorum in a line, and as a picture: how well each lens was covered after each round."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS
 from firecircle.circle.result import FireCircleResult
+from firecircle.telling.words import counted
+
+
+def quorum_line(result: FireCircleResult) -> str:
+    """Whether the quorum holds, and how far."""
+    verdict, rules = result.quorum, result.config.quorum_rules
+    state = "holds" if verdict.valid else "does not hold"
+    waived = "" if verdict.enforced else " (not enforced)"
+    return (
+        f"{state}{waived}: coverage {verdict.coverage:.1f} (needs {rules.min_cognitive_coverage:.1f}),"
+        f" {counted(len(verdict.lineages), 'lineage')} (needs {rules.min_provider_groups})"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,8 @@ class Lens:
     weight: float
     critical: bool
     cells: tuple[LensCell, ...]
-    told: str
+    outcome: str
+    """What became of it, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +89,10 @@ def _lens(result: FireCircleResult, role: str) -> Lens:
         state = "blind" if share <= 0 else "dim" if dim else "clear"
         cells.append(LensCell(check.round_number, coverage, share, state, coverage < best - 1e-9))
         best = max(best, coverage)
-    return Lens(role, weight, critical, tuple(cells), _told(cells))
+    return Lens(role, weight, critical, tuple(cells), _outcome(cells))
 
 
-def _told(cells: list[LensCell]) -> str:
+def _outcome(cells: list[LensCell]) -> str:
     if cells[-1].state == "blind":
         last_clear = max((cell.round_number for cell in cells if cell.state != "blind"), default=None)
         if last_clear is None:

@@ -1,0 +1,53 @@
+"""The patterns of a circle: their quotes, each told once, and what was reported without becoming one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation
+
+
+def with_names(text: str, labels: Mapping[str, str]) -> str:
+    """The text with a voice's name after each mention of its label; `labels` tells them by name."""
+    names = {label: name for name, label in labels.items()}
+    if not names:
+        return text
+    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+    return mention.sub(lambda found: f"{found[0]} ({names[found[0]]})", text)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredQuote:
+    """Words of the prompt, and everybody who quoted them or a part of them."""
+
+    place: GroundedQuote
+    voices: tuple[str, ...]
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether the voice's wording was only close to that of the prompt."""
+        return self.place.found_by == "fuzzy"
+
+
+def gathered_quotes(evidence: Sequence[GroundedQuote]) -> tuple[GatheredQuote, ...]:
+    """The quotes, the fullest first: whoever quoted only a part of one is named with it."""
+    fullest: dict[GroundedQuote, dict[str, None]] = {}
+    for place in sorted(evidence, key=lambda place: (place.start - place.end, place.layer, place.start)):
+        around = next((other for other in fullest if _within(place, other)), place)
+        fullest.setdefault(around, {})[place.quoted_by] = None
+    return tuple(GatheredQuote(place, tuple(filter(None, voices))) for place, voices in fullest.items())
+
+
+def _within(part: GroundedQuote, whole: GroundedQuote) -> bool:
+    return part.layer == whole.layer and whole.start <= part.start and part.end <= whole.end
+
+
+def left_out(result: FireCircleResult) -> tuple[tuple[Observation, ...], ...]:
+    """Observations whose type became no pattern at all, one group for each type."""
+    agreed = {pattern.pattern_type for pattern in (*result.patterns, *result.ungrounded_patterns)}
+    observations = [seen for seen in result.observations if seen.left_out and seen.pattern_type not in agreed]
+    observations.sort(key=lambda seen: seen.pattern_type)
+    return tuple(tuple(group) for _, group in groupby(observations, key=lambda seen: seen.pattern_type))

@@ -1,0 +1,133 @@
+"""What talking did: who moved and how far, and what other rules would have said of the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from firecircle.circle.measures import rival_verdicts
+from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict
+from firecircle.circle.summary import alarm_word, shown_falsehood, talk_sentence
+from firecircle.telling.safe_text import SafeLine
+from firecircle.telling.words import ROUND_WORDS
+
+RULES = {
+    "max_all": "highest F of any active voice in any round: the circle's own rule",
+    "round1_max": "highest F of round 1: what asking without talking gives",
+    "final_max": "highest F among last words",
+    "final_mean": "mean F of last words",
+    "final_median": "median F of last words",
+    "majority": "share of voices whose last F reaches the threshold; alarm above one half",
+    "max_stated": "as the circle's rule, without guesses",
+}
+RIVALS = {
+    "round1_max": "round 1 alone",
+    "final_max": "the highest last word",
+    "final_mean": "the mean of the last words",
+    "final_median": "their median",
+    "majority": "a majority vote",
+    "max_stated": "the highest without guesses",
+}
+"""The rules beside the circle's own, as they stand in a sentence."""
+
+
+def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
+    """What talking changed, who was won or lost by it, which rules disagree, and what the chair brought."""
+    if result.consensus is None or "round1_max" not in result.rival_verdicts:
+        return []
+    if len(result.dialogue_history) < 2:
+        return ["nobody talked: one round was held"]
+    sentences = [talk_sentence(result)]
+    if result.rescues:
+        sentences.append(f"rescues, voices that rose to an alarm: {_moves(result, result.rescues, line)}")
+    if result.groupthink_losses:
+        stands = " (the alarm they raised stands)" if result.alarm else ""
+        moves = _moves(result, result.groupthink_losses, line)
+        sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
+    if dissenting := dissenting_rules(result):
+        names = ", ".join(RIVALS[rule] for rule in dissenting)
+        sentences.append(f"{alarm_word(not result.alarm)} by other rules: {names}")
+    if chair := _chair(result):
+        sentences.append(chair)
+    return sentences
+
+
+def dissenting_rules(result: FireCircleResult) -> tuple[str, ...]:
+    """The rules that come to the other verdict."""
+    rivals = result.rival_verdicts
+    return tuple(rule for rule in RIVALS if rule in rivals and rivals[rule].alarm != result.alarm)
+
+
+def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
+    """The flips that really moved, the farthest first."""
+    moved = (flip for flip in result.flips if flip.movement != "unchanged")
+    return tuple(sorted(moved, key=lambda flip: -abs(flip.after - flip.before)))
+
+
+def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> str:
+    threshold = result.config.alarm_threshold
+    return ", ".join(
+        f"{line(flip.model)} {shown_falsehood(flip.before, threshold)} →"
+        f" {shown_falsehood(flip.after, threshold)} (round {flip.round_number})"
+        for flip in flips
+    )
+
+
+def _chair(result: FireCircleResult) -> str:
+    if not result.observations or not any(held.occupied_chair for held in result.dialogue_history):
+        return ""
+    if result.performative:
+        return "the empty chair saw next to nothing before the others did"
+    return f"the empty chair saw {result.empty_chair_influence:.0%} of the pattern types first"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReplay:
+    """A rule and its verdict after each round."""
+
+    name: str
+    meaning: str
+    verdicts: tuple[RivalVerdict | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The rules over the rounds, and what happened in each round in a line."""
+
+    rounds: tuple[int, ...]
+    rules: tuple[RuleReplay, ...]
+    events: tuple[str, ...]
+
+
+def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
+    """What each rule would have said had the circle stopped after a round, by those active then."""
+    seated = (*result.config.models, *(seat.model for seat in result.substitutions))
+    after = []
+    for place, held in enumerate(result.dialogue_history, start=1):
+        lost = {failure.model for failure in result.failures if failure.round_number <= held.round_number}
+        active = [model for model in seated if model not in lost]
+        history = result.dialogue_history[:place]
+        after.append(rival_verdicts(history, active, result.config.alarm_threshold))
+    return Replay(
+        rounds=tuple(held.round_number for held in result.dialogue_history),
+        rules=tuple(
+            RuleReplay(name, meaning, tuple(verdicts.get(name) for verdicts in after))
+            for name, meaning in RULES.items()
+        ),
+        events=tuple(_round_line(result, place, line) for place in range(len(result.dialogue_history))),
+    )
+
+
+def _round_line(result: FireCircleResult, place: int, line: SafeLine) -> str:
+    held = result.dialogue_history[place]
+    number = held.round_number
+    parts = [ROUND_WORDS[held.kind], f"{len(held.evaluations)} of {len(held.active_models)} voices heard"]
+    if held.empty_chair_model:
+        parts.append(f"{line(held.empty_chair_model)} speaks for the absent")
+    if lost := [failure.model for failure in result.failures if failure.round_number == number]:
+        parts.append(f"lost: {', '.join(map(line, lost))}")
+    moved = [flip for flip in result.flips if flip.round_number == number and flip.movement != "unchanged"]
+    if moved:
+        toward = sum(flip.movement == "toward_peers" for flip in moved)
+        parts.append(f"{len(moved)} moved, {toward} toward their peers")
+    return "; ".join(parts)

@@ -1,0 +1,45 @@
+"""How a result's own short names read: rounds, endings, failures, rules, and why a pattern was left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firecircle.circle.result import LeftOut, RoundKind
+    from firecircle.errors import FailureKind
+    from firecircle.names import StopReason
+
+ROUND_WORDS: dict[RoundKind, str] = {
+    "baseline": "each alone",
+    "discussion": "talking",
+    "synthesis": "closing words",
+}
+STOP_WORDS: dict[StopReason, str] = {
+    "all_rounds_held": "as planned",
+    "converged": "the voices agree",
+    "aborted": "aborted",
+    "over_budget": "the budget is spent",
+    "cancelled": "called off",
+    "interrupted": "interrupted",
+}
+FAILURE_WORDS: dict[FailureKind, str] = {
+    "timeout": "timeout",
+    "rate_limited": "rate limit",
+    "http_error": "http error",
+    "connection": "connection",
+    "refused": "refused",
+    "unparseable": "unreadable",
+    "over_budget": "budget",
+    "raised": "error",
+}
+LEFT_OUT_WORDS: dict[LeftOut, str] = {
+    "below_threshold": "seen by too few",
+    "no_critical_role": "seen by no voice of a critical role",
+    "no_grounded_quote": "shown by no words of the prompt",
+    "voice_not_active": "seen only by a lost voice",
+}
+
+
+def counted(count: int, thing: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -1,0 +1,121 @@
+"""One circle, told once: terminal, viewer and exported page carry the same cautions and the same next step."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firecircle.cli.main import run
+from firecircle.store.opening import Store, open_store
+from tests.cli.running import flowing
+from tests.scripted import PROMPT, pattern, says
+from tests.web.serving import VOICES, Running, judged, lost, running
+
+ONE, TWO, THREE = VOICES
+CALM = [says(0.1)] * 3
+OTHERWISE = {
+    "with --verbose": "below",
+    "run it again, or with --strict,": "convene it again",
+    "with --reserves": "with `firecircle evaluate --reserves`",
+    "with --turn or --turns": "told which it is,",
+    "name --models": "name other voices",
+}
+"""What a reader of a page does instead of giving an option."""
+
+CIRCLES: dict[str, dict[str, Any]] = {
+    "one voice alone": {"lines": {ONE: [says(0.9)] * 3, TWO: CALM, THREE: CALM}},
+    "a keyword guess": {"lines": {ONE: ["This is an attack.", says(0.1), says(0.1)], TWO: CALM, THREE: CALM}},
+    "a lost voice": {"lines": {ONE: CALM, TWO: [says(0.1), lost("quota spent")], THREE: CALM}},
+    "a corrected alarm": {
+        "lines": {ONE: CALM, TWO: CALM, THREE: [says(0.1), *[says(0.1, verdict="violation")] * 4]}
+    },
+    "a reserve": {
+        "lines": {ONE: CALM, TWO: [says(0.1), lost("quota spent")], THREE: CALM},
+        "reserves": (THREE,),
+        "min_viable_models": 2,
+    },
+    "an unknown turn": {
+        "prompt": PROMPT.model_copy(update={"turns": None}),
+        "lines": dict.fromkeys(VOICES, CALM),
+    },
+    "patterns": {
+        "lines": {
+            model: [says(0.9, patterns_observed=[pattern("temporal_inconsistency")])] * 3 for model in VOICES
+        }
+    },
+}
+LABELS = ("Verdict", "Quorum", "Lost", "Next")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with open_store(Path(tmp_path_factory.mktemp("store")) / "circles.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server(store: Store) -> Iterator[Running]:
+    with running(store) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def _sections(report: str) -> dict[str, list[str]]:
+    """The paragraphs of a report by their label; what was wrapped is whole again."""
+    sections: dict[str, list[str]] = {}
+    label = ""
+    for line in report.splitlines():
+        named = re.match(r"([A-Z][a-z]+) +(\S.*)|", line)
+        if named and named[1]:
+            label = named[1]
+            sections.setdefault(label, []).append(named[2])
+        elif line.startswith(" " * 12) and label:
+            sections[label][-1] += f" {line.strip()}"
+        elif line.startswith(" " * 10) and label:
+            sections[label].append(line.strip())
+        else:
+            label = ""
+    return sections
+
+
+def _cautions(report: str) -> list[str]:
+    """What a reader of the terminal is warned of."""
+    sections = _sections(report)
+    notes = [line.removeprefix("Note: ") for line in sections["Verdict"] if line.startswith("Note: ")]
+    quorum = [line for line in sections.get("Quorum", []) if not line.startswith("holds:")]
+    return [*notes, *quorum, *sections.get("Lost", [])]
+
+
+def _words(page: str) -> str:
+    return flowing(html.unescape(re.sub(r"<[^>]*>", " ", page)))
+
+
+@pytest.mark.parametrize("kind", CIRCLES)
+def test_cautions_and_next_step_are_the_same_everywhere(
+    store: Store, server: Running, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    circle_id = judged(store, **CIRCLES[kind]).circle_id
+    assert run(("circles", "show", circle_id, "--store", store.name)) == 0
+    report = capsys.readouterr().out
+    cautions, step = _cautions(report), " ".join(_sections(report).get("Next", []))
+    assert cautions
+    assert bool(step) != (kind == "a reserve")
+    for terminal_words, page_words in OTHERWISE.items():
+        step = step.replace(terminal_words, page_words)
+    with server.client() as client:
+        pages = [
+            client.get(f"/circles/{circle_id}").text,
+            client.get(f"/api/v1/circles/{circle_id}/export").text,
+        ]
+    for page in map(_words, pages):
+        assert [caution for caution in cautions if caution.rstrip(".") not in page] == []
+        assert f"Next {step}" in page if step else " Next " not in page
