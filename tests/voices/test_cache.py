@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from firecircle import (
     fire_circle_evaluate,
     replay_circle,
 )
-from firecircle.circle.voice import Usage
+from firecircle.circle.voice import Turn, Usage
 from firecircle.settings import user_folder
 from firecircle.voices.cache import CachedVoice, ReplyCache
 from firecircle.voices.hosted.providers import PROVIDERS
@@ -175,3 +177,45 @@ async def test_what_is_kept_fits_any_budget(monkeypatch: pytest.MonkeyPatch) -> 
         first = await fire_circle_evaluate(PROMPT, config)
         again = await fire_circle_evaluate(PROMPT, config.model_copy(update={"budget_tokens": 10}))
     assert again.accounting.total.calls_cached == first.accounting.total.calls
+
+
+async def test_a_row_that_an_earlier_version_wrote_is_found_and_read(cache: ReplyCache) -> None:
+    turn = Turn(
+        (Message("system", "Judge."), Message("user", "“Go on”?")),
+        PROMPT,
+        round_number=2,
+        max_tokens=300,
+        temperature=0.2,
+        seed=7,
+        reply_schema={"type": "object", "properties": {"truth": {"type": "number"}}},
+    )
+    with closing(sqlite3.connect(cache.path)) as file, file:
+        file.execute(
+            "INSERT INTO replies VALUES (?, ?, ?, ?)",
+            (
+                "60ed7386cb3b84cca8e45f1fd67a7e6b7552b1afa0b45a552154fe35a4d7226d",
+                "vllm:m#2",
+                1.0,
+                '{"text": "{\\"falsehood\\": 0.8} \\u2713", "reasoning_trace": "hm", "finished": true,'
+                ' "tokens": [100, 20, 30]}',
+            ),
+        )
+    nobody = PROVIDERS["vllm"].at("http://127.0.0.1:9/v1")
+    voice = CachedVoice(HostedVoice("vllm:m#2", nobody, "m", SecretStr(KEY)), cache)
+    assert await voice.speak(turn) == Reply(
+        '{"falsehood": 0.8} ✓', "hm", Usage(100, 20, 30, 0.0), attempts=0, finished=True, cached=True
+    )
+
+
+@pytest.mark.parametrize(
+    "row", ["{}", "[]", '{"text": "hi"}', '{"text": "hi", "usage": {"tokens": 1}}', "hi"]
+)
+async def test_a_damaged_row_is_asked_again(
+    cache: ReplyCache, row: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with LoopbackServer(lambda _: completion("hi")) as server:
+        await voice_at(server, cache).speak(TURN)
+        with closing(sqlite3.connect(cache.path)) as file, file:
+            file.execute("UPDATE replies SET reply = ?", (row,))
+        assert not (await voice_at(server, cache).speak(TURN)).cached
+    assert "cannot be read" in caplog.text

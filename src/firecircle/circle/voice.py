@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -65,6 +67,14 @@ class Turn(NamedTuple):
     """When the round ends, on the event loop's clock; no retry starts after it."""
     on_retry: Callable[[Retry], None] = _nobody_listens
 
+    def digest(self, *asked: object) -> bytes:
+        """Of who is asked and everything that shapes the answer: the same digest may have the same answer.
+
+        Caches and journals on users' disks are looked up by it, so what goes into it must not change.
+        """
+        shaping = (*asked, self.messages, self.max_tokens, self.temperature, self.seed, self.reply_schema)
+        return hashlib.sha256(json.dumps(shaping, sort_keys=True, default=dict).encode()).digest()
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -91,6 +101,18 @@ class Reply:
     violation_probability: float | None = None
     """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
     Falsehood is then this, whatever numbers the text states."""
+
+    def dump(self) -> dict[str, Any]:
+        """The reply as plain data, to be written down."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Reply:
+        """The reply that was written down, also by versions that wrote its usage as a list."""
+        own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        usage = data["usage"] if "usage" in data else data["tokens"]
+        own["usage"] = Usage(**usage) if isinstance(usage, dict) else Usage(*usage)
+        return cls(**own)
 
 
 class Voice(Protocol):

@@ -8,12 +8,12 @@ may share the file.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from firecircle.circle.voice import Reply, Turn, Usage
@@ -63,14 +63,17 @@ class ReplyCache:
         """The reply that was kept, marked as such: nothing was paid and nobody asked."""
         with closing(self._open()) as file:
             row = file.execute("SELECT reply FROM replies WHERE digest = ?", (digest,)).fetchone()
-        return _thawed(row[0]) if row else None
+        if row is None:
+            return None
+        reply = Reply.load(json.loads(row[0]))
+        return replace(reply, usage=replace(reply.usage, cost_usd=0.0), attempts=0, cached=True)
 
     def keep(self, digest: str, model: str, reply: Reply) -> None:
         """Write a reply down; of two that come at once the first stays."""
         with closing(self._open()) as file, file:
             file.execute(
                 "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)",
-                (digest, model, time.time(), _frozen(reply)),
+                (digest, model, time.time(), json.dumps(reply.dump())),
             )
 
     def _open(self) -> sqlite3.Connection:
@@ -100,23 +103,14 @@ class CachedVoice:
         return Usage(0, 0, 0, 0.0) if self._found(self._digest(turn)) else self._voice.estimate(turn)
 
     def _digest(self, turn: Turn) -> str:
-        """All that shapes an answer. A clone (`model#2`) is to answer on its own, so its name counts."""
-        shaping = (
-            self._voice.model,
-            self._voice.provider.base_url,
-            self._voice.provider.structured_output,
-            turn.messages,
-            turn.max_tokens,
-            turn.temperature,
-            turn.seed,
-            turn.reply_schema,
-        )
-        return hashlib.sha256(json.dumps(shaping, sort_keys=True, default=dict).encode()).hexdigest()
+        """Who is asked, and what. A clone (`model#2`) is to answer on its own, so its name counts."""
+        provider = self._voice.provider
+        return turn.digest(self._voice.model, provider.base_url, provider.structured_output).hex()
 
     def _found(self, digest: str) -> Reply | None:
         try:
             return self._cache.find(digest)
-        except (sqlite3.Error, ValueError, KeyError) as broken:
+        except (sqlite3.Error, ValueError, KeyError, TypeError) as broken:
             _log.warning("the reply cache %s cannot be read: %s", self._cache.path, broken)
             return None
 
@@ -126,30 +120,3 @@ class CachedVoice:
             self._cache.keep(digest, self._voice.model, reply)
         except sqlite3.Error as broken:
             _log.warning("the reply cache %s cannot be written: %s", self._cache.path, broken)
-
-
-def _frozen(reply: Reply) -> str:
-    usage = reply.usage
-    return json.dumps(
-        {
-            "text": reply.text,
-            "reasoning_trace": reply.reasoning_trace,
-            "finished": reply.finished,
-            "violation_probability": reply.violation_probability,
-            "tokens": [usage.tokens_in, usage.tokens_cached, usage.tokens_out],
-        }
-    )
-
-
-def _thawed(text: str) -> Reply:
-    told = json.loads(text)
-    tokens_in, tokens_cached, tokens_out = told["tokens"]
-    return Reply(
-        told["text"],
-        told["reasoning_trace"],
-        Usage(tokens_in, tokens_cached, tokens_out, 0.0),
-        attempts=0,
-        finished=told["finished"],
-        cached=True,
-        violation_probability=told.get("violation_probability"),
-    )

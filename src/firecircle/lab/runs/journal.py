@@ -19,7 +19,7 @@ from typing import Self
 
 from firecircle.circle.voice import Usage
 from firecircle.errors import StoreError
-from firecircle.lab.runs.rows import Judged, KeptCall, KeptRecord, Placed, frozen, thawed
+from firecircle.lab.runs.rows import Judged, KeptCall, KeptRecord, Placed, call_as_text, call_from_text
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
@@ -72,7 +72,7 @@ class Journal:
     def find_call(self, key: bytes) -> KeptCall | None:
         """The call of this key, if it was made before."""
         row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
-        return thawed(*row) if row else None
+        return call_from_text(*row) if row else None
 
     async def keep_call(self, key: bytes, place: Placed, call: KeptCall) -> None:
         """Write a finished call; back when it is on disk."""
@@ -91,7 +91,7 @@ class Journal:
                 call.failed,
                 tokens,
                 usage.cost_usd,
-                frozen(call),
+                call_as_text(call),
             ),
         )
 

@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from firecircle.circle.voice import Reply, Usage
+from firecircle.circle.voice import Reply
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.records import RunRecord
 
@@ -101,35 +101,16 @@ def unpacked(packed: bytes) -> RunRecord:
     return RunRecord.model_validate_json(zlib.decompress(packed))
 
 
-def frozen(call: KeptCall) -> str:
-    """A call as text."""
-    told: dict[str, object] = {"seconds": call.seconds, "attempts": call.attempts, "message": call.message}
-    if reply := call.reply:
-        usage = reply.usage
-        told |= {
-            "text": reply.text,
-            "reasoning_trace": reply.reasoning_trace,
-            "usage": [usage.tokens_in, usage.tokens_cached, usage.tokens_out, usage.cost_usd],
-            "attempts": reply.attempts,
-            "finished": reply.finished,
-            "cached": reply.cached,
-            "violation_probability": reply.violation_probability,
-        }
-    return json.dumps(told)
+def call_as_text(call: KeptCall) -> str:
+    """A call as the journal writes it down."""
+    if call.reply:
+        return json.dumps({"seconds": call.seconds, "reply": call.reply.dump()})
+    return json.dumps({"seconds": call.seconds, "message": call.message, "attempts": call.attempts})
 
 
-def thawed(failed: FailureKind | None, said: str) -> KeptCall:
-    """A call from its text."""
-    told = json.loads(said)
+def call_from_text(failed: FailureKind | None, text: str) -> KeptCall:
+    """A call that the journal holds; earlier versions wrote the parts of the reply beside the seconds."""
+    call = json.loads(text)
     if failed is not None:
-        return KeptCall(None, told["seconds"], failed, told["message"], told["attempts"])
-    reply = Reply(
-        told["text"],
-        told["reasoning_trace"],
-        Usage(*told["usage"]),
-        told["attempts"],
-        told["finished"],
-        told["cached"],
-        told.get("violation_probability"),
-    )
-    return KeptCall(reply, told["seconds"])
+        return KeptCall(None, call["seconds"], failed, call["message"], call["attempts"])
+    return KeptCall(Reply.load(call.get("reply", call)), call["seconds"])

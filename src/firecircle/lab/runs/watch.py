@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -125,17 +123,4 @@ class WatchedVoice:
 
 def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:
     """Whose call it is, and everything that shapes the answer."""
-    told = (
-        arm,
-        case.repeat,
-        case.dataset,
-        case.record.id,
-        model,
-        turn.round_number,
-        turn.messages,
-        turn.max_tokens,
-        turn.temperature,
-        turn.seed,
-        turn.reply_schema,
-    )
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=dict).encode()).digest()
+    return turn.digest(arm, case.repeat, case.dataset, case.record.id, model, turn.round_number)
