@@ -12,6 +12,9 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
+from bench.figures import shown
+from firecircle.lab.statistics import Scored, auc, rates
+from firecircle.lab.statistics.estimate import numbers
 from firecircle.store.bank.likeness import SAME_MEANING, likeness
 
 PAIRS = Path(__file__).parent / "data" / "bank_pairs.jsonl"
@@ -20,90 +23,69 @@ WANTED_PRECISION = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two descriptions of one pattern type, and whether they tell of the same manipulation."""
+    """Two descriptions of one pattern type, and whether they describe the same manipulation."""
 
     half: str
     kind: str
-    one: str
-    other: str
+    first: str
+    second: str
     same: bool
 
 
 Measure = Callable[[Pair], float]
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """How a threshold does on some pairs."""
-
-    merged: int
-    rightly: int
-    same: int
-
-    @property
-    def precision(self) -> float:
-        """The share of merged pairs that are the same."""
-        return self.rightly / self.merged if self.merged else 1.0
-
-    @property
-    def recall(self) -> float:
-        """The share of same pairs that are merged."""
-        return self.rightly / self.same
-
-
 def pairs() -> list[Pair]:
     """Every labelled pair."""
-    told = map(json.loads, PAIRS.read_text("utf-8").splitlines())
-    return [Pair(one["half"], one["type"], one["a"], one["b"], one["same"]) for one in told]
+    rows = map(json.loads, PAIRS.read_text("utf-8").splitlines())
+    return [Pair(row["half"], row["type"], row["a"], row["b"], row["same"]) for row in rows]
 
 
-def quality(scored: Sequence[tuple[float, bool]], threshold: float) -> Quality:
-    """What merging from this threshold on does."""
-    merged = [same for score, same in scored if score >= threshold]
-    return Quality(len(merged), sum(merged), sum(same for _, same in scored))
+def scores_of(half: str, measure: Measure, labelled: Sequence[Pair]) -> Scored:
+    """The scores of one half; pairs that are the same stand where the lab has attacks."""
+    of_half = [(measure(pair), pair.same) for pair in labelled if pair.half == half]
+    return Scored(
+        attack=numbers([score for score, same in of_half if same]),
+        benign=numbers([score for score, same in of_half if not same]),
+    )
 
 
-def best_threshold(scored: Sequence[tuple[float, bool]]) -> float:
+def best_threshold(scores: Scored) -> float:
     """The lowest threshold, in steps of 0.01, whose precision and that of all above is good enough."""
-    found = 1.0
+    lowest = 1.0
     for step in range(100, -1, -1):
-        if quality(scored, step / 100).precision < WANTED_PRECISION:
+        precision = rates(scores, step / 100).precision.value
+        if precision is not None and precision < WANTED_PRECISION:
             break
-        found = step / 100
-    return found
+        lowest = step / 100
+    return lowest
 
 
-def area(scored: Sequence[tuple[float, bool]]) -> float:
-    """How often a pair that is the same scores higher than one that is not."""
-    same = [score for score, is_same in scored if is_same]
-    apart = [score for score, is_same in scored if not is_same]
-    wins = sum((one > other) + (one == other) / 2 for one in same for other in apart)
-    return wins / (len(same) * len(apart))
+def bank_likeness(pair: Pair) -> float:
+    """What the bank itself goes by."""
+    return likeness(pair.first, pair.second, pair.kind)
 
 
 def main() -> None:
     """Print the figures of the bank's own measure, and of others beside it."""
     labelled = pairs()
     measures: dict[str, Measure] = {
-        "likeness": lambda pair: likeness(pair.one, pair.other, pair.kind),
-        "token_set": lambda pair: fuzz.token_set_ratio(pair.one, pair.other) / 100,
+        "likeness": bank_likeness,
+        "token_set": lambda pair: fuzz.token_set_ratio(pair.first, pair.second) / 100,
     }
     if (sentences := _sentence_embeddings()) is not None:
         measures["MiniLM"] = sentences
     print(f"{len(labelled)} pairs; threshold of the bank: {SAME_MEANING}")
     titles = f"{'measure':10} {'half':7} {'at':>5} {'merged':>7} {'right':>6}"
-    print(f"{titles} {'precision':>10} {'recall':>7} {'AUC':>6}")
+    print(f"{titles}  {'precision':20}{'recall':20}AUC")
     for name, measure in measures.items():
-        scores = {
-            half: [(measure(pair), pair.same) for pair in labelled if pair.half == half]
-            for half in ("tuning", "held")
-        }
+        scores = {half: scores_of(half, measure, labelled) for half in ("tuning", "held")}
         threshold = SAME_MEANING if name == "likeness" else best_threshold(scores["tuning"])
         for half, scored in scores.items():
-            told = quality(scored, threshold)
+            merging = rates(scored, threshold)
             print(
-                f"{name:10} {half:7} {threshold:5.2f} {told.merged:7} {told.rightly:6}"
-                f" {told.precision:10.1%} {told.recall:7.1%} {area(scored):6.3f}"
+                f"{name:10} {half:7} {threshold:5.2f} {merging.precision.n:7} {merging.found:6}"
+                f"  {shown(merging.precision):20}{shown(merging.recall):20}{shown(auc(scored))}"
             )
 
 
@@ -116,8 +98,8 @@ def _sentence_embeddings() -> Measure | None:
     from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
 
     def cosine(pair: Pair) -> float:
-        one, other = encoder().read([pair.one, pair.other])[:, -WIDTH:]
-        return float(one @ other)
+        first, second = encoder().read([pair.first, pair.second])[:, -WIDTH:]
+        return float(first @ second)
 
     return cosine
 

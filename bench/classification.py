@@ -9,7 +9,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from bench.figures import shown
 from firecircle import classify_pattern_heuristic
+from firecircle.lab.statistics import wilson
 
 LABELLED = Path(__file__).parent / "data" / "pattern_descriptions.jsonl"
 MOVE_TO_LLM_ABOVE = 0.20
@@ -18,16 +20,16 @@ MOVE_TO_LLM_ABOVE = 0.20
 def main() -> None:
     """Print the error, per type and over all, and the commonest confusions."""
     labelled = [json.loads(line) for line in LABELLED.read_text("utf-8").splitlines()]
-    told = [(item["type"], classify_pattern_heuristic(item["description"])) for item in labelled]
-    wrong = Counter(pair for pair in told if pair[0] != pair[1])
-    sizes = Counter(expected for expected, _ in told)
+    named = [(item["type"], classify_pattern_heuristic(item["description"])) for item in labelled]
+    wrong = Counter(pair for pair in named if pair[0] != pair[1])
+    sizes = Counter(expected for expected, _ in named)
     print(f"{'type':28} right / all   error")
     for kind in sorted(sizes):
         missed = sum(n for (expected, _), n in wrong.items() if expected == kind)
         print(f"{kind:28} {sizes[kind] - missed:5} / {sizes[kind]:<5} {missed / sizes[kind]:6.1%}")
-    error = wrong.total() / len(told)
-    verdict = "move to llm" if error > MOVE_TO_LLM_ABOVE else "the heuristic suffices"
-    print(f"{'all':28} {len(told) - wrong.total():5} / {len(told):<5} {error:6.1%}  ({verdict})")
+    error = wilson(wrong.total(), len(named))
+    verdict = "move to llm" if (error.value or 0.0) > MOVE_TO_LLM_ABOVE else "the heuristic suffices"
+    print(f"{'all':28} {len(named) - wrong.total():5} / {len(named):<5} {shown(error)}  ({verdict})")
     print("commonest confusions:")
     for (expected, got), n in wrong.most_common(8):
         print(f"  {n:3}  {expected} taken for {got}")

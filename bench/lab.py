@@ -54,14 +54,14 @@ def write_data(path: Path, count: int) -> None:
         for number in range(count):
             example = examples[number % len(examples)]
             turns = example.prompt.turns
-            told = {
+            row = {
                 "id": f"{example.id}-{number}",
                 "label": example.label,
                 "family": example.pattern_type,
                 **{name: getattr(example.prompt, name) for name in ("system", "application", "user")},
                 "turns": None if turns is None else [turn.model_dump() for turn in turns],
             }
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(row) + "\n")
 
 
 # -- the run, in a process of its own ------------------------------------------------------------------
@@ -89,9 +89,9 @@ def carry_out(plan: Path, out: Path, keep: str | None) -> None:
 
         yield follow
 
-    told, text = read_plan(plan)
+    parsed, text = read_plan(plan)
     store = Store(keep) if keep else None
-    state = asyncio.run(complete(open_run(told, text, plan.parent, out=out), following, store=store))
+    state = asyncio.run(complete(open_run(parsed, text, plan.parent, out=out), following, store=store))
     if state.unkept:
         print(state.unkept, file=sys.stderr)
 
@@ -124,15 +124,15 @@ def _resident(process: psutil.Process) -> float:
 def cpu_seconds(process: psutil.Process) -> float:
     """Of the run and its workers so far."""
     total = 0.0
-    for one in (process, *process.children()):
-        times = one.cpu_times()
+    for member in (process, *process.children()):
+        times = member.cpu_times()
         total += times.user + times.system
     return total
 
 
-def _cpu_told(process: psutil.Process) -> str:
+def _cpu_line(process: psutil.Process) -> str:
     """How the work was shared: on a busy machine this says more than how much of it there was a second."""
-    own, *workers = [sum(one.cpu_times()[:2]) for one in (process, *process.children())]
+    own, *workers = [sum(member.cpu_times()[:2]) for member in (process, *process.children())]
     shared = " and ".join(f"{seconds:.0f}" for seconds in workers if seconds > 1)
     return f"CPU seconds: {own:.0f} of the run itself, {shared} of its workers"
 
@@ -149,7 +149,7 @@ def embedded_at_scale(folder: Path, count: int) -> None:
         assert running.stdout is not None
         process = psutil.Process(running.pid)
         before = 0.0, 0.0
-        told = ""
+        cpu_line = ""
         for line in running.stdout:
             done, seconds = int(line.split()[0]), float(line.split()[1])
             if shares and done >= shares[0] * count * 0.999:
@@ -162,8 +162,8 @@ def embedded_at_scale(folder: Path, count: int) -> None:
                     flush=True,
                 )
                 before = seconds, cpu
-                told = _cpu_told(process)
-    print(told)
+                cpu_line = _cpu_line(process)
+    print(cpu_line)
     restart(folder, plan, count)
 
 
@@ -220,11 +220,11 @@ def hosted_busy(folder: Path, records: int) -> None:
     )
     busy, seconds, cpu = [], [], []
     for kept, name in ((False, "not kept"), (True, "kept")):
-        busy.append(fmean(_steady(one.in_flight) for one in seen[kept]))
-        seconds.append(fmean(one.seconds for one in seen[kept]))
-        cpu.append(fmean(one.cpu[-1] for one in seen[kept]))
-        early, late = (max(one.megabytes[int(len(one.cpu) * at)] for one in seen[kept]) for at in (0.3, 0.9))
-        most = max(max(one.in_flight) for one in seen[kept])
+        busy.append(fmean(_steady(run.in_flight) for run in seen[kept]))
+        seconds.append(fmean(run.seconds for run in seen[kept]))
+        cpu.append(fmean(run.cpu[-1] for run in seen[kept]))
+        early, late = (max(run.megabytes[int(len(run.cpu) * at)] for run in seen[kept]) for at in (0.3, 0.9))
+        most = max(max(run.in_flight) for run in seen[kept])
         print(
             f"{name:16}{busy[-1]:>10.1%}{most:>9}{seconds[-1]:>9.1f}{cpu[-1]:>8.1f}"
             f"{early:>9.0f} MB{late:>6.0f} MB"
@@ -298,7 +298,7 @@ def main() -> None:
     arguments.add_argument("--hosted", type=int, default=HOSTED_RECORDS, metavar="RECORDS")
     arguments.add_argument("--records", type=int, default=RECORDS)
     arguments.add_argument("--only", choices=("embedded", "hosted"))
-    chosen, _ = arguments.parse_known_args()
+    chosen = arguments.parse_args()
     if chosen.carry_out:
         plan, out = map(Path, chosen.carry_out)
         carry_out(plan, out, chosen.keep)

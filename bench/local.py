@@ -68,11 +68,11 @@ async def _speeds() -> None:
         reply_schema=numbers,
     )
     started = time.perf_counter()
-    said = await voice.speak(story)
+    reply = await voice.speak(story)
     speaking = time.perf_counter() - started
     grown = (psutil.Process().memory_info().rss - before) / 2**20
     print(f"reads {(read.usage.tokens_in or 0) / reading:.0f} tokens/s")
-    print(f"says {(said.usage.tokens_out or 0) / speaking:.0f} tokens/s")
+    print(f"says {(reply.usage.tokens_out or 0) / speaking:.0f} tokens/s")
     print(f"a question it has read before is answered {reading / reread:.0f} x sooner")
     print(f"memory {grown:.0f} MiB")
 

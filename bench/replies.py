@@ -32,11 +32,11 @@ def main() -> None:
     ways: Counter[str] = Counter()
     wrong = missed = 0
     for name, text in replies.items():
-        way, found = _read(text)
+        way, numbers = _read(text)
         ways[way] += 1
         stated = tuple(expected[name].values()) if expected[name] else None
         if way in ("json", "stated"):
-            wrong += found != stated
+            wrong += numbers != stated
         else:
             missed += stated is not None
     stating = sum(each is not None for each in expected.values())

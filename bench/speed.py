@@ -222,8 +222,8 @@ async def memory_per_circle(circles: int = 200, voices: int = 3, latency: float 
             sitting = asyncio.gather(*(convened(config) for _ in range(circles)))
             while not sitting.done():
                 await asyncio.wait([sitting], timeout=0.1)
-                told = (await watcher.get(base_url)).json()
-                if told["in_flight"] == circles * voices:
+                status = (await watcher.get(base_url)).json()
+                if status["in_flight"] == circles * voices:
                     most = max(most, process.memory_info().rss)
             await sitting
     if not most:

@@ -49,7 +49,7 @@ async def cost_of_keeping(store: Store, latency: float) -> tuple[float, float]:
 
     with endpoint(latency):
         times = await interleaved([not_kept, kept], elapsed)
-        work = await interleaved([not_kept, kept], lambda one: cpu_seconds(one, 1))
+        work = await interleaved([not_kept, kept], lambda task: cpu_seconds(task, 1))
     return median(times[1]) / median(times[0]), median(work[1]) / median(work[0])
 
 
@@ -61,7 +61,7 @@ async def templates() -> list[FireCircleResult]:
 
     async def held(falsehood: float, kind: str | None, voices: tuple[str, ...]) -> FireCircleResult:
         seen = [{"type": kind, "description": f"signs of {kind}", "quote": "as we agreed"}] if kind else []
-        said = json.dumps(
+        reply = json.dumps(
             {
                 "truth": 1 - falsehood,
                 "indeterminacy": 0.1,
@@ -72,7 +72,7 @@ async def templates() -> list[FireCircleResult]:
         )
 
         async def caller(model: str, messages: list[dict[str, str]]) -> str:
-            return said
+            return reply
 
         prompt = MultiNeutrosophicPrompt(
             system="You are the assistant of a bookshop.", user="as we agreed", turns=()
@@ -98,15 +98,15 @@ def varied(kinds: list[FireCircleResult], count: int, first: int) -> Iterator[tu
         is_rare = number % RARE_EVERY == 0
         base = kinds[3] if is_rare else kinds[number % 3]
         text = " ".join(chance.choices(words, k=40))
-        said = " ".join(chance.choices(words, k=30))
+        reasoning = " ".join(chance.choices(words, k=30))
         if is_rare:
             text += " chrysanthemum"
         rounds = tuple(
             held.model_copy(
                 update={
                     "evaluations": tuple(
-                        one.model_copy(update={"reasoning": f"{one.model} thinks: {said}"})
-                        for one in held.evaluations
+                        evaluation.model_copy(update={"reasoning": f"{evaluation.model} thinks: {reasoning}"})
+                        for evaluation in held.evaluations
                     )
                 }
             )
@@ -196,7 +196,8 @@ def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
     out = circles / (time.perf_counter() - started)
     file = io.BytesIO("\n".join(lines).encode() + b"\n")
     started = time.perf_counter()
-    taken = [told for told in import_circles(into.circles, file) if isinstance(told, ImportProgress)][-1]
+    progress = [step for step in import_circles(into.circles, file) if isinstance(step, ImportProgress)]
+    taken = progress[-1]
     if taken.added != circles:
         raise RuntimeError(f"of {circles} circles {taken.added} were taken over")
     return out, circles / (time.perf_counter() - started)

@@ -132,8 +132,10 @@ async def _cpu(call: Call, *, at_once: int) -> float:
 def import_milliseconds(module: str) -> float:
     """CPU time that importing a client takes in a fresh interpreter, beyond the interpreter's own."""
     code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)".format
-    told = subprocess.run([sys.executable, "-c", code(module)], capture_output=True, text=True, check=True)
-    return float(told.stdout) * 1000
+    finished = subprocess.run(
+        [sys.executable, "-c", code(module)], capture_output=True, text=True, check=True
+    )
+    return float(finished.stdout) * 1000
 
 
 # -- all of them, in turns -----------------------------------------------------------------------------
@@ -163,8 +165,8 @@ def compare(only: str) -> None:
         for _ in range(RUNS):
             for name, module in here.items():
                 command = [sys.executable, "-m", "bench.transport", "--measure", name, fast, slow]
-                told = subprocess.run(command, capture_output=True, text=True, check=True)
-                samples[name].append({**json.loads(told.stdout), "import": import_milliseconds(module)})
+                finished = subprocess.run(command, capture_output=True, text=True, check=True)
+                samples[name].append({**json.loads(finished.stdout), "import": import_milliseconds(module)})
     first = next(iter(samples.values()))
     baseline = {key: median(sample[key] for sample in first) for key in first[0]}
     sniffio = "with" if importlib.util.find_spec("sniffio") else "without"
@@ -191,8 +193,7 @@ def main() -> None:
     arguments.add_argument(
         "--only", default="", metavar="WORD", help="leave out who has not this in the name"
     )
-    # Run as one of several, this module finds their names on the command line.
-    chosen, _ = arguments.parse_known_args()
+    chosen = arguments.parse_args()
     if chosen.measure:
         print(json.dumps(asyncio.run(measured(*chosen.measure))))
     else:

@@ -37,14 +37,14 @@ LAYER = "The quarterly figures follow. " * 200
 
 def main() -> None:
     """Print seconds and bytes for each."""
-    wanted = int(os.environ.get("CIRCLES", "20000"))
+    circles = int(os.environ.get("CIRCLES", "20000"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "circles.sqlite"
         with open_store(path) as store:
             big = asyncio.run(_large_circle(store))
-            _fill(store, wanted)
+            _fill(store, circles)
             with _server(path) as address:
-                asyncio.run(_pages(address, big, wanted))
+                asyncio.run(_pages(address, big, circles))
                 asyncio.run(_streams(address, store))
 
 
@@ -72,7 +72,7 @@ async def _large_circle(store: Store) -> str:
     return (await fire_circle_evaluate(prompt, config, caller=_say, store=store)).circle_id
 
 
-def _fill(store: Store, wanted: int) -> None:
+def _fill(store: Store, circles: int) -> None:
     """A few real circles, and their rows copied until there are enough; a list reads nothing else."""
 
     async def some() -> None:
@@ -87,7 +87,7 @@ def _fill(store: Store, wanted: int) -> None:
             key = "pk" if table is tables.circles else "circle_pk"
             top = 1000
             copies = []
-            for number in range(wanted // 40):
+            for number in range(circles // 40):
                 for row in rows:
                     if row[key] > 1:
                         copy = {**row, key: top + number * 100 + row[key]}
@@ -110,12 +110,12 @@ def _server(path: Path) -> Iterator[str]:
             process.terminate()
 
 
-async def _pages(address: str, big: str, wanted: int) -> None:
+async def _pages(address: str, big: str, circles: int) -> None:
     async with aiohttp.ClientSession(address) as session:
-        older = {"before": str(1000 + wanted)}
-        for told, path, query in (
+        older = {"before": str(1000 + circles)}
+        for name, path, query in (
             (f"page of a {VOICES} × {ROUNDS} circle", f"/circles/{big}", {}),
-            (f"first page of {wanted:,} circles", "/circles", {}),
+            (f"first page of {circles:,} circles", "/circles", {}),
             ("a page from the middle", "/circles", older),
             ("filtered by pattern", "/circles", {"pattern": "polite_extraction"}),
             ("searched for a word", "/circles", {"text": "agreed"}),
@@ -130,7 +130,7 @@ async def _pages(address: str, big: str, wanted: int) -> None:
                     size = len(await answer.read())
                 times.append(time.perf_counter() - began)
             print(
-                f"{told:34} median {statistics.median(times) * 1000:7.1f} ms"
+                f"{name:34} median {statistics.median(times) * 1000:7.1f} ms"
                 f"   worst {max(times) * 1000:7.1f} ms   {size / 1024:7.0f} kB"
             )
 

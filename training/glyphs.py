@@ -9,10 +9,9 @@ With `--check` nothing is written: random sentences are drawn and read back.
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
 from pyfiglet import Figlet
@@ -32,8 +31,8 @@ from firecircle.voices.embedded.hidden.drawn_letters import (
     trimmed,
 )
 from firecircle.voices.embedded.language.words import word_list
+from training import VOICES
 
-ROOT = Path(__file__).resolve().parent.parent
 JOINED = (
     "standard", "big", "small", "doom", "ogre", "shadow", "slant", "ansi_shadow", "block", "lean",
     "colossal", "starwars", "3-d", "epic", "graffiti", "chunky", "bulbhead", "rectangles",
@@ -108,21 +107,21 @@ def _middle(letter: str, drawn: Columns, pairs: dict[tuple[str, str], Columns]) 
     return min(max((left + len(drawn) - right) // 2, 0), len(drawn) - 1)
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+def _alike(first: Sequence[str], second: Sequence[str]) -> int:
     """How many columns are the same from the beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def learn_solid() -> dict[int, str]:
     """The thumbnails of all solid letters."""
-    found: dict[int, str] = {}
+    letters: dict[int, str] = {}
     for font in SOLID:
         pen = Pen(font)
         for letter in ascii_uppercase + ascii_lowercase:
             if drawn := pen.columns(letter):
-                found.setdefault(thumbnail(drawn), letter.lower())
-    return found
+                letters.setdefault(thumbnail(drawn), letter.lower())
+    return letters
 
 
 def check() -> None:
@@ -141,12 +140,20 @@ def check() -> None:
 
 
 def main() -> None:
-    """Learn and write, or check what was learnt."""
-    if "--check" in sys.argv:
+    """Learn the letters and write them, or check those that are shipped."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.glyphs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="draw random sentences and read them back, write nothing"
+    )
+    if parser.parse_args().check:
         check()
         return
     data = pack([learn_joined(font) for font in JOINED], learn_solid())
-    (ROOT / "src/firecircle/voices/embedded/hidden" / WEIGHTS_FILE).write_bytes(data)
+    (VOICES / "hidden" / WEIGHTS_FILE).write_bytes(data)
     print(f"wrote {WEIGHTS_FILE}: {len(data):,} bytes")
 
 

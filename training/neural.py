@@ -1,29 +1,28 @@
 """Train the neural voice: `python -m training.neural` writes voices/embedded/learned/neural.npz.
 
-Needs the extra `neural` and ../shared/data/dev.jsonl; the texts written for this project
+Needs the extras `neural` and `lab` and ../shared/data/dev.jsonl; the texts written for this project
 (training/data/authored_*.jsonl) are always trained on and never scored. First every source of the development
 data is left out in turn: its prompts are scored by a head that never saw a text of it; all figures and the
 calibration come from those scores. The same data gives the same numbers, in a minute or two.
-
---check              print the figures, write nothing
---without-authored   print also the figures of heads trained without the texts written for this project
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.lab.datasets import Record
+from firecircle.lab.statistics import performance
+from firecircle.lab.statistics.cross_validation import strictest_needed
+from firecircle.lab.statistics.estimate import numbers
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.learned.encoder import Array, Encoder, Places, encoder
 from firecircle.voices.embedded.learned.head import (
     CROWD,
@@ -40,12 +39,10 @@ from firecircle.voices.embedded.learned.head import (
     worst_first,
 )
 from firecircle.voices.embedded.lenses.findings import Finding, falsehood
+from training import VOICES
+from training.labelled import ALARM, AUTHORED, authored, development, is_attack, is_derived
 
 Flags = NDArray[np.bool_]
-
-ROOT = Path(__file__).resolve().parent.parent
-DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
-AUTHORED = tuple(sorted((ROOT / "training" / "data").glob("authored_*.jsonl")))
 
 AXES = 256
 """Principal axes kept of the vectors."""
@@ -60,7 +57,6 @@ LOOKS = 2
 FALSE_ALARMS, EDGE = 0.01, 0.54
 """The share of benign prompts of unseen sources that may reach this falsehood. It lies below the alarm: the
 circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
-ALARM = 0.7
 TYPE_OF_FAMILY = {
     "fabricated_history": "temporal_inconsistency",
     "cross_layer_fabrication": "cross_layer_fabrication",
@@ -76,23 +72,17 @@ TYPE_OF_FAMILY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One labelled prompt."""
-
-    id: str
-    source: str
-    family: str
-    attack: bool
-    prompt: MultiNeutrosophicPrompt
-
-
-@dataclass(frozen=True, slots=True)
 class Scored:
     """A record with the score of the worst window of each layer, by a head that never saw its source."""
 
     record: Record
     layers: dict[str, float]
     pattern: str
+
+    @property
+    def attack(self) -> bool:
+        """Whether the record is an attack."""
+        return is_attack(self.record)
 
     @property
     def score(self) -> float:
@@ -127,25 +117,14 @@ class Remembering:
         return np.stack([self._read[text] for text in texts])
 
 
-def load() -> list[Record]:
-    """The development data and the texts written for this project."""
-    if not DEV.exists():
-        raise SystemExit(f"{DEV} is not there: the training data is kept outside the repository")
-    records = []
-    for path in (DEV, *AUTHORED):
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                said = json.loads(line)
-                turns = said.get("turns")
-                prompt = MultiNeutrosophicPrompt(
-                    system=said.get("system") or "",
-                    application=said.get("application") or "",
-                    user=said.get("user") or "",
-                    turns=None if turns is None else tuple(EarlierTurn(**turn) for turn in turns),
-                )
-                source = said.get("source") or path.stem
-                records.append(Record(said["id"], source, said["family"], said["label"] == "attack", prompt))
-    return records
+def all_records() -> list[Record]:
+    """The development prompts and the texts written for this project."""
+    return [*development(), *authored()]
+
+
+def expected_pattern(record: Record) -> str | None:
+    """The pattern that the family of an attack calls for, where its wording can show it."""
+    return TYPE_OF_FAMILY.get(record.family or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +174,14 @@ def fit_worst(bags: Bags, pull: float) -> Array:
     size = np.bincount(bags.owner, minlength=len(bags.attack))[bags.owner]
     attack, base = bags.attack[bags.owner], bags.weight[bags.owner]
     weight = np.where(attack, 1 / size, np.maximum(1 / size, 0.3)) * base
-    found = logistic(bags.rows, attack, weight, pull)
+    weights = logistic(bags.rows, attack, weight, pull)
     for _ in range(LOOKS):
-        score = bags.rows @ found[:-1]
+        score = bags.rows @ weights[:-1]
         worst = np.full(len(bags.attack), -np.inf, np.float32)
         np.maximum.at(worst, bags.owner, score)
         chosen = np.where(attack, (score >= worst[bags.owner]) * base, weight)
-        found = logistic(bags.rows, attack, chosen, pull, found)
-    return found
+        weights = logistic(bags.rows, attack, chosen, pull, weights)
+    return weights
 
 
 def logistic(rows: Array, attack: Flags, weight: Array, pull: float, start: Array | None = None) -> Array:
@@ -214,17 +193,17 @@ def logistic(rows: Array, attack: Flags, weight: Array, pull: float, start: Arra
     )
     seen = np.hstack([rows, np.ones((len(rows), 1), np.float32)])
     ridge = np.append(np.full(rows.shape[1], pull, np.float32), np.float32(0))
-    found = np.zeros(seen.shape[1], np.float32) if start is None else start
+    weights = np.zeros(seen.shape[1], np.float32) if start is None else start
     for _ in range(12):
-        chance = 1 / (1 + np.exp(-np.clip(seen @ found, -30, 30)))
-        slope = seen.T @ (share * (chance - attack)) + ridge * found
+        chance = 1 / (1 + np.exp(-np.clip(seen @ weights, -30, 30)))
+        slope = seen.T @ (share * (chance - attack)) + ridge * weights
         bend = (seen * (share * np.maximum(chance * (1 - chance), 1e-4))[:, None]).T @ seen + np.diag(ridge)
         step = np.linalg.solve(bend.astype(np.float64), slope.astype(np.float64))
         largest = float(np.abs(step).max())
-        found = (found - step * min(1.0, 3 / largest)).astype(np.float32)
+        weights = (weights - step * min(1.0, 3 / largest)).astype(np.float32)
         if largest < 1e-3:
             break
-    return found
+    return weights
 
 
 def fit(records: Sequence[Record], model: Remembering) -> Head:
@@ -234,7 +213,7 @@ def fit(records: Sequence[Record], model: Remembering) -> Head:
     likeness = np.concatenate([each.likeness for each in skimmed])
     usual = np.stack([np.nanmean(likeness, 0), np.nanstd(likeness, 0) / RELATION_SCALE]).astype(np.float32)
     sizes = Counter(record.source for record in records)
-    attack = np.array([record.attack for record in records])
+    attack = np.array([is_attack(record) for record in records])
     weight = np.array([sizes[record.source] ** -0.5 for record in records], np.float32)
 
     vectors = np.concatenate([each.vectors for each in skimmed])
@@ -246,12 +225,12 @@ def fit(records: Sequence[Record], model: Remembering) -> Head:
     head = Head(center, usual, skim_weights.astype(np.float32), *(np.zeros(0, np.float32),) * 4)
 
     places = [worst_first(each, head)[:MOST_READ] for each in skimmed]
-    owner = np.repeat(np.arange(len(records)), [len(found) for found in places])
-    chosen = [
-        each.text(each.windows[at]) for each, found in zip(skimmed, places, strict=True) for at in found
+    owner = np.repeat(np.arange(len(records)), [len(chosen) for chosen in places])
+    texts = [
+        each.text(each.windows[at]) for each, chosen in zip(skimmed, places, strict=True) for at in chosen
     ]
-    vectors = model.read(chosen)
-    likeness = np.concatenate([each.likeness[found] for each, found in zip(skimmed, places, strict=True)])
+    vectors = model.read(texts)
+    likeness = np.concatenate([each.likeness[chosen] for each, chosen in zip(skimmed, places, strict=True)])
     axes = Axes.of(np.unique(vectors, axis=0), 2)
     rows = np.hstack([axes(vectors), standard(likeness, usual)])
     weights = fit_worst(Bags(rows, owner, attack, weight), PULL_READ)
@@ -260,8 +239,8 @@ def fit(records: Sequence[Record], model: Remembering) -> Head:
     by_user = np.array(
         [
             each.windows[at].layer == "user"
-            for each, found in zip(skimmed, places, strict=True)
-            for at in found
+            for each, chosen in zip(skimmed, places, strict=True)
+            for at in chosen
         ]
     )
     types = _fit_types(records, axes, vectors[by_user], rows[by_user] @ weights[:-1], owner[by_user])
@@ -278,17 +257,15 @@ def _fit_types(records: Sequence[Record], axes: Axes, vectors: Array, score: Arr
     """For every pattern a ridge regression that tells the worst windows of its attacks from others."""
     worst: dict[int, int] = {}
     for at, whose in enumerate(owner):
-        if records[whose].family in TYPE_OF_FAMILY and (
-            whose not in worst or score[at] > score[worst[whose]]
-        ):
+        if expected_pattern(records[whose]) and (whose not in worst or score[at] > score[worst[whose]]):
             worst[int(whose)] = at
-    kinds = np.array([TYPES.index(TYPE_OF_FAMILY[records[whose].family]) for whose in worst])
+    kinds = np.array([TYPES.index(expected_pattern(records[whose]) or "") for whose in worst])
     share = 1 / np.bincount(kinds, minlength=len(TYPES))[kinds] / len(TYPES)
     rows = np.hstack([axes(vectors[list(worst.values())]), np.ones((len(worst), 1), np.float32)])
     ridge = np.diag(np.append(np.full(rows.shape[1] - 1, PULL_TYPES), 0.0))
-    wanted = np.eye(len(TYPES))[kinds]
-    found = np.linalg.solve((rows * share[:, None]).T @ rows + ridge, (rows * share[:, None]).T @ wanted)
-    mapped = [axes.back(column[:-1].astype(np.float32), float(column[-1])) for column in found.T]
+    targets = np.eye(len(TYPES))[kinds]
+    weights = np.linalg.solve((rows * share[:, None]).T @ rows + ridge, (rows * share[:, None]).T @ targets)
+    mapped = [axes.back(column[:-1].astype(np.float32), float(column[-1])) for column in weights.T]
     return np.stack([np.append(raw, offset) for raw, offset in mapped]).astype(np.float32)
 
 
@@ -300,9 +277,9 @@ def score(record: Record, head: Head, model: Remembering) -> Scored:
     rows = np.hstack([vectors, standard(seen.likeness[places], head.usual)])
     scores = rows @ head.read[:-1] + head.read[-1] - CROWD * math.log(seen.crowd)
     layers: dict[str, float] = {}
-    for at, found in zip(places, scores, strict=True):
+    for at, window_score in zip(places, scores, strict=True):
         layer = seen.windows[at].layer
-        layers[layer] = max(float(found), layers.get(layer, -30.0))
+        layers[layer] = max(float(window_score), layers.get(layer, -30.0))
     worst = int(scores.argmax())
     return Scored(record, layers, pattern_of(seen.windows[places[worst]], vectors[worst], head))
 
@@ -319,7 +296,7 @@ def left_out(records: Sequence[Record], model: Remembering) -> tuple[list[Scored
 def calibrated(head: Head, scored: Sequence[Scored]) -> Head:
     """The head with its calibration: the slope from all scores (Platt), the offset from benign prompts."""
     slope, _ = platt(scored)
-    benign = [each for each in scored if not each.record.attack]
+    benign = [each for each in scored if not each.attack]
     low, high = -20.0, 20.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -332,7 +309,7 @@ def calibrated(head: Head, scored: Sequence[Scored]) -> Head:
 def platt(scored: Sequence[Scored]) -> tuple[float, float]:
     """Slope and offset that turn a score into log-odds where every second prompt is an attack."""
     rows = np.array([[each.score] for each in scored], np.float32)
-    attack = np.array([each.record.attack for each in scored])
+    attack = np.array([each.attack for each in scored])
     slope, offset = logistic(rows, attack, np.ones(len(scored), np.float32), 0.0)
     return float(slope), float(offset)
 
@@ -347,61 +324,44 @@ def _without(scored: Sequence[Scored], source: str) -> list[Scored]:
     return [each for each in scored if each.record.source != source]
 
 
-def auc(scored: Sequence[tuple[float, bool]]) -> float:
-    """The chance that an attack scores above a benign prompt."""
-    benign = np.sort([found for found, attack in scored if not attack])
-    attacks = np.array([found for found, attack in scored if attack])
-    below, upto = np.searchsorted(benign, attacks, "left"), np.searchsorted(benign, attacks, "right")
-    return float((below + upto).mean() / 2 / len(benign))
-
-
-def threshold(scored: Sequence[Scored], share: float) -> float:
-    """The score that so many of the benign prompts exceed."""
-    benign = sorted((each.score for each in scored if not each.record.attack), reverse=True)
-    return benign[int(share * len(benign))]
-
-
-def recall(scored: Sequence[Scored], least: float) -> float:
-    """The share of attacks above a score."""
-    found = [each.score > least for each in scored if each.record.attack]
-    return sum(found) / len(found) if found else math.nan
-
-
 def report(name: str, scored: Sequence[Scored]) -> None:
     """One line of figures."""
-    pairs = [(each.score, each.record.attack) for each in scored]
-    at1, at5 = (recall(scored, threshold(scored, share)) for share in (0.01, 0.05))
+    labels, scores = [each.record.label for each in scored], [each.score for each in scored]
+    figures = performance(labels, scores, ALARM, resample=False)
     print(
-        f"{name:32} {len(pairs):5} prompts  AUC {auc(pairs):.3f}  recall {at1:.3f} at 1% FPR, {at5:.3f} at 5%"
+        f"{name:32} {len(scored):5} prompts  AUC {figures.auc.value:.3f}"
+        f"  recall {figures.recall_at_1_percent.value:.3f} at 1% FPR,"
+        f" {figures.recall_at_5_percent.value:.3f} at 5%"
     )
 
 
 def report_families(scored: Sequence[Scored], head: Head) -> None:
     """The share above the thresholds by family, over all sources, and at the alarm threshold."""
-    at1, at5 = threshold(scored, 0.01), threshold(scored, 0.05)
+    benign = numbers([each.score for each in scored if not each.attack])
+    at1, at5 = strictest_needed(benign, 0.01), strictest_needed(benign, 0.05)
     families: dict[str, list[Scored]] = defaultdict(list)
     for each in scored:
-        families[each.record.family].append(each)
+        families[each.record.family or ""].append(each)
     print(f"{'family':32} {'n':>5}  at 1% FPR  at 5% FPR  F >= {ALARM}")
     for family in sorted(families, key=lambda name: (name.startswith("benign"), name)):
-        found = families[family]
-        shares = (
-            sum(each.score > at1 for each in found),
-            sum(each.score > at5 for each in found),
-            sum(each.falsehood(head) >= ALARM for each in found),
+        members = families[family]
+        counts = (
+            sum(each.score > at1 for each in members),
+            sum(each.score > at5 for each in members),
+            sum(each.falsehood(head) >= ALARM for each in members),
         )
-        print(f"{family:32} {len(found):5}" + "".join(f"  {share / len(found):9.2f}" for share in shares))
+        print(f"{family:32} {len(members):5}" + "".join(f"  {count / len(members):9.2f}" for count in counts))
 
 
 def report_alarms(scored: Sequence[Scored], heads: dict[str, Head], head: Head) -> None:
     """What reaches the alarm threshold, and what the calibration assumes."""
-    apart = {source: calibrated(each, _without(scored, source)) for source, each in heads.items()}
+    without = {source: calibrated(each, _without(scored, source)) for source, each in heads.items()}
     for label, name in ((True, "attacks"), (False, "benign prompts")):
-        those = [each for each in scored if each.record.attack is label]
-        found = sum(each.falsehood(head) >= ALARM for each in those)
-        unseen = sum(each.falsehood(apart[each.record.source]) >= ALARM for each in those)
+        those = [each for each in scored if each.attack is label]
+        alarms = sum(each.falsehood(head) >= ALARM for each in those)
+        unseen = sum(each.falsehood(without[each.record.source]) >= ALARM for each in those)
         print(
-            f"F >= {ALARM}: {found / len(those):.1%} of {name};"
+            f"F >= {ALARM}: {alarms / len(those):.1%} of {name};"
             f" {unseen / len(those):.1%} when the calibration too never saw the source"
         )
     caution = platt(scored)[1] - float(head.calibration[1])
@@ -410,26 +370,34 @@ def report_alarms(scored: Sequence[Scored], heads: dict[str, Head], head: Head) 
 
 def main() -> None:
     """Train, report, and write the numbers."""
-    records, model = load(), Remembering(encoder())
-    authored = {path.stem for path in AUTHORED}
+    parser = argparse.ArgumentParser(
+        prog="python -m training.neural",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
+    parser.add_argument(
+        "--without-authored",
+        action="store_true",
+        help="print also the figures of heads trained without the texts written for this project",
+    )
+    options = parser.parse_args()
+    records, model = all_records(), Remembering(encoder())
     scored, heads = left_out(records, model)
     head = calibrated(fit(records, model), scored)
     print("Every source left out in turn:")
     report("all", scored)
-    report("public sources", [each for each in scored if not each.record.source.startswith("derived_A")])
-    report("derived_A_*", [each for each in scored if each.record.source.startswith("derived_A")])
-    if "--without-authored" in sys.argv:
-        report(
-            "trained without authored texts",
-            left_out([record for record in records if record.source not in authored], model)[0],
-        )
+    report("public sources", [each for each in scored if not is_derived(each.record)])
+    report("derived_A_*", [each for each in scored if is_derived(each.record)])
+    if options.without_authored:
+        report("trained without authored texts", left_out(development(), model)[0])
     report_families(scored, head)
     report_alarms(scored, heads, head)
-    typed = [each for each in scored if each.record.family in TYPE_OF_FAMILY and each.falsehood(head) >= 0.3]
-    right = sum(each.pattern == TYPE_OF_FAMILY[each.record.family] for each in typed)
+    typed = [each for each in scored if expected_pattern(each.record) and each.falsehood(head) >= 0.3]
+    right = sum(each.pattern == expected_pattern(each.record) for each in typed)
     print(f"pattern type right for {right} of {len(typed)} attacks with F >= 0.3")
-    if "--check" not in sys.argv:
-        path = ROOT / "src/firecircle/voices/embedded/learned" / WEIGHTS_FILE
+    if not options.check:
+        path = VOICES / "learned" / WEIGHTS_FILE
         head.save(path)
         print(f"wrote {WEIGHTS_FILE}: {path.stat().st_size:,} bytes")
 

@@ -1,7 +1,7 @@
 """Train the statistical voice: `python -m training.ngrams` writes voices/embedded/learned/ngrams.bin.
 
-Needs nothing but the package, ../shared/data/dev.jsonl and training/data/authored_*.jsonl (written for this
-project, always learnt from and never scored); the same data gives the same bytes. A logistic
+Needs the extra `lab`, ../shared/data/dev.jsonl and training/data/authored_*.jsonl (written for this project,
+always trained on and never scored); the same data gives the same bytes. A logistic
 regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and
 of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's
 words is an attack in a document too, so each is shown in both layers.
@@ -13,25 +13,22 @@ shipped weights are then fitted to everything. With `--check` nothing is written
 
 from __future__ import annotations
 
-import json
+import argparse
 import math
 import random
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
+from firecircle.lab.datasets import Record
+from firecircle.lab.statistics import performance
 from firecircle.voices.embedded.language.text import Sentence, sentences
 from firecircle.voices.embedded.learned.ngrams import SIZE, WEIGHTS_FILE, features, pack, windows
+from training import VOICES
+from training.labelled import ALARM, UNSEEN, authored, development, is_attack
 
-ROOT = Path(__file__).resolve().parent.parent
-DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
-UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
-"""Sources that no rule was written on."""
-AUTHORED = tuple(sorted((ROOT / "training" / "data").glob("authored_*.jsonl")))
 FOLDS = 6
 """Into how many more folds the other sources are dealt."""
 
@@ -40,7 +37,6 @@ DECAY = 2e-4
 RATE = 4.0
 LOOKS = 2
 """How often the worst window of each attack is chosen anew."""
-ALARM = 0.7
 FALSE_ALARMS, EDGE = 0.01, 0.34
 """The share of benign prompts from sources never seen that may pass this probability. It lies far below the
 alarm: the circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
@@ -67,23 +63,17 @@ class Example:
     weight: float
 
 
-def load(path: Path = DEV) -> list[Bag]:
-    """The labelled prompts of a file; a file without sources is a source of its own."""
-    if not path.exists():
-        raise SystemExit(f"{path} is not there: the labelled prompts are kept outside the repository")
+def bags_of(records: Iterable[Record]) -> list[Bag]:
+    """The prompts as windows; one without any word has none and is left out."""
     bags = []
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            record = json.loads(line)
-            user = sentences(record["user"] or "", "user")
-            read = (sentences(record["application"] or "", "application"), user)
-            seen = tuple(_packed(window) for layer in read for window in windows(layer))
-            attack = record["label"] == "attack"
-            if seen:
-                elsewhere = (
-                    tuple(_packed(window) for window in windows(_in_a_document(user))) if attack else ()
-                )
-                bags.append(Bag(record.get("source", path.stem), attack, seen, elsewhere))
+    for record in records:
+        user = sentences(record.prompt.user, "user")
+        layers = (sentences(record.prompt.application, "application"), user)
+        seen = tuple(_packed(window) for layer in layers for window in windows(layer))
+        if seen:
+            attack = is_attack(record)
+            elsewhere = tuple(_packed(window) for window in windows(_in_a_document(user))) if attack else ()
+            bags.append(Bag(record.source, attack, seen, elsewhere))
     return bags
 
 
@@ -177,14 +167,9 @@ def folds(bags: Sequence[Bag]) -> list[frozenset[str]]:
     return [frozenset(UNSEEN), *map(frozenset, dealt)]
 
 
-def authored() -> list[Bag]:
-    """The prompts written for this project: always learnt from, never scored."""
-    return [bag for path in AUTHORED for bag in load(path)]
-
-
-def strangers(bags: Sequence[Bag]) -> list[tuple[frozenset[str], Model]]:
+def fitted_without(bags: Sequence[Bag]) -> list[tuple[frozenset[str], Model]]:
     """For each fold of sources, a model that never saw them."""
-    ours = authored()
+    ours = bags_of(authored())
     return [(fold, fit([*(bag for bag in bags if bag.source not in fold), *ours])) for fold in folds(bags)]
 
 
@@ -212,42 +197,36 @@ def calibrate(scored: Sequence[tuple[float, Bag]]) -> tuple[float, float]:
     return slope, math.log(EDGE / (1 - EDGE)) - slope * benign[int(FALSE_ALARMS * len(benign))]
 
 
-def auc(scored: Iterable[tuple[float, bool]]) -> float:
-    """The chance that an attack scores above a benign prompt, ties counting half."""
-    groups: dict[float, list[bool]] = {}
-    for score, attack in scored:
-        groups.setdefault(score, []).append(attack)
-    benign = attacks = better = 0.0
-    for score in sorted(groups):
-        hits = sum(groups[score])
-        misses = len(groups[score]) - hits
-        better += hits * (benign + misses / 2)
-        benign += misses
-        attacks += hits
-    return better / (benign * attacks) if benign and attacks else math.nan
-
-
 def main() -> None:
     """Train, report, and write the weights."""
-    bags = load()
-    scored = left_out(bags, strangers(bags))
+    parser = argparse.ArgumentParser(
+        prog="python -m training.ngrams",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
+    options = parser.parse_args()
+    bags = bags_of(development())
+    scored = left_out(bags, fitted_without(bags))
     slope, offset = calibrate(scored)
     print("Each prompt scored by a model that never saw its source:")
     for name, unseen in (("the five unseen sources", True), ("all other sources", False)):
-        part = [
-            (slope * score + offset, bag.attack) for score, bag in scored if (bag.source in UNSEEN) is unseen
-        ]
-        edge = math.log(ALARM / (1 - ALARM))
-        alarms = {side: [score >= edge for score, attack in part if attack is side] for side in (True, False)}
-        shares = {side: sum(hits) / len(hits) for side, hits in alarms.items()}
-        print(
-            f"  {name}: {len(part)} prompts, AUC {auc(part):.3f};"
-            f" at {ALARM} {shares[True]:.1%} of attacks, {shares[False]:.1%} of benign prompts"
+        part = [(slope * score + offset, bag) for score, bag in scored if (bag.source in UNSEEN) is unseen]
+        figures = performance(
+            ["attack" if bag.attack else "benign" for _, bag in part],
+            [score for score, _ in part],
+            math.log(ALARM / (1 - ALARM)),
+            resample=False,
         )
-    if "--check" not in sys.argv:
-        model = fit([*bags, *authored()])
+        print(
+            f"  {name}: {len(part)} prompts, AUC {figures.auc.value:.3f};"
+            f" at {ALARM} {figures.at_threshold.recall.value:.1%} of attacks,"
+            f" {figures.at_threshold.false_alarm_rate.value:.1%} of benign prompts"
+        )
+    if not options.check:
+        model = fit([*bags, *bags_of(authored())])
         data = pack(model.weights, model.offset, slope, offset)
-        (ROOT / "src/firecircle/voices/embedded/learned" / WEIGHTS_FILE).write_bytes(data)
+        (VOICES / "learned" / WEIGHTS_FILE).write_bytes(data)
         print(f"wrote {WEIGHTS_FILE}: {len(data):,} bytes")
 
 

@@ -3,34 +3,35 @@
 Runs the real dialogue over the labelled prompts in ../shared/data (kept outside the repository) and over the
 bundled examples. On the labelled prompts the learned voices are replaced by models that never saw the source
 of the prompt they judge (they are trained first, which takes some minutes), so that their figures are honest.
-The rules were written while looking at all but five sources; those five are reported apart as unseen, and so
-are the prompts written for this project (`derived_A_*`), which are pairs of an attack and its benign twin.
+The rules were written while looking at all but five sources. Those five have a table of their own, and so
+have the pairs of an attack and its benign twin that were made for this project (`derived_A_*`).
 
 The neural voice is judged too where its weights are installed, and so is a rival detector,
 `stackone-defender`, if it is installed here or in the interpreter that FIRECIRCLE_BENCH_PEER names. Every
 contender judges the same records in the same run; nothing is cached between runs.
-
---without-neural   leave the neural voice out (it takes most of the time)
---without-peer     leave the rival out
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 
 def main() -> None:
     """Print everything; without the labelled prompts only the examples."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.detection",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--without-neural", action="store_true", help="leave the neural voice out")
+    parser.add_argument("--without-peer", action="store_true", help="leave the rival out")
+    options = parser.parse_args()
     from bench.detection.examples import print_examples
-    from bench.detection.labelled import DEV, load_labelled
     from bench.detection.run import compare
+    from training.labelled import DEV, development
 
     if DEV.exists():
-        compare(
-            load_labelled(),
-            neural="--without-neural" not in sys.argv,
-            peer="--without-peer" not in sys.argv,
-        )
+        compare(development(), neural=not options.without_neural, peer=not options.without_peer)
     else:
         print(f"{DEV} is not there, so only the bundled examples are judged")
     print_examples()

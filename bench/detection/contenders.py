@@ -7,17 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.detection.labelled import Labelled
 from bench.detection.seats import Seats
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
-
-ALARM = 0.7
+from firecircle.lab.datasets import Record
+from training.labelled import ALARM
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """Milliseconds a record: by the clock, and of all cores together (what other programs do not disturb)."""
+class Milliseconds:
+    """Time for a record: by the clock, and of all cores together (which other programs do not disturb)."""
 
     clock: float
     cpu: float
@@ -30,12 +29,12 @@ class Contender:
     name: str
     scores: Sequence[float]
     alarms: Sequence[bool]
-    took: Took | None = None
+    time: Milliseconds | None = None
     """None for a part of another contender, which cannot be timed by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Judgement:
     """What a circle made of one record: every F by round and voice."""
 
     rounds: tuple[dict[str, float], ...]
@@ -47,61 +46,71 @@ class Heard:
 
     def highest(self, rounds: int = 99) -> float:
         """The highest F of all voices up to a round."""
-        return max(falsehood for held in self.rounds[:rounds] for falsehood in held.values())
+        return max(falsehood for voices in self.rounds[:rounds] for falsehood in voices.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class JudgedByCircle:
     """A circle that has judged every record."""
 
     name: str
-    heard: Sequence[Heard]
-    took: Took
+    judgements: Sequence[Judgement]
+    time: Milliseconds
 
     @property
     def round_1(self) -> Contender:
         """What it would say without talking."""
-        return self._by(f"{self.name}, round 1", lambda one: one.highest(1))
+        return self._by(f"{self.name}, round 1", lambda judgement: judgement.highest(1))
 
     @property
     def dialogue(self) -> Contender:
         """What it says."""
-        return self._by(self.name, Heard.highest, self.took)
+        return self._by(self.name, Judgement.highest, self.time)
+
+    @property
+    def last_words(self) -> Contender:
+        """The mean F of the last round, as a rival way to decide."""
+        return self._by(f"{self.name}, mean of last words", lambda judgement: judgement.final_mean)
 
     @property
     def voices(self) -> tuple[Contender, ...]:
         """Each voice alone, before anybody talked."""
-        return tuple(
-            self._by(f"  {name} alone", lambda one, name=name: one.rounds[0][name])  # type: ignore[misc]
-            for name in self.heard[0].rounds[0]
-        )
+        return tuple(self._voice(name) for name in self.judgements[0].rounds[0])
 
-    def _by(self, name: str, score: Callable[[Heard], float], took: Took | None = None) -> Contender:
-        scores = [score(one) for one in self.heard]
-        return Contender(name, scores, [found >= ALARM for found in scores], took)
+    def _voice(self, name: str) -> Contender:
+        return self._by(f"  {name} alone", lambda judgement: judgement.rounds[0][name])
+
+    def _by(
+        self, name: str, score: Callable[[Judgement], float], time: Milliseconds | None = None
+    ) -> Contender:
+        scores = [score(judgement) for judgement in self.judgements]
+        return Contender(name, scores, [score >= ALARM for score in scores], time)
 
 
-def sit(name: str, records: Sequence[Labelled], seats: Seats) -> Sitting:
+def judged_by_circle(name: str, records: Sequence[Record], seats: Seats) -> JudgedByCircle:
     """Let a circle judge every record, one after the other, with the default configuration."""
-    return asyncio.run(_sit(name, records, seats))
+    return asyncio.run(_judge_all(name, records, seats))
 
 
-async def _sit(name: str, records: Sequence[Labelled], seats: Seats) -> Sitting:
+async def _judge_all(name: str, records: Sequence[Record], seats: Seats) -> JudgedByCircle:
     models = tuple(next(iter(seats.values())))
     config = FireCircleConfig.embedded(models=models, seed=1)
     for record in records[:3]:
-        await _heard(record, config, seats)  # what is loaded on first use is not part of the time
+        await _judge(record, config, seats)  # what is loaded on first use is not part of the time
     clock, cpu = time.perf_counter(), time.process_time()
-    heard = [await _heard(record, config, seats) for record in records]
+    judgements = [await _judge(record, config, seats) for record in records]
     each = 1000 / len(records)
-    took = Took((time.perf_counter() - clock) * each, (time.process_time() - cpu) * each)
-    return Sitting(name, heard, took)
+    spent = Milliseconds((time.perf_counter() - clock) * each, (time.process_time() - cpu) * each)
+    return JudgedByCircle(name, judgements, spent)
 
 
-async def _heard(record: Labelled, config: FireCircleConfig, seats: Seats) -> Heard:
+async def _judge(record: Record, config: FireCircleConfig, seats: Seats) -> Judgement:
     result = await Dialogue(record.prompt, config, seats[record.source]).hold()
-    return Heard(
-        tuple({said.model: said.falsehood for said in held.evaluations} for held in result.dialogue_history),
+    return Judgement(
+        tuple(
+            {evaluation.model: evaluation.falsehood for evaluation in held.evaluations}
+            for held in result.dialogue_history
+        ),
         tuple(flip.after - flip.before for flip in result.flips),
         result.rival_verdicts["final_mean"].value,
         bool(result.patterns),

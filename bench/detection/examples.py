@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from bench.detection.contenders import ALARM
-from bench.detection.figures import auc
+from bench.figures import shown
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
-from firecircle.examples import load_examples
+from firecircle.examples import Label, load_examples
+from firecircle.lab.statistics import auc, scored
 from firecircle.request import embedded_models
 from firecircle.voices.embedded import embedded_voice
+from training.labelled import ALARM
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One example, as the circle saw it."""
 
-    attack: bool
+    label: Label
     alone: float
     talked: float
     named: bool
@@ -38,7 +39,7 @@ def print_examples() -> None:
             result = asyncio.run(Dialogue(example.prompt, config, seated).hold())
             assert result.consensus is not None
             seen = Seen(
-                example.label == "attack",
+                example.label,
                 result.rival_verdicts["round1_max"].value,
                 result.consensus.falsehood,
                 any(pattern.pattern_type == example.pattern_type for pattern in result.patterns),
@@ -51,12 +52,12 @@ def _print_split(split: str, rows: dict[str, list[Seen]]) -> None:
     print(f"\n{split} examples: attacks at {ALARM} (round 1 → dialogue), twins below it, pattern agreed on")
     total = [row for group in rows.values() for row in group]
     for kind, group in [*rows.items(), ("all", total)]:
-        attacks = [row for row in group if row.attack]
-        twins = [row for row in group if not row.attack]
+        attacks = [row for row in group if row.label == "attack"]
+        twins = [row for row in group if row.label == "benign"]
         print(
             f"  {kind:26} {sum(row.alone >= ALARM for row in attacks):3}"
             f" → {sum(row.talked >= ALARM for row in attacks)} of {len(attacks)}"
             f"   {sum(row.talked < ALARM for row in twins)} of {len(twins)}"
             f"   {sum(row.named for row in attacks)}"
         )
-    print(f"  AUC {auc((row.talked, row.attack) for row in total):.3f}")
+    print(f"  AUC {shown(auc(scored([row.label for row in total], [row.talked for row in total])))}")

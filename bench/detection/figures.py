@@ -1,56 +1,55 @@
-"""The figures of a comparison, each a plain function of scores, alarms and labels."""
+"""The figures of a comparison, all from the lab's statistics, and whether F can be read as a probability."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from training.ngrams import auc
+from bench.detection.contenders import Contender
+from firecircle.lab.datasets import Record
+from firecircle.lab.statistics import Rates, Scored, rates, scored
+from training.labelled import is_attack
 
-__all__ = ["auc", "balanced_accuracy", "calibration_error", "recall_at", "reliability", "share"]
-
-Scores = Sequence[tuple[float, bool]]
-"""A score and whether it is an attack's."""
 BINS = 10
 
 
-def recall_at(scores: Scores, false_alarms: float) -> float:
-    """The share of attacks above the score that this share of benign prompts passes."""
-    benign = sorted((score for score, attack in scores if not attack), reverse=True)
-    attacks = [score for score, attack in scores if attack]
-    if not benign or not attacks:
-        return math.nan
-    edge = benign[int(false_alarms * len(benign))]
-    return sum(score > edge for score in attacks) / len(attacks)
+def scores_of(records: Sequence[Record], contender: Contender) -> Scored:
+    """A contender's scores by label."""
+    return scored([record.label for record in records], contender.scores)
 
 
-def share(flags: Sequence[bool]) -> float:
-    """How many are true; not a number when there are none to count."""
-    return sum(flags) / len(flags) if flags else math.nan
+def alarms_of(records: Sequence[Record], contender: Contender) -> Rates:
+    """What a contender's alarms achieve; a rival decides about them in its own way, so they are no score."""
+    return rates(scored([record.label for record in records], list(map(float, contender.alarms))), 0.5)
 
 
-def balanced_accuracy(alarms: Sequence[tuple[bool, bool]]) -> float:
-    """The mean of recall and the share of benign prompts left alone, from (alarm, attack)."""
-    caught = share([alarm for alarm, attack in alarms if attack])
-    return (caught + 1 - share([alarm for alarm, attack in alarms if not attack])) / 2
+class Bin(NamedTuple):
+    """The prompts with F in one tenth."""
+
+    start: float
+    prompts: int
+    mean: float
+    attacks: float
+    """The share of attacks among them."""
 
 
-def reliability(scores: Scores) -> list[tuple[float, int, float, float]]:
-    """For each tenth of F: where it begins, how many fall in it, their mean F and the share of attacks."""
+def reliability(records: Sequence[Record], contender: Contender) -> list[Bin]:
+    """For each tenth of F that occurs, the mean F and the share of attacks."""
     bins: dict[int, list[tuple[float, bool]]] = {}
-    for score, attack in scores:
-        bins.setdefault(min(int(score * BINS), BINS - 1), []).append((score, attack))
+    for score, record in zip(contender.scores, records, strict=True):
+        bins.setdefault(min(int(score * BINS), BINS - 1), []).append((score, is_attack(record)))
     return [
-        (
+        Bin(
             at / BINS,
-            len(found),
-            sum(score for score, _ in found) / len(found),
-            share([attack for _, attack in found]),
+            len(members),
+            sum(score for score, _ in members) / len(members),
+            sum(attack for _, attack in members) / len(members),
         )
-        for at, found in sorted(bins.items())
+        for at, members in sorted(bins.items())
     ]
 
 
-def calibration_error(scores: Scores) -> float:
+def calibration_error(bins: Sequence[Bin]) -> float:
     """How far F is from the observed share of attacks, on average."""
-    return sum(many * abs(mean - seen) for _, many, mean, seen in reliability(scores)) / len(scores)
+    prompts = sum(tenth.prompts for tenth in bins)
+    return sum(tenth.prompts * abs(tenth.mean - tenth.attacks) for tenth in bins) / prompts

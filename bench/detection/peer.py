@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.detection.contenders import Contender, Took
-from bench.detection.labelled import Labelled
+from bench.detection.contenders import Contender, Milliseconds
+from firecircle.lab.datasets import Record
 
 INTERPRETER = "FIRECIRCLE_BENCH_PEER"
 HOW_TO_HAVE_IT = (
@@ -31,20 +31,20 @@ def interpreter_of_peer() -> str | None:
     return os.environ.get(INTERPRETER) or (sys.executable if find_spec("stackone_defender") else None)
 
 
-def judged_by_peer(records: Sequence[Labelled]) -> tuple[Contender, float] | None:
+def judged_by_peer(records: Sequence[Record]) -> tuple[Contender, float] | None:
     """The rival on the same records, and its memory in MB; None where it is not installed."""
     interpreter = interpreter_of_peer()
     if interpreter is None:
         return None
-    told = [[text for text in (one.prompt.application, one.prompt.user) if text] for one in records]
+    texts = [[text for text in (record.prompt.application, record.prompt.user) if text] for record in records]
     child = Path(__file__).with_name("peer_child.py")
     command = [interpreter, str(child)]
     try:
-        ran = subprocess.run(command, input=json.dumps(told), capture_output=True, text=True, check=True)
+        ran = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as broken:
-        said = (getattr(broken, "stderr", None) or str(broken)).strip().splitlines()[-1]
-        print(f"the rival could not be run: {said}")
+        reason = (getattr(broken, "stderr", None) or str(broken)).strip().splitlines()[-1]
+        print(f"the rival could not be run: {reason}")
         return None
-    heard = json.loads(ran.stdout)
-    took = Took(heard["milliseconds"], heard["cpu_milliseconds"])
-    return Contender(heard["name"], heard["scores"], heard["alarms"], took), heard["megabytes"]
+    answer = json.loads(ran.stdout)
+    spent = Milliseconds(answer["milliseconds"], answer["cpu_milliseconds"])
+    return Contender(answer["name"], answer["scores"], answer["alarms"], spent), answer["megabytes"]

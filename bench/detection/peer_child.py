@@ -25,12 +25,13 @@ def main() -> None:
     scores, alarms = [], []
     clock, cpu = time.perf_counter(), time.process_time()
     for texts in prompts:
-        found = [defense.defend_tool_result(text, "prompt") for text in texts]
+        results = [defense.defend_tool_result(text, "prompt") for text in texts]
         # The level of risk adds what its patterns found to what its model found; together they rank best.
-        scores.append(max(((one.tier2_score or 0.0) + RISKS[one.risk_level] for one in found), default=0.0))
-        alarms.append(any(not one.allowed for one in found))
+        ranks = ((result.tier2_score or 0.0) + RISKS[result.risk_level] for result in results)
+        scores.append(max(ranks, default=0.0))
+        alarms.append(any(not result.allowed for result in results))
     each = 1000 / len(prompts)
-    told = {
+    answer = {
         "name": f"stackone-defender {version('stackone-defender')}",
         "scores": scores,
         "alarms": alarms,
@@ -38,7 +39,7 @@ def main() -> None:
         "cpu_milliseconds": (time.process_time() - cpu) * each,
         "megabytes": process.memory_info().rss / 2**20,
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(answer))
 
 
 main()

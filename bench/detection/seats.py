@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.circle.voice import Voice
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.learned.neural import NeuralLens, is_available
+from firecircle.voices.embedded.learned.neural import NeuralLens
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
-from training.ngrams import calibrate, left_out, load, strangers
+from training.labelled import development
+from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head
@@ -24,11 +25,11 @@ Seats = Mapping[str, Mapping[str, Voice]]
 def rule_and_statistical() -> Seats:
     """The default circle, its statistical voice trained without the source."""
     rules = {name: embedded_voice(name) for name in EMBEDDED_MODELS if name != STATISTICAL}
-    bags = load()
-    dealt = strangers(bags)
-    calibration = calibrate(left_out(bags, dealt))
+    bags = bags_of(development())
+    models = fitted_without(bags)
+    calibration = calibrate(left_out(bags, models))
     seats: dict[str, dict[str, Voice]] = {}
-    for fold, model in dealt:
+    for fold, model in models:
         learned = NgramModel(pack(model.weights, model.offset, *calibration))
         by_name: dict[str, Voice] = {**rules, STATISTICAL: EmbeddedVoice(NgramLens(learned))}
         for source in fold:
@@ -45,19 +46,13 @@ def with_neural(seats: Seats) -> Seats:
     }
 
 
-def neural_is_installed() -> bool:
-    """Whether the neural voice can be judged here."""
-    return is_available()
-
-
 def _heads() -> Mapping[str, Head]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from firecircle.voices.embedded.learned.encoder import encoder
-    from training.neural import Remembering, heads_by_source
-    from training.neural import load as load_records
+    from training.neural import Remembering, all_records, heads_by_source
 
     with threadpool_limits(limits=1, user_api="blas"):
-        heads = heads_by_source(load_records(), Remembering(encoder()))
+        heads = heads_by_source(all_records(), Remembering(encoder()))
     encoder.cache_clear()  # what was read in training would make judging look faster than it is
     return heads
