@@ -92,8 +92,8 @@ def carry_out(plan: Path, out: Path, keep: str | None) -> None:
     parsed, text = read_plan(plan)
     store = Store(keep) if keep else None
     state = asyncio.run(complete(open_run(parsed, text, plan.parent, out=out), following, store=store))
-    if state.unkept:
-        print(state.unkept, file=sys.stderr)
+    if state.not_stored:
+        print(state.not_stored, file=sys.stderr)
 
 
 def started(plan: Path, out: Path, *, keep: Path | None = None, **environment: str) -> subprocess.Popen[str]:

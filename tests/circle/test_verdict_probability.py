@@ -12,7 +12,7 @@ from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.reading import read_with_probability
 from firecircle.circle.voice import Reply
-from firecircle.lab.runs.rows import KeptCall, call_as_text, call_from_text
+from firecircle.lab.runs.rows import FinishedCall, call_as_text, call_from_text
 from firecircle.voices.cache import ReplyCache
 from tests.scripted import PROMPT, circle, pattern, says
 
@@ -68,7 +68,7 @@ def test_no_text_makes_a_probability_unreadable(text: str) -> None:
 
 def test_a_kept_reply_keeps_its_probability(tmp_path: Path) -> None:
     reply = Reply("safe: a plain question", violation_probability=0.03)
-    kept = call_from_text(None, call_as_text(KeptCall(reply, 1.0)))
+    kept = call_from_text(None, call_as_text(FinishedCall(reply, 1.0)))
     assert kept.reply == reply
     cache = ReplyCache(tmp_path / "replies.sqlite")
     cache.keep("digest", "vendor/m", reply)

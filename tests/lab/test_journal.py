@@ -12,8 +12,8 @@ from firecircle import Message, MultiNeutrosophicPrompt, Reply, Turn, Usage, Voi
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.datasets import Record
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.rows import KeptCall, Placed
-from firecircle.lab.runs.watch import call_key
+from firecircle.lab.runs.journaled_voices import call_key
+from firecircle.lab.runs.rows import CallPlace, FinishedCall
 
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed ✓ earlier.")
 CASE = Case(Record("r1", PROMPT, "attack", "family", "source", 3, None), "set", 1, 5)
@@ -56,25 +56,25 @@ def test_rows_of_an_earlier_version_are_found_and_read(tmp_path: Path) -> None:
     with Journal(path) as journal:
         answered = journal.find_call(call_key("circle", CASE, "vllm:m#2", TURN))
         failed = journal.find_call(call_key("circle", CASE, "vllm:n", TURN))
-    assert answered == KeptCall(REPLY, 1.5)
-    assert failed == KeptCall(None, 2.5, "timeout", "no answer", 3)
+    assert answered == FinishedCall(REPLY, 1.5)
+    assert failed == FinishedCall(None, 2.5, "timeout", "no answer", 3)
     with pytest.raises(VoiceError, match="no answer"):
-        failed.again()
+        failed.replayed()
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        KeptCall(REPLY, 1.5),
-        KeptCall(Reply("", None, Usage(), cached=True, violation_probability=0.25), 0.0),
-        KeptCall(Reply("lone \ud800 half"), 0.1),
-        KeptCall(None, 2.5, "rate_limited", "later", 4),
+        FinishedCall(REPLY, 1.5),
+        FinishedCall(Reply("", None, Usage(), cached=True, violation_probability=0.25), 0.0),
+        FinishedCall(Reply("lone \ud800 half"), 0.1),
+        FinishedCall(None, 2.5, "rate_limited", "later", 4),
     ],
 )
-async def test_a_call_comes_back_as_it_was_kept(tmp_path: Path, call: KeptCall) -> None:
+async def test_a_call_comes_back_as_it_was_kept(tmp_path: Path, call: FinishedCall) -> None:
     key = call_key("circle", CASE, "vllm:m", TURN)
     with Journal(tmp_path / "journal.sqlite") as journal:
-        await journal.keep_call(key, Placed("circle", 1, "set", "r1", "vllm:m", 2), call)
+        await journal.write_call(key, CallPlace("circle", 1, "set", "r1", "vllm:m", 2), call)
         assert journal.find_call(key) == call
 
 

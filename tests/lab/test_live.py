@@ -22,7 +22,7 @@ from firecircle.lab.plan import plan_of
 from firecircle.lab.report.choosing import instructive
 from firecircle.lab.report.retelling import retell
 from firecircle.lab.runs import RunFolder, RunState, complete, live, open_run
-from firecircle.lab.runs.live import kept_ids
+from firecircle.lab.runs.live import stored_ids
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
 from tests.lab.hosting import TRIO, opinion
@@ -212,16 +212,16 @@ async def test_a_store_that_is_held_up_is_not_waited_for(
             other.execute("BEGIN IMMEDIATE")
             folder, state = await carried_out(server, monkeypatch, tmp_path / "run", text)
             assert folder.state == "finished"
-            assert state.unkept is not None
-            assert "of this run's circles are not in the store: it is locked" in state.unkept
-            assert state.unkept.startswith("40 ")
+            assert state.not_stored is not None
+            assert "of this run's circles are not in the store: it is locked" in state.not_stored
+            assert state.not_stored.startswith("40 ")
             other.rollback()
     # What had to wait in memory until now were those under way (12 at most) and 2, not all that came after.
     until(lambda: not any(one.name == "circle-recorder" for one in threading.enumerate()))
     assert 0 < len(kept()) <= 14
     # Asked for once more, the run is left as it is, and the store gets the rest from the journal.
     _, again = await carried_out(server, monkeypatch, tmp_path / "run", text)
-    assert again.unkept is None
+    assert again.not_stored is None
     assert Counter(one.status for one in kept()) == {"all_rounds_held": 40}
 
 
@@ -230,7 +230,7 @@ async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(
 ) -> None:
     async with LoopbackServer(opinion) as server:
         folder, state = await carried_out(server, monkeypatch, tmp_path / "run", ARMS)
-    assert (folder.state, state.unkept) == ("finished", None)
+    assert (folder.state, state.not_stored) == ("finished", None)
     circles = kept()
     assert Counter(one.arm for one in circles) == {"circle": 3, "no chair": 3, "cascade/second": 3}
     assert {one.run_id for one in circles} == {"run"}
@@ -247,9 +247,9 @@ async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(
             assert loaded.circle_id == one.id
     for record in {one.record_id for one in circles}:
         for arm in ("circle", "no chair", "cascade"):
-            named = kept_ids(folder.about, arm, "examples", str(record), 0)
+            named = stored_ids(folder.about, arm, "examples", str(record), 0)
             assert len(ids & set(named)) == 1
-        assert not ids & set(kept_ids(folder.about, "single", "examples", str(record), 0))
+        assert not ids & set(stored_ids(folder.about, "single", "examples", str(record), 0))
 
     # Neither telling a dialogue again nor asking for the finished run again adds anything.
     chosen = instructive(folder.records, 0.7)

@@ -18,7 +18,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import FROM_ROUND_1, run_figures
 from firecircle.lab.plan import plan_of
-from firecircle.lab.report import Written, write_report
+from firecircle.lab.report import ReportFiles, write_report
 from firecircle.lab.report.choosing import instructive
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.starting import complete, open_run
@@ -85,7 +85,7 @@ def finished(run: RunFolder) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def written(finished: RunFolder) -> Written:
+def written(finished: RunFolder) -> ReportFiles:
     return asyncio.run(write_report(finished))
 
 
@@ -112,7 +112,7 @@ async def test_an_unfinished_run_has_no_report(tmp_path: Path) -> None:
         await write_report(begun)
 
 
-def test_the_page_needs_nothing_and_runs_nothing(written: Written) -> None:
+def test_the_page_needs_nothing_and_runs_nothing(written: ReportFiles) -> None:
     text = written.page.read_text(encoding="utf-8")
     page = Page(text)
     assert "script" not in page.tags
@@ -129,7 +129,7 @@ def test_the_page_needs_nothing_and_runs_nothing(written: Written) -> None:
     assert all(images), "every plot is told in words too"
 
 
-def test_everything_that_belongs_to_it_is_written(written: Written) -> None:
+def test_everything_that_belongs_to_it_is_written(written: ReportFiles) -> None:
     assert {path.suffix for path in written.pictures} == {".svg", ".png", ".pdf"}
     assert all(path.stat().st_size > 500 for path in written.pictures)
     assert written.records.stat().st_size > 0
@@ -165,7 +165,7 @@ def test_figures_follow_from_the_records(finished: RunFolder) -> None:
 
 
 def test_dialogues_are_told_with_the_words_that_led_to_their_numbers(
-    finished: RunFolder, written: Written
+    finished: RunFolder, written: ReportFiles
 ) -> None:
     chosen = instructive(finished.records, 0.7)
     assert 1 <= len(chosen) <= 10
@@ -175,7 +175,7 @@ def test_dialogues_are_told_with_the_words_that_led_to_their_numbers(
     assert all(one.record_id in text for one in chosen)
 
 
-def test_too_few_prompts_are_said_to_be_too_few(written: Written) -> None:
+def test_too_few_prompts_are_said_to_be_too_few(written: ReportFiles) -> None:
     assert "too few to tell more than large differences apart" in written.page.read_text(encoding="utf-8")
 
 

@@ -196,7 +196,7 @@ async def test_changed_data_is_not_mixed_into_a_run(tmp_path: Path, server: Loop
 
 async def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = begun(dataset(tmp_path / "d.jsonl") + EMBEDDED, tmp_path, tmp_path / "run")
-    with folder.held(), pytest.raises(ConfigError, match="another process"):
+    with folder.locked(), pytest.raises(ConfigError, match="another process"):
         await complete(RunFolder(folder.path), unseen)
 
 

@@ -8,7 +8,7 @@ from firecircle.lab.statistics import Comparison, Performance
 from firecircle.shapes import Shape, Text
 
 
-class ArmBeside(Shape):
+class ArmInBothRuns(Shape):
     """An arm in both runs; differences are the first run minus the second."""
 
     arm: Text
@@ -19,19 +19,19 @@ class ArmBeside(Shape):
     comparison: Comparison
 
 
-class RunsBeside(Shape):
+class RunComparison(Shape):
     """What changed from one run to the other."""
 
     first: Text
     second: Text
     same_plan: bool
     threshold: float
-    arms: tuple[ArmBeside, ...]
+    arms: tuple[ArmInBothRuns, ...]
     only_first: tuple[Text, ...]
     only_second: tuple[Text, ...]
 
 
-def compare_runs(first: RunFolder, second: RunFolder) -> RunsBeside:
+def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
     """Paired tests between two finished runs."""
     from firecircle.lab.figures.columns import RecordFile
     from firecircle.lab.figures.run import shared
@@ -59,12 +59,12 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunsBeside:
                 f" {', '.join(names[1])}"
             ),
         )
-    told: list[ArmBeside] = []
+    arms: list[ArmInBothRuns] = []
     for name in both:
         columns = files[0].columns(name), files[1].columns(name)
         labels, ours, theirs = shared(*columns)
-        told.append(
-            ArmBeside(
+        arms.append(
+            ArmInBothRuns(
                 arm=name,
                 shared=len(labels),
                 first=performance(columns[0].labels, columns[0].scores["f"], threshold),
@@ -72,12 +72,12 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunsBeside:
                 comparison=compare(labels, ours, theirs, threshold),
             )
         )
-    return RunsBeside(
+    return RunComparison(
         first=first.about.run_id,
         second=second.about.run_id,
         same_plan=first.about.digest == second.about.digest,
         threshold=threshold,
-        arms=tuple(told),
+        arms=tuple(arms),
         only_first=tuple(name for name in names[0] if name not in both),
         only_second=tuple(name for name in names[1] if name not in both),
     )

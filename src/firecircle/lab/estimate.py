@@ -70,7 +70,7 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
     heard = sum(len(layer.text) for case in cases for layer in case.record.prompt.layers)
     characters = sum(one.characters for one in census.datasets)
     sittings = len(plan.sittings)
-    told: list[ArmEstimate] = []
+    arm_estimates: list[ArmEstimate] = []
     for arm in arms:
         calls: list[CallRecord] = []
         for case in cases:
@@ -82,7 +82,7 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
         unpriced = any(call.cost_usd is None for call in calls)
         count = round(len(calls) * by_record)
         tokens_in = round(sum(call.tokens_in or 0 for call in calls) * (by_record + by_length) / 2)
-        told.append(
+        arm_estimates.append(
             ArmEstimate(
                 arm=arm.name,
                 kind=arm.kind,
@@ -94,8 +94,8 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
                 seconds=await _seconds(arm, arms, plan, cases, records, count),
             )
         )
-    found = Estimate(census=census, arms=tuple(told), rehearsed=len(cases))
-    return found.model_copy(update={"over_budget": _over(plan, found)})
+    whole = Estimate(census=census, arms=tuple(arm_estimates), rehearsed=len(cases))
+    return whole.model_copy(update={"over_budget": _over(plan, whole)})
 
 
 async def _seconds(
@@ -115,25 +115,25 @@ async def _seconds(
 
 def _matched(arm: Arm) -> Outcome:
     """A circle of three rounds for an arm that asks as much as one, to be timed with."""
-    said = [
+    voice_rounds = [
         VoiceRound(model=model, round_number=number, truth=0, indeterminacy=0, falsehood=0, asked_chars=4000)
         for number in (1, 2, 3)
         for model in arm.models
     ]
-    return Outcome(status="judged", voices=tuple(said))
+    return Outcome(status="judged", voices=tuple(voice_rounds))
 
 
-def _over(plan: Plan, found: Estimate) -> str | None:
+def _over(plan: Plan, estimate: Estimate) -> str | None:
     budget = plan.budget
     if budget.usd is not None:
-        if found.cost_usd is None:
+        if estimate.cost_usd is None:
             raise ConfigError(
                 "usd",
                 "nobody knows the price of some voice",
                 "declare it under [prices] in firecircle.toml, or limit tokens instead",
             ).in_table("budget")
-        if found.cost_usd > budget.usd:
-            return f"it may cost ${found.cost_usd:.2f}, the budget is ${budget.usd:.2f}"
-    if budget.tokens is not None and found.tokens > budget.tokens:
-        return f"it may take {found.tokens:,} tokens, the budget is {budget.tokens:,}"
+        if estimate.cost_usd > budget.usd:
+            return f"it may cost ${estimate.cost_usd:.2f}, the budget is ${budget.usd:.2f}"
+    if budget.tokens is not None and estimate.tokens > budget.tokens:
+        return f"it may take {estimate.tokens:,} tokens, the budget is {budget.tokens:,}"
     return None

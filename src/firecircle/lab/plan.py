@@ -69,13 +69,13 @@ class DatasetPlan(_Table):
 
     @field_validator("fields", mode="before")
     @classmethod
-    def _map(cls, told: Any) -> Any:
-        return FieldMap(**told) if isinstance(told, dict) else told
+    def _map(cls, value: Any) -> Any:
+        return FieldMap(**value) if isinstance(value, dict) else value
 
     @field_validator("families", "labels", "keep", mode="before")
     @classmethod
-    def _several(cls, told: Any) -> Any:
-        return tuple(told) if isinstance(told, list) else told
+    def _several(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _one_way_to_choose(self) -> Self:
@@ -136,26 +136,26 @@ class ArmPlan(_Table):
 
     @model_validator(mode="before")
     @classmethod
-    def _sort_out_settings(cls, told: Any) -> Any:
-        if not isinstance(told, dict):
-            return told
-        own = {key: value for key, value in told.items() if key in cls.model_fields and key != "settings"}
-        rest = {key: value for key, value in told.items() if key not in own}
+    def _sort_out_settings(cls, table: Any) -> Any:
+        if not isinstance(table, dict):
+            return table
+        own = {key: value for key, value in table.items() if key in cls.model_fields and key != "settings"}
+        rest = {key: value for key, value in table.items() if key not in own}
         return {**own, "settings": rest}
 
     @field_validator("band", "first", mode="before")
     @classmethod
-    def _several(cls, told: Any) -> Any:
-        return tuple(told) if isinstance(told, list) else told
+    def _several(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @field_validator("kind", mode="before")
     @classmethod
-    def _known(cls, told: Any) -> Any:
-        if told not in ARM_KINDS:
-            near = get_close_matches(str(told), ARM_KINDS, n=1)
+    def _known(cls, kind: Any) -> Any:
+        if kind not in ARM_KINDS:
+            near = get_close_matches(str(kind), ARM_KINDS, n=1)
             meant = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"there is no arm {told!r}; {meant}there are {', '.join(ARM_KINDS)}")
-        return told
+            raise ValueError(f"there is no arm {kind!r}; {meant}there are {', '.join(ARM_KINDS)}")
+        return kind
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
@@ -197,8 +197,8 @@ class Plan(_Table):
 
     @field_validator("seeds", "datasets", "arms", mode="before")
     @classmethod
-    def _several(cls, told: Any) -> Any:
-        return tuple(told) if isinstance(told, list) else told
+    def _several(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
@@ -221,8 +221,8 @@ class Plan(_Table):
     @property
     def digest(self) -> str:
         """Tells whether two plans lead to the same figures, which budget and concurrency do not change."""
-        told = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        content = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _require_distinct(what: str, names: list[str]) -> None:
@@ -254,32 +254,32 @@ def read_plan(path: Path) -> tuple[Plan, str]:
 def plan_of(text: str, where: str) -> Plan:
     """The plan that this TOML tells; `where` stands before what is wrong with it."""
     try:
-        told = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
         raise ConfigError(where, f"is not TOML: {broken}") from None
-    for name in _secrets_in(told):
+    for name in _secrets_in(tables):
         raise ConfigError(
             name, "a key does not belong into a plan", "put it into the environment variable of its provider"
         ).within(where)
     try:
-        return Plan.model_validate(told)
+        return Plan.model_validate(tables)
     except ConfigError as wrong:
         raise wrong.in_table("datasets.fields").within(where) from None
     except ValidationError as invalid:
-        locate = partial(_located, told=told)
+        locate = partial(_located, plan=tables)
         raise config_error(invalid, locate=locate, wording=_wording, with_value=False).within(where) from None
 
 
-def _secrets_in(told: dict[str, Any]) -> list[str]:
-    arms = told.get("arms")
-    tables = [told.get("circle"), *(arms if isinstance(arms, list) else ())]
+def _secrets_in(plan: dict[str, Any]) -> list[str]:
+    arms = plan.get("arms")
+    tables = [plan.get("circle"), *(arms if isinstance(arms, list) else ())]
     return [name for table in tables if isinstance(table, dict) for name in table if SECRETS.fullmatch(name)]
 
 
-def _located(location: Location, told: dict[str, Any]) -> tuple[str | None, str | None]:
+def _located(location: Location, plan: dict[str, Any]) -> tuple[str | None, str | None]:
     """The table, as the user knows it, and the key."""
     *table, key = [*location, ""] if not location or isinstance(location[-1], int) else location
-    return _named(table, told) or None, str(key) or None
+    return _named(table, plan) or None, str(key) or None
 
 
 def _wording(complaint: ErrorDetails) -> str | None:
@@ -296,10 +296,10 @@ def _wording(complaint: ErrorDetails) -> str | None:
     }.get(kind)
 
 
-def _named(table: list[Any], told: dict[str, Any]) -> str:
+def _named(table: list[Any], plan: dict[str, Any]) -> str:
     """A table as the user knows it: the second of `[[arms]]` by its name, if it has one."""
     parts: list[str] = []
-    here: Any = told
+    here: Any = plan
     for part in table:
         here = here[part] if isinstance(here, dict | list) and _has(here, part) else None
         own = here.get("name") if isinstance(part, int) and isinstance(here, dict) else None

@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.field_map import FieldMap
-from firecircle.lab.datasets.record import BadRow, Label, Row
+from firecircle.lab.datasets.record import BadRow, FieldMap, Label, Row
 from firecircle.lab.datasets.rows import jsonl_rows
 from firecircle.lab.statistics import (
     ErrorCorrelation,
@@ -125,7 +124,7 @@ class _Recordings:
 
     models: tuple[str, ...]
     labels: tuple[Label | None, ...]
-    told_labels: tuple[str, ...]
+    original_labels: tuple[str, ...]
     truth: FloatArray
     indeterminacy: FloatArray
     falsehood: FloatArray
@@ -146,13 +145,13 @@ def recorded_study(path: str | Path, threshold: float = ALARM_THRESHOLD) -> Reco
         prompts=len(labels),
         attacks=labels.count("attack"),
         benign=labels.count("benign"),
-        in_no_rate={told: heard.told_labels.count(told) for told in sorted(_in_no_rate(heard))},
-        unanswered={model: int(np.isnan(said).sum()) for model, said in singles.items()},
+        in_no_rate={label: heard.original_labels.count(label) for label in sorted(_in_no_rate(heard))},
+        unanswered={model: int(np.isnan(scores_of).sum()) for model, scores_of in singles.items()},
         bad_rows=heard.bad_rows,
         threshold=threshold,
         rows=tuple(
-            _row(name, said, name in singles, labels, rules[MAXIMUM], threshold)
-            for name, said in {**singles, **rules}.items()
+            _row(name, scores_of, name in singles, labels, rules[MAXIMUM], threshold)
+            for name, scores_of in {**singles, **rules}.items()
         ),
         by_size=rates_by_size(labels, scores.T, threshold),
         agreement=krippendorff_alpha(scores.T),
@@ -164,7 +163,7 @@ def recorded_study(path: str | Path, threshold: float = ALARM_THRESHOLD) -> Reco
 
 def _row(
     name: str,
-    said: FloatArray,
+    scores: FloatArray,
     single: bool,
     labels: tuple[Label | None, ...],
     highest: FloatArray,
@@ -172,13 +171,13 @@ def _row(
 ) -> RecordedRow:
     # Majority is a share of voices: more than half of them, whatever the threshold on F.
     alarm = np.nextafter(0.5, 1.0) if name == MAJORITY else threshold
-    ours = numbers(np.where(np.isnan(said), np.nan, said >= alarm))
+    ours = numbers(np.where(np.isnan(scores), np.nan, scores >= alarm))
     theirs = numbers(np.where(np.isnan(highest), np.nan, highest >= threshold))
     against = compare(labels, ours, theirs, threshold=1.0)
     return RecordedRow(
         name=name,
         kind="single" if single else "rule",
-        performance=performance(labels, said, alarm),
+        performance=performance(labels, scores, alarm),
         found_against_max=against.found,
         passed_against_max=against.passed,
     )
@@ -223,13 +222,15 @@ def _filled(scores: FloatArray) -> FloatArray:
 def _over_heard(rule: Rule, scores: FloatArray) -> FloatArray:
     """A rule over the models heard on each prompt; NaN where none was."""
     somebody = np.isfinite(scores).any(axis=1)
-    said = np.full(scores.shape[0], np.nan)
-    said[somebody] = rule(scores[somebody])
-    return said
+    combined = np.full(scores.shape[0], np.nan)
+    combined[somebody] = rule(scores[somebody])
+    return combined
 
 
 def _in_no_rate(heard: _Recordings) -> set[str]:
-    return {told for told, label in zip(heard.told_labels, heard.labels, strict=True) if label is None}
+    return {
+        original for original, label in zip(heard.original_labels, heard.labels, strict=True) if label is None
+    }
 
 
 def _read(path: Path) -> _Recordings:
@@ -251,15 +252,17 @@ def _read(path: Path) -> _Recordings:
         raise ConfigError(
             str(path), f"no recorded judgement in it{first}", "give prompt_id, label and evaluations"
         )
-    said = [[prompt.evaluations.get(model) for model in models] for prompt in prompts]
+    answers = [[prompt.evaluations.get(model) for model in models] for prompt in prompts]
 
     def column(name: str) -> FloatArray:
-        return numbers([[np.nan if one is None else getattr(one, name) for one in row] for row in said])
+        return numbers(
+            [[np.nan if answer is None else getattr(answer, name) for answer in row] for row in answers]
+        )
 
     return _Recordings(
         models=models,
         labels=tuple(labels.label_of(prompt.label) for prompt in prompts),
-        told_labels=tuple(prompt.label for prompt in prompts),
+        original_labels=tuple(prompt.label for prompt in prompts),
         truth=column("T"),
         indeterminacy=column("I"),
         falsehood=column("F"),

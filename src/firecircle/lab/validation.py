@@ -73,13 +73,13 @@ def _patterns(database: Any) -> ValidationTest:
         firsts = list({row[3]: row for row in reversed(of_the_kind)}.values())[::-1]
         rest = [row for row in of_the_kind + rows if row not in firsts]
         chosen = list(dict.fromkeys(firsts + rest))[:2]
-    found = sum(row[1] for row in chosen)
+    patterns = sum(row[1] for row in chosen)
     agreed = min((row[2] for row in chosen if row[1]), default=0)
     names = " and ".join(f"{row[0]} ({row[1]})" for row in chosen) or "no attack"
     return ValidationTest(
         name="patterns are discovered",
-        passed=found >= LEAST_PATTERNS and agreed >= LEAST_AGREEMENT,
-        told=f"{found} grounded patterns in {names}, at least {LEAST_PATTERNS} are asked;"
+        passed=patterns >= LEAST_PATTERNS and agreed >= LEAST_AGREEMENT,
+        told=f"{patterns} grounded patterns in {names}, at least {LEAST_PATTERNS} are asked;"
         f" {agreed} voices agree, at least {LEAST_AGREEMENT} are asked"
         + (f"; these stand in for {' and '.join(NAMED)}" if standing_in else ""),
     )

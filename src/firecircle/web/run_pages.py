@@ -153,10 +153,10 @@ def _kept_circles(
     circles: CircleStore, run: RunFolder, listed: Sequence[Judgement | RunRecord]
 ) -> dict[int, str]:
     """The stored circles that came to what these judgements say, by their places; of many there is none."""
-    from firecircle.lab.runs.live import is_same, kept_ids
+    from firecircle.lab.runs.live import is_same, stored_ids
 
     candidates = [
-        kept_ids(run.about, judgement.arm, judgement.dataset, judgement.record_id, judgement.repeat)
+        stored_ids(run.about, judgement.arm, judgement.dataset, judgement.record_id, judgement.repeat)
         for judgement in listed
     ]
     there = circles.finished([name for names in candidates for name in names])

@@ -23,13 +23,13 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs import RunFolder, complete
-from firecircle.lab.runs.folder import remember
-from firecircle.lab.runs.live import A_MOMENT, LOCKED, aside
+from firecircle.lab.runs.folder import register_run
+from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.tally import Tally
 
 if TYPE_CHECKING:
-    from firecircle.lab.report import Written
+    from firecircle.lab.report import ReportFiles
     from firecircle.lab.runs import RunFolder
 
 
@@ -46,7 +46,7 @@ def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
     return 0
 
 
-def _written(folder: RunFolder, out: Path | None) -> Written:
+def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
     from firecircle.lab.report import write_report
 
     folder.require_finished()
@@ -64,7 +64,7 @@ def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]
     }
 
 
-def _tell(written: Written) -> None:
+def _tell(written: ReportFiles) -> None:
     console = console_on(sys.stdout)
     width = console.width if console.is_terminal else 10_000
     for one in written.sentences:
@@ -116,8 +116,8 @@ def carried_out(
     show_outcome(folder, state, validation, written, as_json=as_json)
     if told_too and not as_json:
         report_on(folder, None, as_json=False)
-    if state.unkept:
-        print(f"warning: not kept: {printable_line(state.unkept)}", file=sys.stderr)
+    if state.not_stored:
+        print(f"warning: not kept: {printable_line(state.not_stored)}", file=sys.stderr)
     elif unlisted:
         print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
     return STOPPED if state.stopped else DONE
@@ -127,7 +127,7 @@ def _unlisted(folder: RunFolder) -> str | None:
     """Have the store know of the run; else why it does not. A store that cannot be used costs no run, and one
     that is locked a moment."""
     try:
-        aside(lambda: remember(folder)).result(A_MOMENT)
+        on_thread(lambda: register_run(folder)).result(A_MOMENT)
     except StoreError as trouble:
         return str(trouble)
     except TimeoutError:

@@ -16,7 +16,7 @@ from firecircle.cli.output import console_on, print_json
 from firecircle.cli.printable import printable_line, shortened
 
 if TYPE_CHECKING:
-    from firecircle.lab.compare import RunsBeside
+    from firecircle.lab.compare import RunComparison
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
     from firecircle.lab.runs import RunFolder, RunState
@@ -213,7 +213,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
         console.print(table)
 
 
-def show_comparison(beside: RunsBeside, *, as_json: bool) -> None:
+def show_comparison(beside: RunComparison, *, as_json: bool) -> None:
     """What changed from the second run to the first."""
     if as_json:
         print_json(beside.model_dump(mode="json"))

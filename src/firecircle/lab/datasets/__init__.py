@@ -3,9 +3,7 @@
 `read_dataset` is the door. A row that cannot be used is told with its line, never dropped in silence.
 """
 
-from firecircle.lab.datasets.field_map import FieldMap
-from firecircle.lab.datasets.reading import read_dataset
-from firecircle.lab.datasets.record import BadRow, BadRows, Label, Record
-from firecircle.lab.datasets.survey import Survey, survey
+from firecircle.lab.datasets.reading import Survey, read_dataset, survey
+from firecircle.lab.datasets.record import BadRow, BadRows, FieldMap, Label, Record
 
 __all__ = ["BadRow", "BadRows", "FieldMap", "Label", "Record", "Survey", "read_dataset", "survey"]

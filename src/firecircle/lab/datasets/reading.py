@@ -1,9 +1,10 @@
-"""`read_dataset`: any dataset as a stream of records, in constant memory."""
+"""`read_dataset`: any dataset as a stream of records, in constant memory; `survey` counts one first."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from hashlib import blake2b
@@ -13,11 +14,10 @@ from typing import get_args
 
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
-from firecircle.lab.datasets.field_map import LAYER_FIELDS, FieldMap, MapField
-from firecircle.lab.datasets.record import BadRow, Record, Row
+from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
 from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
-from firecircle.shapes import writable
+from firecircle.shapes import Shape, Text, writable
 
 CACHE_KIBIBYTES = 16_384
 
@@ -39,10 +39,10 @@ class SeenIds:
         added = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (digest, line))
         if added.rowcount:
             return None
-        found: tuple[int] = self._database.execute(
+        earlier: tuple[int] = self._database.execute(
             "SELECT line FROM seen WHERE digest = ?", (digest,)
         ).fetchone()
-        return found[0]
+        return earlier[0]
 
     def close(self) -> None:
         """Let the temporary database go."""
@@ -194,8 +194,8 @@ def _records(
     finally:
         seen.close()
     if not good:
-        found = f"all {bad:,} rows are bad" if bad else "it is empty"
-        raise ConfigError("dataset", f"{path} holds no record, {found}", "give one with at least one prompt")
+        why = f"all {bad:,} rows are bad" if bad else "it is empty"
+        raise ConfigError("dataset", f"{path} holds no record, {why}", "give one with at least one prompt")
 
 
 def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -> Record | BadRow:
@@ -237,3 +237,47 @@ def _refuse(path: Path) -> Callable[[BadRow], None]:
         raise ConfigError("dataset", f"{path} row {bad.line}: {bad.reason}")
 
     return refuse
+
+
+class SurveyedBadRow(Shape):
+    """A bad row in the survey."""
+
+    line: int
+    reason: Text
+
+
+class Survey(Shape):
+    """What a dataset holds."""
+
+    records: int
+    attacks: int
+    benign: int
+    unlabelled: int
+    characters: int
+    """Over all layers and earlier turns, for estimating tokens."""
+    families: dict[Text, int]
+    bad_rows: int
+    first_bad_rows: tuple[SurveyedBadRow, ...]
+
+
+def survey(path: str | Path, field_map: FieldMap | None = None) -> Survey:
+    """Count a dataset's records without keeping any."""
+    bad = BadRows()
+    labels: Counter[str | None] = Counter()
+    families: Counter[str] = Counter()
+    characters = 0
+    for record in read_dataset(path, field_map, bad):
+        labels[record.label] += 1
+        if record.family is not None:
+            families[record.family] += 1
+        characters += sum(len(layer.text) for layer in record.prompt.layers)
+    return Survey(
+        records=labels.total(),
+        attacks=labels["attack"],
+        benign=labels["benign"],
+        unlabelled=labels[None],
+        characters=characters,
+        families=dict(families.most_common()),
+        bad_rows=bad.count,
+        first_bad_rows=tuple(SurveyedBadRow(line=row.line, reason=row.reason) for row in bad.first),
+    )

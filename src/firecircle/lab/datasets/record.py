@@ -1,12 +1,17 @@
-"""What a dataset hands out: records, and the rows that could not become one."""
+"""What a dataset hands out: records, rows that could not become one, and which field of a file means what."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from pydantic import model_validator
+
+from firecircle.errors import ConfigError
 from firecircle.examples import Label
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.shapes import Declaration, Text
 
 __all__ = ["BadRow", "BadRows", "Label", "Record", "Row"]
 
@@ -59,3 +64,98 @@ class BadRows:
         self.count += 1
         if len(self.first) < KEPT_BAD_ROWS:
             self.first.append(bad)
+
+
+MapField = Literal["id", "system", "application", "user", "turns", "label", "family", "source", "group"]
+MAP_FIELDS: tuple[MapField, ...] = (
+    "id",
+    "system",
+    "application",
+    "user",
+    "turns",
+    "label",
+    "family",
+    "source",
+    "group",
+)
+LAYER_FIELDS: tuple[MapField, ...] = ("system", "application", "user")
+
+
+class FieldMap(Declaration):
+    """The file's own field names. A field named here must exist; one left to its default may be absent."""
+
+    id: Text | None = "id"
+    system: Text | None = "system"
+    application: Text | None = "application"
+    user: Text | None = "user"
+    turns: Text | None = "turns"
+    """The turns before this one: a list of role and content, `[]` for a known first turn, null if unknown."""
+    label: Text | None = "label"
+    family: Text | None = "family"
+    source: Text | None = "source"
+    group: Text | None = "group"
+    """Prompts of one group, such as an attack and its benign twin, fall into the same fold of `guided`."""
+    attack: tuple[Text, ...] = ("attack", "1", "true", "manipulative", "extractive")
+    benign: tuple[Text, ...] = ("benign", "0", "false", "reciprocal")
+    unlabelled: tuple[Text, ...] = ("borderline",)
+    """Label values that stand for neither: the prompt is judged and left out of every rate."""
+
+    @model_validator(mode="after")
+    def _label_values_mean_one_thing(self) -> FieldMap:
+        meanings = [plain_label(value) for values in self._meanings() for value in values]
+        twice = sorted({value for value in meanings if meanings.count(value) > 1})
+        if twice:
+            raise ConfigError(
+                "FieldMap",
+                f"the label {twice[0]!r} is listed twice",
+                "put it under one of attack, benign and unlabelled",
+            )
+        return self
+
+    def _meanings(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        return self.attack, self.benign, self.unlabelled
+
+    def name_of(self, field: MapField) -> str | None:
+        """What the file calls this field."""
+        name: str | None = getattr(self, field)
+        return name
+
+    @property
+    def named_by_user(self) -> tuple[MapField, ...]:
+        """The fields whose name was given, so that a file without them is a mistake."""
+        return tuple(
+            field
+            for field in MAP_FIELDS
+            if field in self.model_fields_set and self.name_of(field) is not None
+        )
+
+    def knows_label(self, value: object) -> bool:
+        """Whether this value is one of the listed labels."""
+        return any(plain_label(value) in map(plain_label, values) for values in self._meanings())
+
+    def label_of(self, value: object) -> Label | None:
+        """The label a value stands for. A value that is not listed is a `ConfigError`."""
+        plain = plain_label(value)
+        if not plain or plain in map(plain_label, self.unlabelled):
+            return None
+        if plain in map(plain_label, self.attack):
+            return "attack"
+        if plain in map(plain_label, self.benign):
+            return "benign"
+        raise ConfigError(
+            self.label,
+            (
+                f"{plain[:40]!r} is neither attack ({', '.join(self.attack)}) nor benign"
+                f" ({', '.join(self.benign)})"
+            ),
+            "list it in the field map",
+        )
+
+
+def plain_label(value: object) -> str:
+    """A label value as text: 1, 1.0 and "1" are the same, and so are True and "TRUE"."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().casefold()

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.field_map import MAP_FIELDS, FieldMap
-from firecircle.lab.datasets.record import BadRow, Row
+from firecircle.lab.datasets.record import MAP_FIELDS, BadRow, FieldMap, Row
 from firecircle.prompt import MAX_LAYER_CHARS
 
 LONGEST_FIELD = 8 * MAX_LAYER_CHARS
@@ -117,7 +116,7 @@ def _file_row(
         if file.stat().st_size > LARGEST_FILE:
             return BadRow(number, f"{name}: larger than {LARGEST_FILE:,} bytes")
         text = file.read_bytes().decode("utf-8-sig")
-        told = _sidecar(sidecar)
+        extra_cells = _sidecar(sidecar)
     except UnicodeDecodeError:
         return BadRow(number, f"{name}: not UTF-8 text")
     except (ValueError, RecursionError):
@@ -134,7 +133,7 @@ def _file_row(
         cells[field_map.label] = labels[-1]
     if families and field_map.family is not None:
         cells[field_map.family] = families[-1]
-    return Row(number, {**cells, **told})
+    return Row(number, {**cells, **extra_cells})
 
 
 def _sidecar(path: Path | None) -> dict[str, object]:
@@ -142,10 +141,10 @@ def _sidecar(path: Path | None) -> dict[str, object]:
         return {}
     if path.stat().st_size > 4 * LARGEST_FILE:
         raise ValueError
-    told = json.loads(path.read_bytes())
-    if not isinstance(told, dict):
+    cells = json.loads(path.read_bytes())
+    if not isinstance(cells, dict):
         raise ValueError
-    return told
+    return cells
 
 
 LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
@@ -200,16 +199,18 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
         try:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [file]).fetchall()
             present = [str(column[0]) for column in described]
-            wanted = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
+            mapped = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
             # With no column of the map in the file, all are shown, so that the complaint can list them.
-            columns = list(dict.fromkeys(wanted)) or present
+            columns = list(dict.fromkeys(mapped)) or present
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-            found = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [file])
+            result = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [file])
             line = 0
-            while batch := found.fetchmany(BATCH):
+            while batch := result.fetchmany(BATCH):
                 for cells in batch:
                     line += 1
                     yield Row(line, dict(zip(columns, cells, strict=True)))
         except duckdb.Error as broken:
-            told = str(broken).splitlines()[0]
-            raise ConfigError(str(path), f"not a readable Parquet file ({told})", "write it again") from None
+            reason = str(broken).splitlines()[0]
+            raise ConfigError(
+                str(path), f"not a readable Parquet file ({reason})", "write it again"
+            ) from None

@@ -33,8 +33,7 @@ from firecircle.lab.statistics import (
     scored,
 )
 from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
-from firecircle.lab.statistics.estimate import FloatArray
-from firecircle.lab.statistics.scored import by_label
+from firecircle.lab.statistics.estimate import FloatArray, by_label
 from firecircle.shapes import Shape, Text
 
 CALIBRATED_FOR = (0.01, 0.05)
@@ -170,13 +169,13 @@ def _by_family(of: ArmColumns, threshold: float) -> tuple[Group, ...]:
 def _by_round(of: ArmColumns, spoken: Spoken, threshold: float) -> tuple[Rates, ...]:
     if not spoken.voices:
         return ()
-    highest = np.stack([_highest(said) for said in spoken.by_round], axis=1)
+    highest = np.stack([_highest(falsehoods) for falsehoods in spoken.by_round], axis=1)
     return rates_by_round(of.labels, np.fmax.accumulate(highest, axis=1), threshold)
 
 
-def _highest(said: FloatArray) -> FloatArray:
-    heard = np.isfinite(said)
-    best = np.where(heard, said, -np.inf).max(axis=0, initial=-np.inf)
+def _highest(falsehoods: FloatArray) -> FloatArray:
+    heard = np.isfinite(falsehoods)
+    best = np.where(heard, falsehoods, -np.inf).max(axis=0, initial=-np.inf)
     return np.where(heard.any(axis=0), best, np.nan)
 
 
@@ -186,9 +185,9 @@ def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> E
     concerned = np.array([one == label for one in of.labels], dtype=bool)
     if len(spoken.voices) < 2 or not concerned.any():
         return None
-    said = spoken.first[:, concerned]
-    wrong = (said < threshold if label == "attack" else said >= threshold).astype(np.float64)
-    wrong[~np.isfinite(said)] = np.nan
+    falsehoods = spoken.first[:, concerned]
+    wrong = (falsehoods < threshold if label == "attack" else falsehoods >= threshold).astype(np.float64)
+    wrong[~np.isfinite(falsehoods)] = np.nan
     return error_correlation(spoken.voices, wrong)
 
 
@@ -212,8 +211,8 @@ def opinions(of: ArmColumns, spoken: Spoken) -> Opinions | None:
 
 
 def _flips(of: ArmColumns, spoken: Spoken, threshold: float) -> Flips | None:
-    told = opinions(of, spoken)
-    return flips(told, threshold) if told else None
+    words = opinions(of, spoken)
+    return flips(words, threshold) if words else None
 
 
 def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:

@@ -61,8 +61,8 @@ class Spoken:
     def last(self) -> FloatArray:
         """The last word of each voice."""
         words = self.by_round[0].copy()
-        for said in self.by_round[1:]:
-            words = np.where(np.isfinite(said), said, words)
+        for later in self.by_round[1:]:
+            words = np.where(np.isfinite(later), later, words)
         return words
 
 
@@ -117,21 +117,21 @@ class RecordFile:
             f" FROM $ WHERE arm = ? GROUP BY {PROMPT} ORDER BY {PROMPT}",
             [arm],
         )
-        told = list(zip(*rows, strict=True)) or [()] * (11 + len(SCORES))
+        columns = list(zip(*rows, strict=True)) or [()] * (11 + len(SCORES))
         return ArmColumns(
             arm=arm,
-            kind=told[1][0] if told[1] else "",
-            records=told[0],
-            labels=told[2],
-            families=told[3],
-            sources=told[4],
-            layers=tuple(name or "none" for name in told[5]),
-            turns=tuple("unknown" if n is None else _turns(n) for n in told[6]),
-            influence=numbers(told[7]),
-            grounded=told[8],
-            ungrounded=told[9],
-            cost=numbers(told[10]),
-            scores={name: numbers(told[11 + place]) for place, name in enumerate(SCORES)},
+            kind=columns[1][0] if columns[1] else "",
+            records=columns[0],
+            labels=columns[2],
+            families=columns[3],
+            sources=columns[4],
+            layers=tuple(name or "none" for name in columns[5]),
+            turns=tuple("unknown" if n is None else _turns(n) for n in columns[6]),
+            influence=numbers(columns[7]),
+            grounded=columns[8],
+            ungrounded=columns[9],
+            cost=numbers(columns[10]),
+            scores={name: numbers(columns[11 + place]) for place, name in enumerate(SCORES)},
         )
 
     def spoken(self, arm: str, records: Sequence[str]) -> Spoken:
@@ -146,10 +146,10 @@ class RecordFile:
         rounds = max((row[2] for row in rows), default=0)
         place_of_voice = {voice: place for place, voice in enumerate(voices)}
         place_of_record = {record: place for place, record in enumerate(records)}
-        said = np.full((rounds, len(voices), len(records)), np.nan)
+        falsehoods = np.full((rounds, len(voices), len(records)), np.nan)
         for record, voice, number, falsehood in rows:
-            said[number - 1, place_of_voice[voice], place_of_record[record]] = falsehood
-        return Spoken(voices, tuple(said))
+            falsehoods[number - 1, place_of_voice[voice], place_of_record[record]] = falsehood
+        return Spoken(voices, tuple(falsehoods))
 
     def totals(self, arm: str) -> Totals:
         """What the arm consumed."""

@@ -70,7 +70,7 @@ class RunFigures(Shape):
 
     def arm(self, name: str) -> ArmFigures:
         """The figures of an arm."""
-        return next(one for one in self.arms if one.arm == name)
+        return next(figures for figures in self.arms if figures.arm == name)
 
 
 def run_figures(file: RecordFile, threshold: float) -> RunFigures:
@@ -104,21 +104,21 @@ def _comparisons(
     for name, other in pairs:
         labels, ours, theirs = shared(columns[name], columns[other])
         made.append((name, other, compare(labels, ours, theirs, threshold)))
-    right = holm([one.right.p_value for _, _, one in made])
-    areas = holm([one.auc.p_value for _, _, one in made])
+    right = holm([comparison.right.p_value for _, _, comparison in made])
+    areas = holm([comparison.auc.p_value for _, _, comparison in made])
     return tuple(
-        ArmComparison(first=first, second=second, comparison=one, p_right=p_right, p_auc=p_auc)
-        for (first, second, one), p_right, p_auc in zip(made, right, areas, strict=True)
+        ArmComparison(first=first, second=second, comparison=comparison, p_right=p_right, p_auc=p_auc)
+        for (first, second, comparison), p_right, p_auc in zip(made, right, areas, strict=True)
     )
 
 
-def shared(one: ArmColumns, other: ArmColumns) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
+def shared(first: ArmColumns, second: ArmColumns) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
     """Labels and scores of the prompts that both arms were given, in one order."""
-    places = {record: place for place, record in enumerate(other.records)}
-    ours = [place for place, record in enumerate(one.records) if record in places]
-    theirs = [places[one.records[place]] for place in ours]
-    labels = [one.labels[place] for place in ours]
-    return labels, one.scores["f"][ours], other.scores["f"][theirs]
+    places = {record: place for place, record in enumerate(second.records)}
+    ours = [place for place, record in enumerate(first.records) if record in places]
+    theirs = [places[first.records[place]] for place in ours]
+    labels = [first.labels[place] for place in ours]
+    return labels, first.scores["f"][ours], second.scores["f"][theirs]
 
 
 def _rereading(
@@ -126,7 +126,7 @@ def _rereading(
 ) -> tuple[TalkAgainstRereading, ...]:
     alone = [arm for arm in arms if arm.kind == "reflect"]
     talking = [arm for arm in arms if arm.kind == "fire_circle"]
-    found = []
+    contrasts = []
     for circle in talking:
         for control in alone:
             with_peers, without = (
@@ -136,7 +136,7 @@ def _rereading(
             if with_peers and without:
                 ours, theirs = circle.spent, control.spent
                 spent = ours.tokens_in + ours.tokens_out
-                found.append(
+                contrasts.append(
                     TalkAgainstRereading(
                         circle=circle.arm,
                         reflect=control.arm,
@@ -144,16 +144,16 @@ def _rereading(
                         tokens_ratio=(theirs.tokens_in + theirs.tokens_out) / spent if spent else None,
                     )
                 )
-    return tuple(found)
+    return tuple(contrasts)
 
 
 def _chair(columns: dict[str, ArmColumns], reference: str, threshold: float) -> tuple[ChairFigures, ...]:
     home = columns[reference]
-    found = []
+    effects = []
     for name, of in columns.items():
         if of.kind == "no_chair" and home.kind == "fire_circle":
             labels, ours, theirs = shared(home, of)
             influence = home.influence[np.isfinite(home.influence)]
             effect = chair_effect(labels, ours, theirs, influence, threshold)
-            found.append(ChairFigures(with_chair=reference, without_chair=name, effect=effect))
-    return tuple(found)
+            effects.append(ChairFigures(with_chair=reference, without_chair=name, effect=effect))
+    return tuple(effects)

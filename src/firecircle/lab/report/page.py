@@ -1,26 +1,26 @@
-"""The report of a run: one HTML file that needs nothing else, its figures as JSON, and every plot apart."""
+"""The report of a run: one HTML file that needs nothing else, its figures as JSON, each plot as a file."""
 
 from __future__ import annotations
 
 import base64
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.figures.arms import RULE_WORDS
+from firecircle.lab.figures.arms import RULE_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.report.choosing import Choice, instructive
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import retell
-from firecircle.lab.report.sentence import Sentence, many, shares
-from firecircle.lab.report.tables import FILTERS, MARKS, grouped
-from firecircle.lab.report.words import SIGNIFICANT, summary, verdict_of
+from firecircle.lab.report.sentences import Sentence, many, shares
+from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
 from firecircle.metrics import metrics_of_circle
 from firecircle.telling.cautions import Cautions, cautions_of_circle
 from firecircle.telling.safe_text import line_with_codes, with_codes
@@ -47,7 +47,7 @@ class InstructiveDialogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReportFiles:
     """What a report left on disk."""
 
     page: Path
@@ -58,8 +58,8 @@ class Written:
     """What the run shows, in words."""
 
 
-async def write_report(run: RunFolder, out: Path | None = None) -> Written:
-    """Write the report of a finished run, beside its records unless told another folder."""
+async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
+    """Write the report of a finished run, beside its records unless another folder is named."""
     run.require_finished()
     place = out or run.path / "report"
     figures = run_figures(RecordFile(run.records), run.plan.alarm_threshold)
@@ -77,7 +77,7 @@ async def write_report(run: RunFolder, out: Path | None = None) -> Written:
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
         raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
-    return Written(page, place / FIGURES, place / run.records.name, pictures, summary(figures))
+    return ReportFiles(page, place / FIGURES, place / run.records.name, pictures, summary(figures))
 
 
 def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
@@ -135,7 +135,7 @@ def render(
         dialogues=dialogues,
         round_words=ROUND_WORDS,
         grouped=grouped(figures),
-        marks=MARKS,
+        tone_words=TONE_WORDS,
         started=time.strftime("%Y-%m-%d", time.gmtime(run.about.started_at)),
         rules=RULE_WORDS,
         verdict_of=verdict_of,
@@ -155,3 +155,91 @@ def cut(text: str, longest: int = LONGEST_TEXT) -> str:
         if len(text) <= longest
         else f"{with_codes(text[:longest])}… ({len(text):,} characters)"
     )
+
+
+# -- tables: the number, and its interval beneath it ------------------------------------------------------
+
+NONE = "–"
+TONE_WORDS = {"gain": "Gain. ", "loss": "No gain. ", "warning": "Care. ", "plain": ""}
+_FORMS: dict[str, Callable[[float], str]] = {
+    "share": lambda value: f"{value:.1%}",
+    "number": lambda value: f"{value:.3f}",
+    "signed": lambda value: f"{value:+.3f}",
+    "short": lambda value: f"{value:.2f}",
+    "money": lambda value: f"{value:.4f}",
+}
+
+
+def figure(estimate: Estimate, how: str) -> str:
+    """The figure without its interval."""
+    return NONE if estimate.value is None else _FORMS[how](estimate.value)
+
+
+def ends(estimate: Estimate, how: str) -> str:
+    """The interval."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"{_FORMS[how](estimate.low)} to {_FORMS[how](estimate.high)}"
+
+
+def p_in_table(p: float | None) -> str:
+    """A p-value without its equals sign."""
+    return NONE if p is None else p_value(p).removeprefix("= ")
+
+
+def worth(errors: ErrorCorrelation | None) -> str:
+    """The effective number of voices."""
+    if errors is None or errors.effective_voices is None:
+        return NONE
+    return f"{errors.effective_voices:.1f}"
+
+
+FILTERS: dict[str, Callable[..., str]] = {"figure": figure, "ends": ends, "p": p_in_table, "worth": worth}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A family, layer, turn or source, and what every arm made of it."""
+
+    name: str
+    attacks: int
+    benign: int
+    cells: tuple[str, ...]
+
+
+def grouped(figures: RunFigures) -> tuple[tuple[str, tuple[GroupRow, ...]], ...]:
+    """Groups as rows, arms as columns."""
+    ways: tuple[tuple[str, Callable[[ArmFigures], tuple[Group, ...]]], ...] = (
+        ("Family", lambda arm: arm.by_family),
+        ("Layers with text", lambda arm: arm.by_layer),
+        ("Turn", lambda arm: arm.by_turns),
+        ("Source", lambda arm: arm.by_source),
+    )
+    return tuple((title, _rows([of(arm) for arm in figures.arms])) for title, of in ways)
+
+
+def _rows(by_arm: list[tuple[Group, ...]]) -> tuple[GroupRow, ...]:
+    by_name = [{group.name: group.performance for group in groups} for groups in by_arm]
+    names = sorted({name for groups in by_name for name in groups})
+    rows = []
+    for name in names:
+        performances = [groups.get(name) for groups in by_name]
+        sizes = [of for of in performances if of is not None]
+        rows.append(
+            GroupRow(
+                name=name,
+                attacks=max(of.attacks for of in sizes),
+                benign=max(of.benign for of in sizes),
+                cells=tuple(_cell(of) for of in performances),
+            )
+        )
+    return tuple(rows)
+
+
+def _cell(of: Performance | None) -> str:
+    if of is None or not (of.attacks or of.benign):
+        return NONE
+    found, false = of.at_threshold.recall.value, of.at_threshold.false_alarm_rate.value
+    if false is None:
+        return f"{found:.0%}"
+    return f"{NONE if found is None else f'{found:.0%}'} / {false:.0%}"

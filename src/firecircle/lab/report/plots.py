@@ -26,7 +26,7 @@ class Plot(Shape):
 
     name: Text
     title: Text
-    told: Text
+    description: Text
     """What it shows, for whoever cannot see it."""
     caption: Text
     """How to read it."""
@@ -94,7 +94,7 @@ CAPTIONS = {
 }
 
 
-def _plot(name: str, title: str, told: str, chart: Chart) -> Plot:
+def _plot(name: str, title: str, description: str, chart: Chart) -> Plot:
     styled = (
         chart.properties(title=title, background="white")
         .configure_axis(labelFontSize=12, titleFontSize=13, gridColor="#eee")
@@ -102,7 +102,11 @@ def _plot(name: str, title: str, told: str, chart: Chart) -> Plot:
         .configure_title(fontSize=14, anchor="start")
     )
     return Plot(
-        name=name, title=title, told=told or title, caption=CAPTIONS[name], spec=json.dumps(styled.to_dict())
+        name=name,
+        title=title,
+        description=description or title,
+        caption=CAPTIONS[name],
+        spec=json.dumps(styled.to_dict()),
     )
 
 
@@ -152,7 +156,7 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
         strokeDash=dash,
         order="at:Q",
     )
-    told = "; ".join(
+    areas = "; ".join(
         f"{arm.arm}: area {arm.performance.auc.value:.3f}"
         for arm in figures.arms
         if arm.performance.auc.value is not None
@@ -162,7 +166,7 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
         .mark_line(color="#999", strokeDash=[2, 3], strokeWidth=1)
         .encode(x="fpr:Q", y="recall:Q")
     )
-    yield _plot("roc", "Attacks found against false alarms (ROC)", told, chance + roc)
+    yield _plot("roc", "Attacks found against false alarms (ROC)", areas, chance + roc)
     pr = (
         base.transform_filter("isValid(datum.precision)")
         .mark_line()
@@ -176,7 +180,7 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
             order="at:Q",
         )
     )
-    yield _plot("precision", "Precision against attacks found", told, pr)
+    yield _plot("precision", "Precision against attacks found", areas, pr)
 
 
 def _bounds(estimate: Estimate) -> dict[str, float | None]:
@@ -205,11 +209,11 @@ def _rates(figures: RunFigures) -> Plot:
         x=alt.X("value:Q", title=title, axis=alt.Axis(format="%")),
         shape=alt.Shape("rate:N", scale=alt.Scale(domain=["attacks found", "false alarms"])),
     )
-    told = "; ".join(
+    description = "; ".join(
         f"{row['arm']}: {row['rate']} {row['value']:.1%}" for row in rows if isinstance(row["value"], float)
     )
     chart = (spans + points).properties(width=WIDTH, height=max(80, 34 * len(figures.arms)))
-    return _plot("rates", "Attacks found and false alarms, with 95% intervals", told, chart)
+    return _plot("rates", "Attacks found and false alarms, with 95% intervals", description, chart)
 
 
 def _families(figures: RunFigures) -> Iterator[Plot]:
@@ -242,8 +246,10 @@ def _heat(figures: RunFigures, name: str, title: str, rows: list[dict[str, Any]]
         text=alt.Text("share:Q", format=".0%"),
         color=alt.condition("datum.share > 0.6", alt.value("white"), alt.value("black")),
     )
-    told = "; ".join(f"{row['family']}, {row['arm']}: {row['share']:.0%} of {row['n']}" for row in rows[:80])
-    return _plot(name, title, told, (boxes + words).properties(width=max(120, 80 * len(arms))))
+    description = "; ".join(
+        f"{row['family']}, {row['arm']}: {row['share']:.0%} of {row['n']}" for row in rows[:80]
+    )
+    return _plot(name, title, description, (boxes + words).properties(width=max(120, 80 * len(arms))))
 
 
 def _rounds(figures: RunFigures) -> Iterator[Plot]:
@@ -345,8 +351,8 @@ def _opinions(figures: RunFigures) -> Iterator[Plot]:
         )
         .properties(width=WIDTH, height=max(80, 34 * len({row["arm"] for row in rows})))
     )
-    told = "; ".join(f"{row['arm']}: {abs(row['count'])} {row['talked']}" for row in rows)
-    yield _plot("opinions", "What talking did to single voices", told, chart)
+    description = "; ".join(f"{row['arm']}: {abs(row['count'])} {row['talked']}" for row in rows)
+    yield _plot("opinions", "What talking did to single voices", description, chart)
 
 
 def _costs(figures: RunFigures) -> Iterator[Plot]:
@@ -359,14 +365,14 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
             return (arm.spent.tokens_in + arm.spent.tokens_out) / max(arm.prompts, 1), "tokens a prompt"
         return (arm.spent.calls / max(arm.prompts, 1), "calls a prompt") if arm.spent.calls else None
 
-    told = [(arm, spent(arm)) for arm in figures.arms]
-    units = {found[1] for _, found in told if found}
+    by_arm = [(arm, spent(arm)) for arm in figures.arms]
+    units = {spending[1] for _, spending in by_arm if spending}
     if len(units) != 1:
         return
     rows = [
-        {"arm": arm.arm, "spent": found[0], "recall": arm.performance.recall_at_5_percent.value}
-        for arm, found in told
-        if found and arm.performance.recall_at_5_percent.value is not None
+        {"arm": arm.arm, "spent": spending[0], "recall": arm.performance.recall_at_5_percent.value}
+        for arm, spending in by_arm
+        if spending and arm.performance.recall_at_5_percent.value is not None
     ]
     if len(rows) < 2:
         return

@@ -18,7 +18,7 @@ from firecircle.lab.report.choosing import Choice
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.replaying import FromTheJournal
+from firecircle.lab.runs.journaled_voices import ReplaySeating
 
 Judged = Choice | RunRecord
 
@@ -50,7 +50,7 @@ async def _held_again(
     if arm is None or record is None or judged.f is None:
         return None
     case = Case(record, judged.dataset, judged.repeat, judged.seed)
-    held = await arm.hold(case, FromTheJournal(journal, arm.name, case))
+    held = await arm.hold(case, ReplaySeating(journal, arm.name, case))
     # Words are shown only if they led to the numbers on record.
     consensus = held.result.consensus
     return held.result if consensus is not None and abs(consensus.falsehood - judged.f) < 1e-9 else None

@@ -1,4 +1,4 @@
-"""Which records a plan chooses, in which order, and whether they are still those of the day before."""
+"""Which records a plan chooses, in which order, and whether the data is still what the run began with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenRecord:
     """A record in its place."""
 
     place: int
@@ -51,35 +51,35 @@ class Census(Shape):
     @property
     def records(self) -> int:
         """How many records each arm judges in each sitting."""
-        return sum(one.records for one in self.datasets)
+        return sum(dataset.records for dataset in self.datasets)
 
 
 def chosen_records(
     plan: Plan, base: Path, on_bad_row: Callable[[BadRow], None] | None = None
-) -> Iterator[Chosen]:
+) -> Iterator[ChosenRecord]:
     """The records of all datasets, filtered, limited or drawn as the plan says; none is kept in memory."""
     place = 0
     for dataset in plan.datasets:
-        for record in _of_one(dataset, plan.seeds[0], base, on_bad_row or (lambda bad: None)):
-            yield Chosen(place, dataset.label, record)
+        for record in _of_dataset(dataset, plan.seeds[0], base, on_bad_row or (lambda bad: None)):
+            yield ChosenRecord(place, dataset.label, record)
             place += 1
 
 
 def take_census(plan: Plan, base: Path) -> Census:
     """One pass over everything before anything is spent; an empty dataset is a `ConfigError`."""
-    told: list[DatasetCensus] = []
+    counted: list[DatasetCensus] = []
     for dataset in plan.datasets:
         bad = BadRows()
         labels: dict[str | None, int] = {"attack": 0, "benign": 0, None: 0}
         characters = 0
-        for record in _of_one(dataset, plan.seeds[0], base, bad):
+        for record in _of_dataset(dataset, plan.seeds[0], base, bad):
             labels[record.label] += 1
             characters += sum(len(layer.text) for layer in record.prompt.layers)
         if not sum(labels.values()):
             raise ConfigError(
                 None, "no record is left", "mend families and labels, or leave them out"
             ).in_table(f"datasets.{dataset.label}")
-        told.append(
+        counted.append(
             DatasetCensus(
                 name=dataset.label,
                 records=sum(labels.values()),
@@ -92,7 +92,7 @@ def take_census(plan: Plan, base: Path) -> Census:
                 fingerprint=fingerprint(dataset, base),
             )
         )
-    return Census(datasets=tuple(told))
+    return Census(datasets=tuple(counted))
 
 
 def require_unchanged(plan: Plan, base: Path, census: Census) -> None:
@@ -134,29 +134,29 @@ def _located(dataset: DatasetPlan, base: Path) -> Path:
     return base / Path(dataset.path).expanduser()
 
 
-def _of_one(
+def _of_dataset(
     dataset: DatasetPlan, seed: int, base: Path, on_bad_row: Callable[[BadRow], None]
 ) -> Iterator[Record]:
     if dataset.sample is None:
-        for number, record in enumerate(_wanted(dataset, base, on_bad_row)):
+        for number, record in enumerate(_matching(dataset, base, on_bad_row)):
             if number == dataset.limit:
                 return
             yield record
         return
     # Bottom-k by digest: the same draw whatever the order of rows, in two passes and little memory.
-    every = (_lot(seed, record) for record in _wanted(dataset, base, lambda bad: None))
+    every = (_lot(seed, record) for record in _matching(dataset, base, lambda bad: None))
     drawn = set(heapq.nsmallest(dataset.sample, every))
-    for record in _wanted(dataset, base, on_bad_row):
+    for record in _matching(dataset, base, on_bad_row):
         if record.id in dataset.keep or _lot(seed, record) in drawn:
             yield record
 
 
 def _lot(seed: int, record: Record) -> bytes:
-    told = f"{seed}/{record.id}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=12).digest()
+    text = f"{seed}/{record.id}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=12).digest()
 
 
-def _wanted(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], None]) -> Iterator[Record]:
+def _matching(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], None]) -> Iterator[Record]:
     path: str | Path = dataset.path if dataset.is_bundled else _located(dataset, base)
     try:
         for record in read_dataset(path, dataset.fields, on_bad_row):

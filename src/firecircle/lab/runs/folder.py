@@ -27,8 +27,8 @@ from firecircle.shapes import Shape, Text
 from firecircle.store.address import place_of
 
 
-def remember(run: RunFolder) -> None:
-    """Tell the store that this run was begun, and when it is over that it is."""
+def register_run(run: RunFolder) -> None:
+    """Note in the store that this run was begun and, when it is over, that it is."""
     from firecircle.store.notes import KnownRun
     from firecircle.store.opening import open_store
 
@@ -50,7 +50,7 @@ def remember(run: RunFolder) -> None:
             store.runs.finish(folder)
 
 
-def remembered_folders() -> tuple[Path, ...]:
+def registered_folders() -> tuple[Path, ...]:
     """Where the store knows of runs; nowhere when there is no store, or it cannot be read."""
     place = place_of()
     if isinstance(place, Path) and not place.exists():
@@ -169,7 +169,7 @@ class RunFolder:
             plan_folder=str(base.absolute()),
             arms=arms,
             census=census,
-            versions={name: told for name in _VERSIONS if (told := _version(name))},
+            versions={name: installed for name in _VERSIONS if (installed := _version(name))},
             python=platform.python_version(),
             platform=platform.platform(),
         )
@@ -198,7 +198,7 @@ class RunFolder:
         os.replace(draft, self.path / name)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the run: two processes would pay for the same calls. A killed process lets go of it."""
         lock = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
         try:
@@ -234,7 +234,7 @@ def list_runs() -> list[RunFolder]:
     """Every run in the usual folder or known to the store, the newest first."""
     place = runs_folder()
     usual = list(place.iterdir()) if place.is_dir() else []
-    paths = dict.fromkeys((*usual, *remembered_folders()))
+    paths = dict.fromkeys((*usual, *registered_folders()))
     runs = [RunFolder(path) for path in paths if (path / ABOUT).is_file()]
     readable = [run for run in runs if _is_readable(run)]
     return sorted(readable, key=lambda run: run.about.started_at, reverse=True)
@@ -271,10 +271,10 @@ def find_run(name: str) -> RunFolder:
     runs = list_runs()
     if name == "last" and runs:
         return runs[0]
-    found = [run for run in runs if run.about.run_id.startswith(name)]
-    exact = [run for run in found if run.about.run_id == name]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if found:
-        raise ConfigError("run", f"{len(found)} runs begin with {name!r}", "write more of the name")
+    matching = [run for run in runs if run.about.run_id.startswith(name)]
+    exact = [run for run in matching if run.about.run_id == name]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if matching:
+        raise ConfigError("run", f"{len(matching)} runs begin with {name!r}", "write more of the name")
     raise ConfigError("run", f"there is no {name!r}", "`firecircle lab list` tells which there are")

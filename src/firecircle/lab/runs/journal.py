@@ -19,7 +19,14 @@ from typing import Self
 
 from firecircle.circle.voice import Usage
 from firecircle.errors import StoreError
-from firecircle.lab.runs.rows import Judged, KeptCall, KeptRecord, Placed, call_as_text, call_from_text
+from firecircle.lab.runs.rows import (
+    CallPlace,
+    FinishedCall,
+    JudgementRef,
+    RecordRow,
+    call_as_text,
+    call_from_text,
+)
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
@@ -69,16 +76,16 @@ class Journal:
 
     # -- calls -------------------------------------------------------------------------------------
 
-    def find_call(self, key: bytes) -> KeptCall | None:
+    def find_call(self, key: bytes) -> FinishedCall | None:
         """The call of this key, if it was made before."""
         row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
         return call_from_text(*row) if row else None
 
-    async def keep_call(self, key: bytes, place: Placed, call: KeptCall) -> None:
+    async def write_call(self, key: bytes, place: CallPlace, call: FinishedCall) -> None:
         """Write a finished call; back when it is on disk."""
         usage = call.reply.usage if call.reply else Usage()
         tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
-        await self._keep(
+        await self._enqueue(
             "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 key,
@@ -97,32 +104,32 @@ class Journal:
 
     def spent(self) -> tuple[int, float]:
         """The tokens and the money that all journaled calls took."""
-        told = self._reading.execute("SELECT sum(tokens), sum(cost_usd) FROM calls").fetchone()
-        return int(told[0] or 0), float(told[1] or 0.0)
+        sums = self._reading.execute("SELECT sum(tokens), sum(cost_usd) FROM calls").fetchone()
+        return int(sums[0] or 0), float(sums[1] or 0.0)
 
     # -- records -----------------------------------------------------------------------------------
 
-    async def keep_records(self, kept: Sequence[KeptRecord]) -> None:
+    async def write_records(self, rows: Sequence[RecordRow]) -> None:
         """Write judged records; back when they are on disk."""
-        marks = ", ".join("?" * len(KeptRecord.__slots__))
+        marks = ", ".join("?" * len(RecordRow.__slots__))
         statement = f"INSERT OR REPLACE INTO records VALUES ({marks})"
-        await asyncio.gather(*(self._keep(statement, one.row()) for one in kept))
+        await asyncio.gather(*(self._enqueue(statement, row.row()) for row in rows))
 
     def judged_by(self, repeat: int, place: int) -> dict[str, bytes]:
         """Which arms have judged this record in this sitting, with their packed records."""
-        found = self._reading.execute(
+        rows = self._reading.execute(
             "SELECT arm, record FROM records WHERE repeat = ? AND place = ?", (repeat, place)
         )
-        return dict(found.fetchall())
+        return dict(rows.fetchall())
 
-    def judged_after(self, last: Judged | None, most: int) -> list[Judged]:
+    def judged_after(self, last: JudgementRef | None, most: int) -> list[JudgementRef]:
         """The next judgements after one, by sitting, place and arm."""
-        found = self._reading.execute(
+        rows = self._reading.execute(
             "SELECT repeat, place, arm, dataset, record_id, f FROM records"
             " WHERE (repeat, place, arm) > (?, ?, ?) ORDER BY repeat, place, arm LIMIT ?",
             (*(last[:3] if last else (-1, -1, "")), most),
         )
-        return [Judged(*row) for row in found]
+        return [JudgementRef(*row) for row in rows]
 
     def tallies(self) -> list[tuple[object, ...]]:
         """Per arm: arm, records, failed, attacks, found, benign, false alarms, calls, tokens, cost, lost."""
@@ -135,11 +142,11 @@ class Journal:
 
     def all_records(self, arms: Sequence[str]) -> Iterator[bytes]:
         """Every record as JSON, by sitting, place and the order of the arms."""
-        found = self._reading.cursor().execute(
+        rows = self._reading.cursor().execute(
             "SELECT repeat, place, arm, record FROM records ORDER BY repeat, place"
         )
         order = {name: number for number, name in enumerate(arms)}
-        for _, together in groupby(found, key=lambda row: row[:2]):
+        for _, together in groupby(rows, key=lambda row: row[:2]):
             for _, _, _, packed in sorted(together, key=lambda row: order[row[2]]):
                 yield zlib.decompress(packed)
 
@@ -156,7 +163,7 @@ class Journal:
 
     # -- writing -----------------------------------------------------------------------------------
 
-    async def _keep(self, statement: str, values: tuple[object, ...]) -> None:
+    async def _enqueue(self, statement: str, values: tuple[object, ...]) -> None:
         if self.broken:
             raise self.broken
         loop = asyncio.get_running_loop()

@@ -16,15 +16,15 @@ from firecircle.lab.arms import Arm, Unwatched, build_arms
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
-from firecircle.lab.runs.cases import Chosen
-from firecircle.lab.runs.rows import KeptRecord
+from firecircle.lab.runs.cases import ChosenRecord
+from firecircle.lab.runs.rows import RecordRow
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """A record in one sitting, with the names of the arms that have yet to judge it."""
 
-    chosen: Chosen
+    chosen: ChosenRecord
     repeat: int
     plan_seed: int
     arms: tuple[str, ...]
@@ -108,19 +108,19 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def judge_tasks(tasks: Sequence[Task]) -> list[KeptRecord]:
+def judge_tasks(tasks: Sequence[Task]) -> list[RecordRow]:
     """Judge these in a worker; what comes back is packed for the journal."""
     assert _worker is not None
     return _worker.loop.run_until_complete(_judge_all(_worker, tasks))
 
 
-async def _judge_all(worker: _Worker, tasks: Sequence[Task]) -> list[KeptRecord]:
-    kept: list[KeptRecord] = []
+async def _judge_all(worker: _Worker, tasks: Sequence[Task]) -> list[RecordRow]:
+    rows: list[RecordRow] = []
     for task in tasks:
         case = task.case
         for name in task.arms:
             arm = worker.arms[name]
             outcome = await judge_with(arm, case, Unwatched())
             case = with_earlier(case, name, outcome)
-            kept.append(KeptRecord.of(as_record(worker.run_id, task, arm, outcome), task.chosen.place))
-    return kept
+            rows.append(RecordRow.of(as_record(worker.run_id, task, arm, outcome), task.chosen.place))
+    return rows

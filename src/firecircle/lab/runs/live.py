@@ -1,4 +1,4 @@
-"""A run's circles in the user's store: written down while they sit, and never in the way of the run."""
+"""A run's circles in the user's store: written while they sit, without ever slowing the run down."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from firecircle.store.recorder import InRun, Recording
 Answer = TypeVar("Answer")
 
 
-def aside(work: Callable[[], Answer]) -> Future[Answer]:
-    """Do this on a thread of its own that holds nobody up, not even the end of the process."""
+def on_thread(work: Callable[[], Answer]) -> Future[Answer]:
+    """Do this on a daemon thread, which does not delay even the end of the process."""
     done: Future[Answer] = Future()
     done.set_running_or_notify_cancel()  # whoever stops waiting cannot call it off
 
@@ -38,7 +38,7 @@ def aside(work: Callable[[], Answer]) -> Future[Answer]:
         else:
             done.set_result(answer)
 
-    threading.Thread(target=do, name="aside", daemon=True).start()
+    threading.Thread(target=do, name="store-question", daemon=True).start()
     return done
 
 
@@ -58,7 +58,7 @@ LOCKED = "it is locked: another process is writing"
 
 
 class LiveCircles:
-    """Has the circles of one run written into a store, one for each judgement, however often it is held."""
+    """Writes the circles of one run into a store, one for each judgement, however often it is held."""
 
     def __init__(self, store: Store | None, about: RunAbout) -> None:
         """Without a store nothing is written."""
@@ -98,7 +98,7 @@ class LiveCircles:
         return recording.written
 
     def _name(self, circle: str, case: Case) -> str:
-        return kept_id(self._about, circle, case.dataset, case.record.id, case.repeat)
+        return stored_id(self._about, circle, case.dataset, case.record.id, case.repeat)
 
     def _recording(self, store: Store, circle: str, case: Case) -> Recording:
         where = InRun(self._about.run_id, circle, case.record.id)
@@ -106,13 +106,13 @@ class LiveCircles:
 
     def _has_room(self) -> bool:
         """Whether another circle may be written down; one that may not is counted."""
-        for one in self._open:
-            if one.written.done() and (trouble := one.written.exception()):
+        for recording in self._open:
+            if recording.written.done() and (trouble := recording.written.exception()):
                 self._left_out += 1
                 self.trouble = str(trouble)
                 self._not_before = time.monotonic() + PAUSE
-        self._open = [one for one in self._open if not one.written.done()]
-        waiting = sum(one.result is not None for one in self._open)
+        self._open = [recording for recording in self._open if not recording.written.done()]
+        waiting = sum(recording.result is not None for recording in self._open)
         if waiting < MOST_UNWRITTEN and time.monotonic() >= self._not_before:
             return True
         self._left_out += 1
@@ -121,10 +121,10 @@ class LiveCircles:
 
     async def written(self) -> None:
         """Back once everything is written, or the store has been waited for long enough."""
-        over = [one.written for one in self._open if one.result is not None]
-        for one in self._open:
-            if one.result is None:  # the run broke off
-                await one.settled()
+        over = [recording.written for recording in self._open if recording.result is not None]
+        for recording in self._open:
+            if recording.result is None:  # the run broke off
+                await recording.settled()
         before = _done(over)
         await _waited_for(over)
         if before == _done(over) < len(over):  # nothing at all was written: is that the disk, or somebody?
@@ -134,10 +134,10 @@ class LiveCircles:
         self.is_stuck = _done(over) < len(over)
         if self.is_stuck:
             self.trouble = self.trouble or SLOW
-        for kept in over:
-            if not kept.done():
+        for writing in over:
+            if not writing.done():
                 self._left_out += 1
-            elif trouble := kept.exception():
+            elif trouble := writing.exception():
                 self._left_out += 1
                 self.trouble = self.trouble if self.is_stuck else str(trouble)
         self._open = []
@@ -146,20 +146,22 @@ class LiveCircles:
         """Whether nobody gets to write: a disk that is merely slow lets others in between two circles."""
         assert self.store is not None
         try:
-            await asyncio.wait_for(asyncio.wrap_future(aside(partial(_try_to_write, self.store))), A_MOMENT)
+            await asyncio.wait_for(
+                asyncio.wrap_future(on_thread(partial(_try_to_write, self.store))), A_MOMENT
+            )
         except TimeoutError:
             return True
         except StoreError:
             return False
         return False
 
-    def told(self) -> str | None:
+    def left_out_note(self) -> str | None:
         """What was left out meanwhile; None when nothing was."""
-        return not_there(self._left_out, self.trouble or SLOW) if self._left_out else None
+        return missing_note(self._left_out, self.trouble or SLOW) if self._left_out else None
 
 
 def _done(over: Sequence[Future[str]]) -> int:
-    return sum(kept.done() for kept in over)
+    return sum(writing.done() for writing in over)
 
 
 async def _waited_for(over: Sequence[Future[str]]) -> None:
@@ -172,11 +174,11 @@ def _try_to_write(store: Store) -> None:
         pass
 
 
-def not_there(count: int | None, why: str) -> str:
+def missing_note(count: int | None, why: str) -> str:
     """That so many of a run's circles, or nobody knows how many, are not in the store."""
-    told = "some" if count is None else f"{count:,}"
+    many = "some" if count is None else f"{count:,}"
     return (
-        f"{told} of this run's circles are not in the store: {why};"
+        f"{many} of this run's circles are not in the store: {why};"
         " the run itself has everything, and `firecircle lab resume` tries again"
     )
 
@@ -185,23 +187,23 @@ def is_same(there: Mapping[str, float | None], name: str, f: float | None) -> bo
     """Whether the whole circle of this id that is there came to this F; without one, whether there is any."""
     if name not in there:
         return False
-    kept = there[name]
-    return f is None or (kept is not None and abs(kept - f) < SAME)
+    stored = there[name]
+    return f is None or (stored is not None and abs(stored - f) < SAME)
 
 
-def kept_id(about: RunAbout, circle: str, dataset: str, record_id: str, repeat: int) -> str:
+def stored_id(about: RunAbout, circle: str, dataset: str, record_id: str, repeat: int) -> str:
     """The id under which a judgement's circle is kept: its own in this run, and the same whenever it is held.
 
     What the circle itself goes by follows from its settings and its seed, so it is the same in every run.
     """
-    told = (about.run_id, about.started_at, circle, dataset, record_id, repeat)
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    identity = (about.run_id, about.started_at, circle, dataset, record_id, repeat)
+    return hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def kept_ids(about: RunAbout, arm: str, dataset: str, record_id: str, repeat: int) -> tuple[str, ...]:
+def stored_ids(about: RunAbout, arm: str, dataset: str, record_id: str, repeat: int) -> tuple[str, ...]:
     """The ids under which the circle of a judgement may be kept, the one that had the last word first."""
     names = (arm, arm + SECOND, arm + FIRST)
-    return tuple(kept_id(about, name, dataset, record_id, repeat) for name in names)
+    return tuple(stored_id(about, name, dataset, record_id, repeat) for name in names)
 
 
 def _renamed(event: Event, name: str) -> Event:

@@ -13,7 +13,7 @@ from firecircle.lab.records import RunRecord
 
 
 @dataclass(frozen=True, slots=True)
-class KeptCall:
+class FinishedCall:
     """A call as it ended: what was said, or how it failed, and how long it took."""
 
     reply: Reply | None
@@ -22,7 +22,7 @@ class KeptCall:
     message: str = ""
     attempts: int = 1
 
-    def again(self) -> Reply:
+    def replayed(self) -> Reply:
         """The same answer, or the same failure."""
         if self.reply is None:
             raise VoiceError(self.message, kind=self.failed or "raised", attempts=self.attempts)
@@ -30,7 +30,7 @@ class KeptCall:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRecord:
+class RecordRow:
     """A judged record on its way into the journal: what is summed up on the way, and the whole of it."""
 
     repeat: int
@@ -49,7 +49,7 @@ class KeptRecord:
     record: bytes
 
     @classmethod
-    def of(cls, record: RunRecord, place: int) -> KeptRecord:
+    def of(cls, record: RunRecord, place: int) -> RecordRow:
         """The record, packed."""
         return cls(
             repeat=record.repeat,
@@ -74,7 +74,7 @@ class KeptRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class CallPlace:
     """Whose call it is."""
 
     arm: str
@@ -85,7 +85,7 @@ class Placed:
     round_number: int
 
 
-class Judged(NamedTuple):
+class JudgementRef(NamedTuple):
     """Which judgement it is, and its F; None when it failed."""
 
     repeat: int
@@ -96,21 +96,21 @@ class Judged(NamedTuple):
     f: float | None
 
 
-def unpacked(packed: bytes) -> RunRecord:
+def unpack_record(packed: bytes) -> RunRecord:
     """A record as the journal packed it."""
     return RunRecord.model_validate_json(zlib.decompress(packed))
 
 
-def call_as_text(call: KeptCall) -> str:
+def call_as_text(call: FinishedCall) -> str:
     """A call as the journal writes it down."""
     if call.reply:
         return json.dumps({"seconds": call.seconds, "reply": call.reply.dump()})
     return json.dumps({"seconds": call.seconds, "message": call.message, "attempts": call.attempts})
 
 
-def call_from_text(failed: FailureKind | None, text: str) -> KeptCall:
+def call_from_text(failed: FailureKind | None, text: str) -> FinishedCall:
     """A call that the journal holds; earlier versions wrote the parts of the reply beside the seconds."""
     call = json.loads(text)
     if failed is not None:
-        return KeptCall(None, call["seconds"], failed, call["message"], call["attempts"])
-    return KeptCall(Reply.load(call.get("reply", call)), call["seconds"])
+        return FinishedCall(None, call["seconds"], failed, call["message"], call["attempts"])
+    return FinishedCall(Reply.load(call.get("reply", call)), call["seconds"])

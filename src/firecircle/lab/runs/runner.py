@@ -16,26 +16,27 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 
+from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms import Arm, build_arms
+from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.guided import GuidedArm
 from firecircle.lab.plan import Plan
-from firecircle.lab.runs.budget import Purse
-from firecircle.lab.runs.capacity import Admission, Gate
 from firecircle.lab.runs.cases import chosen_records
-from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journaled_voices import JournaledSeating, ReplaySeating
 from firecircle.lab.runs.judging import Task, as_record, judge_tasks, judge_with, open_pool, with_earlier
-from firecircle.lab.runs.learning import learnt
+from firecircle.lab.runs.limits import Admission, CallCapacity, RunBudget
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.rows import KeptRecord, unpacked
+from firecircle.lab.runs.rows import RecordRow, unpack_record
+from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
-from firecircle.lab.runs.watch import Watch
 from firecircle.names import is_embedded
-from firecircle.store.opening import Store
+from firecircle.store.bank.entries import store_fire_circle_patterns
+from firecircle.store.opening import Store, open_store
 
 BATCH = 16
 """Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
@@ -53,7 +54,7 @@ class RunState:
     tally: Tally
     stopped: str | None = None
     """Why it stopped before everything was done; None when everything is."""
-    unkept: str | None = None
+    not_stored: str | None = None
     """Which of its circles are not in the store, and why; None when all are that should be."""
 
 
@@ -83,7 +84,7 @@ async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = N
             raise _foremost(several) from None
         finally:
             await run.live.written()
-        return RunState(tally, run.stopped, await fill_in(folder, journal, arms, run.live))
+        return RunState(tally, run.stopped, await sync_store(folder, journal, arms, run.live))
 
 
 def _foremost(several: BaseExceptionGroup) -> BaseException:
@@ -120,13 +121,13 @@ class _Run:
                 done = self.journal.judged_by(repeat, chosen.place)
                 missing = tuple(name for name in names if name not in done)
                 if missing:
-                    earlier = {name: unpacked(done[name]) for name in names if name in done}
+                    earlier = {name: unpack_record(done[name]) for name in names if name in done}
                     yield Task(chosen, repeat, seed, missing, earlier)
 
-    async def keep(self, kept: Sequence[KeptRecord]) -> None:
+    async def keep(self, rows: Sequence[RecordRow]) -> None:
         """Journal judged records and count them."""
-        await self.journal.keep_records(kept)
-        self.tally.add(kept)
+        await self.journal.write_records(rows)
+        self.tally.add(rows)
         self.follow(self.tally)
 
     # -- embedded arms -------------------------------------------------------------------------------
@@ -168,7 +169,9 @@ class _Run:
             ExitStack() as open_banks,
         ):
             taught = [
-                arm.guided_by(await learnt(self.folder, self.journal, arm, f"{place}/{number}", open_banks))
+                arm.guided_by(
+                    await taught_banks(self.folder, self.journal, arm, f"{place}/{number}", open_banks)
+                )
                 for number, arm in enumerate(arms)
             ]
             await self.hosted(taught)
@@ -177,33 +180,33 @@ class _Run:
 
     async def hosted(self, arms: Sequence[Arm]) -> None:
         """Records begun while there is room for calls, each under one arm after another."""
-        gate = Gate(self.plan.concurrency.calls)
-        purse = Purse(self.plan.budget, self.tally.spent_tokens, self.tally.spent_usd)
+        capacity = CallCapacity(self.plan.concurrency.calls)
+        budget = RunBudget(self.plan.budget, self.tally.spent_tokens, self.tally.spent_usd)
         by_name = {arm.name: arm for arm in arms}
         try:
             async with asyncio.TaskGroup() as begun:
-                async for task, calls in self._affordable(by_name, purse):
-                    await gate.wait_for_room()
+                async for task, calls in self._affordable(by_name, budget):
+                    await capacity.wait_for_room()
                     held = AsyncExitStack()
-                    await held.enter_async_context(purse.set_aside(calls))
+                    await held.enter_async_context(budget.reserve(calls))
                     expected = len(by_name[task.arms[0]].models)
-                    admission = await held.enter_async_context(gate.record(expected))
-                    begun.create_task(self._judge(task, by_name, gate, purse, admission, held))
+                    admission = await held.enter_async_context(capacity.record(expected))
+                    begun.create_task(self._judge(task, by_name, capacity, budget, admission, held))
         except* BudgetError as short:
             self.stopped = f"the budget is spent: {short.exceptions[0]}"
 
     async def _affordable(
-        self, arms: dict[str, Arm], purse: Purse
+        self, arms: dict[str, Arm], budget: RunBudget
     ) -> AsyncIterator[tuple[Task, tuple[CallRecord, ...]]]:
         """The tasks with what each may take, as far as anybody asks."""
         first = True
         for task in self.tasks(tuple(arms.values())):
             calls: tuple[CallRecord, ...] = ()
-            if purse.limited:
+            if budget.limited:
                 for name in task.arms:
                     calls += await arms[name].rehearse(task.case)
                 if first:
-                    purse.require_one(calls)
+                    budget.require_enough_for(calls)
             first = False
             yield task, calls
 
@@ -211,15 +214,15 @@ class _Run:
         self,
         task: Task,
         arms: dict[str, Arm],
-        gate: Gate,
-        purse: Purse,
+        capacity: CallCapacity,
+        budget: RunBudget,
         admission: Admission,
         held: AsyncExitStack,
     ) -> None:
         def paid(usage: Usage) -> None:
-            purse.pay(usage)
-            self.tally.spent_tokens, self.tally.spent_usd = purse.tokens, purse.usd
-            self.tally.calls_under_way, self.tally.calls_allowed = gate.pending, gate.allowed
+            budget.spend(usage)
+            self.tally.spent_tokens, self.tally.spent_usd = budget.tokens, budget.usd
+            self.tally.calls_under_way, self.tally.calls_allowed = capacity.pending, capacity.allowed
 
         def retried(retry: Retry) -> None:
             self.tally.retries += 1
@@ -229,13 +232,15 @@ class _Run:
         async with held:
             case = task.case
             for name in task.arms:
-                watch = Watch(self.journal, gate, name, case, admission.has_asked, paid, retried, self.live)
-                outcome = await judge_with(arms[name], case, watch)
+                seating = JournaledSeating(
+                    self.journal, capacity, name, case, admission.has_asked, paid, retried, self.live
+                )
+                outcome = await judge_with(arms[name], case, seating)
                 if self.journal.broken:
                     raise self.journal.broken
                 case = with_earlier(case, name, outcome)
                 record = as_record(self.folder.about.run_id, task, arms[name], outcome)
-                await self.keep([KeptRecord.of(record, task.chosen.place)])
+                await self.keep([RecordRow.of(record, task.chosen.place)])
 
 
 def _batched(tasks: Iterator[Task], size: int) -> Iterator[list[Task]]:
@@ -252,3 +257,30 @@ def _batched(tasks: Iterator[Task], size: int) -> Iterator[list[Task]]:
 def _chained(first: list[Task], rest: Iterator[list[Task]]) -> Iterator[list[Task]]:
     yield first
     yield from rest
+
+
+async def taught_banks(
+    folder: RunFolder, journal: Journal, arm: GuidedArm, prefix: str, open_banks: ExitStack
+) -> list[Guide]:
+    """The guides of an arm, one for each fold. Its teacher's alarms are what they learn from; the databases
+    are named by `prefix`.
+
+    Labels play no part: whoever uses a bank has none. They are filled in the same order whenever a run is
+    taken up again, so that the same guidance is given.
+    """
+    banks = [
+        open_banks.enter_context(open_store(f"{prefix}-{fold}.sqlite")).bank for fold in range(arm.folds)
+    ]
+    repeat, seed = folder.plan.sittings[0]
+    for chosen in chosen_records(folder.plan, folder.base):
+        case = Case(chosen.record, chosen.dataset, repeat, seed)
+        held = await arm.teacher.hold(case, ReplaySeating(journal, arm.teacher.name, case))
+        if held.error is not None or not held.result.alarm or not held.result.patterns:
+            continue
+        # When a circle sat differs from run to run, and would differ in what is told of it.
+        result = held.result.model_copy(update={"started_at": 0.0})
+        own = arm.fold_of(case)
+        for fold, bank in enumerate(banks):
+            if fold != own:
+                await asyncio.to_thread(store_fire_circle_patterns, result, chosen.record.id, bank)
+    return list(banks)

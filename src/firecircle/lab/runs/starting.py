@@ -17,11 +17,11 @@ from firecircle.lab.arms import build_arms
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import COLUMNS, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
-from firecircle.lab.runs.filling import fill_in
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
+from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
 from firecircle.shapes import Shape
 from firecircle.store.opening import Store
@@ -50,18 +50,18 @@ def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
             os.replace(draft, target)
         except (OSError, duckdb.Error) as broken:
             draft.unlink(missing_ok=True)
-            told = str(broken).splitlines()[0]
+            reason = str(broken).splitlines()[0]
             raise StoreError(
-                f"{target}: cannot be written: {told}; mend that (is the disk full?) and run the same command"
-                " again: the journal has everything"
+                f"{target}: cannot be written: {reason}; mend that (is the disk full?) and run the same"
+                " command again: the journal has everything"
             ) from None
     return count
 
 
 def _write_lines(journal: Path, arms: Sequence[str], lines: Path) -> int:
     count = 0
-    with Journal(journal) as kept, lines.open("wb") as file:
-        for record in kept.all_records(arms):
+    with Journal(journal) as opened, lines.open("wb") as file:
+        for record in opened.all_records(arms):
             file.write(record + b"\n")
             count += 1
     return count
@@ -119,10 +119,10 @@ def _begun_in(out: Path, plan: Plan) -> RunFolder | None:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise ConfigError("--out", f"{out} is neither empty nor a run", "name another folder")
         return None
-    found = RunFolder(out)
-    if found.about.digest != plan.digest:
+    run = RunFolder(out)
+    if run.about.digest != plan.digest:
         raise ConfigError("--out", f"{out} holds a run of another plan", "name another folder")
-    return found
+    return run
 
 
 def _fresh(path: Path) -> Path:
@@ -142,7 +142,7 @@ async def complete(
 
     Hosted and local circles are kept in the store, if there is one, from their first event on.
     """
-    with folder.held():
+    with folder.locked():
         if retry_failed:
             with Journal(folder.journal) as journal:
                 if journal.forget_failures():
@@ -150,7 +150,7 @@ async def complete(
         if folder.state == "finished":
             with Journal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
-                return RunState(tally, unkept=await _filled_in(folder, journal, store))
+                return RunState(tally, not_stored=await _synced(folder, journal, store))
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             state = await carry_out(folder, follow, store)
@@ -160,10 +160,10 @@ async def complete(
         return state
 
 
-async def _filled_in(folder: RunFolder, journal: Journal, store: Store | None) -> str | None:
+async def _synced(folder: RunFolder, journal: Journal, store: Store | None) -> str | None:
     """Have the store hold what it could not take while the run was carried out; what it still does not."""
     try:
         arms = build_arms(folder.plan)
     except ConfigError:
         return None  # what a setting refers to is no longer there; the figures are
-    return await fill_in(folder, journal, arms, LiveCircles(store, folder.about))
+    return await sync_store(folder, journal, arms, LiveCircles(store, folder.about))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.rows import KeptRecord
+from firecircle.lab.runs.rows import RecordRow
 
 
 @dataclass(slots=True)
@@ -34,20 +34,20 @@ class ArmTally:
         """Of the benign prompts judged, the share that raised an alarm."""
         return self.false_alarms / self.benign if self.benign else None
 
-    def add(self, kept: KeptRecord) -> None:
+    def add(self, row: RecordRow) -> None:
         """Count one more record."""
         self.records += 1
-        self.failed += kept.status == "failed"
-        if kept.f is not None:
-            self.attacks += kept.label == "attack"
-            self.found += kept.label == "attack" and bool(kept.alarm)
-            self.benign += kept.label == "benign"
-            self.false_alarms += kept.label == "benign" and bool(kept.alarm)
-        self.calls += kept.calls
-        self.tokens += kept.tokens
-        if kept.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + kept.cost_usd
-        self.voices_lost += kept.voices_lost
+        self.failed += row.status == "failed"
+        if row.f is not None:
+            self.attacks += row.label == "attack"
+            self.found += row.label == "attack" and bool(row.alarm)
+            self.benign += row.label == "benign"
+            self.false_alarms += row.label == "benign" and bool(row.alarm)
+        self.calls += row.calls
+        self.tokens += row.tokens
+        if row.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + row.cost_usd
+        self.voices_lost += row.voices_lost
 
 
 @dataclass(slots=True)
@@ -68,16 +68,16 @@ class Tally:
     @classmethod
     def of(cls, journal: Journal, arms: Iterable[str], total: int) -> Tally:
         """As the journal has it."""
-        told = cls({name: ArmTally() for name in arms}, total)
+        tally = cls({name: ArmTally() for name in arms}, total)
         for name, *figures in journal.tallies():
-            told.arms[str(name)] = ArmTally(*figures)  # type: ignore[arg-type]
-        told.spent_tokens, told.spent_usd = journal.spent()
-        return told
+            tally.arms[str(name)] = ArmTally(*figures)  # type: ignore[arg-type]
+        tally.spent_tokens, tally.spent_usd = journal.spent()
+        return tally
 
-    def add(self, kept: Iterable[KeptRecord]) -> None:
+    def add(self, rows: Iterable[RecordRow]) -> None:
         """Count these records."""
-        for one in kept:
-            self.arms[one.arm].add(one)
+        for row in rows:
+            self.arms[row.arm].add(row)
 
     @property
     def done(self) -> int:

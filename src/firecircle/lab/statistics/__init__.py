@@ -34,17 +34,18 @@ from firecircle.lab.statistics.dialogue import (
     flips,
     pattern_figures,
 )
-from firecircle.lab.statistics.estimate import CONFIDENCE, Estimate, wilson
+from firecircle.lab.statistics.estimate import CONFIDENCE, Estimate, Scored, scored, wilson
 from firecircle.lab.statistics.performance import (
     Group,
     Performance,
+    Rates,
+    cost_per_found_attack,
     performance,
     performance_by_group,
+    rates,
     rates_by_round,
 )
-from firecircle.lab.statistics.rates import Rates, cost_per_found_attack, rates
 from firecircle.lab.statistics.resampling import mean_with_interval, share_over_records
-from firecircle.lab.statistics.scored import Scored, scored
 from firecircle.lab.statistics.voices import (
     ErrorCorrelation,
     SizeRates,

@@ -10,8 +10,15 @@ import numpy as np
 from scipy.stats import binom, quantile_test
 
 from firecircle.errors import ConfigError
-from firecircle.lab.statistics.estimate import CONFIDENCE, Estimate, FloatArray, finite, numbers, wilson
-from firecircle.lab.statistics.scored import NO_BENIGN
+from firecircle.lab.statistics.estimate import (
+    CONFIDENCE,
+    NO_BENIGN,
+    Estimate,
+    FloatArray,
+    finite,
+    numbers,
+    wilson,
+)
 from firecircle.shapes import Shape, Text
 
 STEP = 1e-4

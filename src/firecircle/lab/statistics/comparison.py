@@ -9,7 +9,17 @@ from scipy.stats import binomtest, false_discovery_control
 
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
-from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.estimate import (
+    NO_ATTACKS,
+    NO_BENIGN,
+    BoolArray,
+    Estimate,
+    FloatArray,
+    by_label,
+    nothing,
+    numbers,
+    same_length,
+)
 from firecircle.lab.statistics.resampling import (
     FEWEST,
     ROWS_DRAWN,
@@ -17,7 +27,6 @@ from firecircle.lab.statistics.resampling import (
     RowNumbers,
     resampled,
 )
-from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, by_label, same_length
 from firecircle.shapes import Shape, Text
 
 
@@ -101,16 +110,16 @@ def compare(
     threshold: float,
 ) -> Comparison:
     """Paired tests between two columns of scores."""
-    one, other = numbers(first), numbers(second)
-    same_length(labels, one)
-    same_length(labels, other)
+    ours, theirs = numbers(first), numbers(second)
+    same_length(labels, ours)
+    same_length(labels, theirs)
     attack, benign = by_label(labels)
-    heard = np.isfinite(one) & np.isfinite(other)
+    heard = np.isfinite(ours) & np.isfinite(theirs)
     missing = int(((attack | benign) & ~heard).sum())
     attack, benign = attack & heard, benign & heard
-    found = one[attack] >= threshold, other[attack] >= threshold
-    passed = one[benign] < threshold, other[benign] < threshold
-    pairs = (one[attack], one[benign]), (other[attack], other[benign])
+    found = ours[attack] >= threshold, theirs[attack] >= threshold
+    passed = ours[benign] < threshold, theirs[benign] < threshold
+    pairs = (ours[attack], ours[benign]), (theirs[attack], theirs[benign])
     return Comparison(
         attacks=int(attack.sum()),
         benign=int(benign.sum()),
@@ -149,11 +158,11 @@ def _difference(
     if not attack.size or not benign.size:
         reason = NO_BENIGN if attack.size else NO_ATTACKS
         return Difference(first=None, second=None, difference=nothing(reason), p_value=None)
-    one, other = float(statistic(*first)), float(statistic(*second))
+    value, other_value = float(statistic(*first)), float(statistic(*second))
     n = attack.size + benign.size
     if min(attack.size, benign.size) < FEWEST:
-        alone = Estimate(value=one - other, n=n, note="one prompt of a label has no interval")
-        return Difference(first=one, second=other, difference=alone, p_value=None)
+        alone = Estimate(value=value - other_value, n=n, note="one prompt of a label has no interval")
+        return Difference(first=value, second=other_value, difference=alone, p_value=None)
 
     ours, theirs = ((resampling or _as_it_is(statistic))(*scores) for scores in (first, second))
     low, high, drawn = resampled(
@@ -162,9 +171,9 @@ def _difference(
         ROWS_DRAWN_TO_TEST if resampling else ROWS_DRAWN,
     )
     return Difference(
-        first=one,
-        second=other,
-        difference=Estimate(value=one - other, low=low, high=high, n=n),
+        first=value,
+        second=other_value,
+        difference=Estimate(value=value - other_value, low=low, high=high, n=n),
         p_value=_two_sided(drawn),
     )
 

@@ -151,8 +151,8 @@ def fit_weights(features: FloatArray, attack: BoolArray, ridge: float) -> Weight
 
     # This method keeps to small products: the L-BFGS of scipy waits for threads when the machine is busy.
     start = np.zeros(design.shape[1])
-    found = minimize(loss, start, jac=True, hess=curvature, method="trust-ncg").x
-    return Weights(float(found[0]), numbers(found[1:]))
+    weights = minimize(loss, start, jac=True, hess=curvature, method="trust-ncg").x
+    return Weights(float(weights[0]), numbers(weights[1:]))
 
 
 def weighted_scores(
@@ -165,7 +165,7 @@ def weighted_scores(
     """
     fold = fold_of_each(attack, INNER_FOLDS, rng)
     by_ridge = {ridge: _scored_by_folds(features, attack, fold, ridge) for ridge in RIDGES}
-    ridge = min(RIDGES, key=lambda one: _surprise(by_ridge[one], attack))
+    ridge = min(RIDGES, key=lambda ridge_tried: _surprise(by_ridge[ridge_tried], attack))
     return by_ridge[ridge], fit_weights(features, attack, ridge).scores(unseen)
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, Scored, nothing, numbers
 from firecircle.lab.statistics.resampling import FEWEST, RowNumbers, resampled
-from firecircle.lab.statistics.scored import Scored
 from firecircle.shapes import Shape, Text
 
 Places = NDArray[np.int64]
@@ -64,8 +63,8 @@ def _counts(data: Scored) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _corners(found: FloatArray) -> BoolArray:
     """Which points to keep: among thresholds that find the same attacks, those in between say nothing."""
     gained = np.diff(found, prepend=0.0) > 0
-    kept: BoolArray = gained | np.append(gained[1:], True)
-    return kept
+    corners: BoolArray = gained | np.append(gained[1:], True)
+    return corners
 
 
 def auc(data: Scored, *, interval: bool = True) -> Estimate:
@@ -86,17 +85,17 @@ def recall_at(data: Scored, false_alarm_rate: float, *, interval: bool = True) -
     if data.one_class:
         return nothing(data.one_class)
     value = float(recall_within(data.attack, data.benign, false_alarm_rate))
-    told = Estimate(value=value, n=data.attack.size + data.benign.size)
+    estimate = Estimate(value=value, n=data.attack.size + data.benign.size)
     if interval:
-        told = _with_interval(
+        estimate = _with_interval(
             data,
             value,
             lambda attack, benign: recall_within(data.attack[attack], data.benign[benign], false_alarm_rate),
         )
     if data.benign.size * false_alarm_rate < 1:
         note = f"{data.benign.size} benign prompts cannot show a rate of {false_alarm_rate:g}: held to 0"
-        return told.model_copy(update={"note": note})
-    return told
+        return estimate.model_copy(update={"note": note})
+    return estimate
 
 
 def average_precision(data: Scored) -> float | None:
@@ -127,8 +126,8 @@ def area_of_places(attack: Places, benign: Places, levels: int) -> FloatArray:
 def _counted(places: Places, levels: int) -> FloatArray:
     """How often each place occurs, along the last axis."""
     rows = places.reshape(-1, places.shape[-1])
-    apart = rows + np.arange(len(rows))[:, np.newaxis] * levels
-    counts = np.bincount(apart.ravel(), minlength=len(rows) * levels)
+    shifted = rows + np.arange(len(rows))[:, np.newaxis] * levels
+    counts = np.bincount(shifted.ravel(), minlength=len(rows) * levels)
     return numbers(counts.reshape(*places.shape[:-1], levels))
 
 

@@ -9,9 +9,16 @@ import numpy as np
 
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.comparison import Comparison, compare
-from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.estimate import (
+    BoolArray,
+    Estimate,
+    FloatArray,
+    by_label,
+    nothing,
+    numbers,
+    same_length,
+)
 from firecircle.lab.statistics.resampling import FEWEST, mean_with_interval, resampled, share_over_records
-from firecircle.lab.statistics.scored import by_label, same_length
 from firecircle.shapes import Shape
 
 
@@ -58,30 +65,32 @@ class ExcessFlips(Shape):
     excess: Estimate
 
 
-def flips(told: Opinions, threshold: float) -> Flips:
+def flips(opinions: Opinions, threshold: float) -> Flips:
     """Count the changes of side. Opinions on one record go together: intervals resample whole records."""
-    _check(told)
-    heard = np.isfinite(told.before) & np.isfinite(told.after)
-    attack, benign = by_label(told.labels)
-    was, now = told.before >= threshold, told.after >= threshold
+    _check(opinions)
+    heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
+    attack, benign = by_label(opinions.labels)
+    was, now = opinions.before >= threshold, opinions.after >= threshold
     raised, dropped = heard & ~was & now, heard & was & ~now
     flipped = raised | dropped
     labelled = heard & (attack | benign)
     right = labelled & (was == attack)
     toward = away = None
-    if told.peers is not None:
-        known = flipped & np.isfinite(told.peers)
-        nearer = (told.after - told.before) * (told.peers - told.before) > 0
+    if opinions.peers is not None:
+        known = flipped & np.isfinite(opinions.peers)
+        nearer = (opinions.after - opinions.before) * (opinions.peers - opinions.before) > 0
         toward, away = int((known & nearer).sum()), int((known & ~nearer).sum())
     return Flips(
         opinions=int(heard.sum()),
         raised=int(raised.sum()),
         dropped=int(dropped.sum()),
-        flipped=_share(told, flipped, heard, "no opinion was heard twice"),
+        flipped=_share(opinions, flipped, heard, "no opinion was heard twice"),
         toward_peers=toward,
         away_from_peers=away,
-        losses=_share(told, flipped & right, right, "no opinion was right before"),
-        rescues=_share(told, flipped & labelled & ~right, labelled & ~right, "no opinion was wrong before"),
+        losses=_share(opinions, flipped & right, right, "no opinion was right before"),
+        rescues=_share(
+            opinions, flipped & labelled & ~right, labelled & ~right, "no opinion was wrong before"
+        ),
         lost_attacks=int((dropped & attack).sum()),
         rescued_attacks=int((raised & attack).sum()),
         false_alarms_spread=int((raised & benign).sum()),
@@ -117,28 +126,30 @@ def excess_flips(talking: Opinions, alone: Opinions, threshold: float) -> Excess
     )
 
 
-def _check(told: Opinions) -> None:
-    for column in (told.voices, told.labels, told.before, told.after):
-        same_length(told.records, column)
-    if told.peers is not None:
-        same_length(told.records, told.peers)
+def _check(opinions: Opinions) -> None:
+    for column in (opinions.voices, opinions.labels, opinions.before, opinions.after):
+        same_length(opinions.records, column)
+    if opinions.peers is not None:
+        same_length(opinions.records, opinions.peers)
 
 
-def _changed(told: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
-    _check(told)
-    heard = np.isfinite(told.before) & np.isfinite(told.after)
-    flipped = (told.before >= threshold) != (told.after >= threshold)
+def _changed(opinions: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
+    _check(opinions)
+    heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
+    flipped = (opinions.before >= threshold) != (opinions.after >= threshold)
     return {
         (record, voice): bool(changed)
-        for record, voice, changed, known in zip(told.records, told.voices, flipped, heard, strict=True)
+        for record, voice, changed, known in zip(
+            opinions.records, opinions.voices, flipped, heard, strict=True
+        )
         if known
     }
 
 
-def _share(told: Opinions, hits: BoolArray, chances: BoolArray, nobody: str) -> Estimate:
-    if not len(told.records):
+def _share(opinions: Opinions, hits: BoolArray, chances: BoolArray, nobody: str) -> Estimate:
+    if not len(opinions.records):
         return nothing(nobody)
-    _, place = np.unique(np.asarray(list(told.records), dtype=str), return_inverse=True)
+    _, place = np.unique(np.asarray(list(opinions.records), dtype=str), return_inverse=True)
     return share_over_records(
         numbers(np.bincount(place, weights=hits)), numbers(np.bincount(place, weights=chances)), nobody
     )

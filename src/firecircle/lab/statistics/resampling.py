@@ -80,8 +80,8 @@ def share_over_records(hits: FloatArray, chances: FloatArray, nobody: str) -> Es
 
     Records are resampled whole. At 0 or 1 no resample differs: the Wilson interval over records stands in.
     """
-    kept = chances > 0
-    hits, chances = hits[kept], chances[kept]
+    counted = chances > 0
+    hits, chances = hits[counted], chances[counted]
     if not chances.size:
         return nothing(nobody)
     value = float(hits.sum() / chances.sum())

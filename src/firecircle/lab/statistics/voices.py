@@ -8,9 +8,17 @@ import numpy as np
 from scipy.stats import hypergeom
 
 from firecircle.lab.datasets.record import Label
-from firecircle.lab.statistics.estimate import Estimate, FloatArray, nothing, numbers
+from firecircle.lab.statistics.estimate import (
+    NO_ATTACKS,
+    NO_BENIGN,
+    Estimate,
+    FloatArray,
+    by_label,
+    nothing,
+    numbers,
+    same_length,
+)
 from firecircle.lab.statistics.resampling import FEWEST, RowNumbers, mean_with_interval, resampled
-from firecircle.lab.statistics.scored import NO_ATTACKS, NO_BENIGN, by_label, same_length
 from firecircle.shapes import Shape, Text
 
 SAME = 1e-12
@@ -75,12 +83,12 @@ def error_correlation(voices: Sequence[str], wrong: FloatArray) -> ErrorCorrelat
     n = len(voices)
     heard = np.isfinite(wrong)
     phi = np.eye(n)
-    for one in range(n):
-        for other in range(one):
-            phi[one, other] = phi[other, one] = _phi(wrong[one], wrong[other])
+    for first in range(n):
+        for other in range(first):
+            phi[first, other] = phi[other, first] = _phi(wrong[first], wrong[other])
     pairs = phi[np.triu_indices(n, 1)]
-    told = pairs[np.isfinite(pairs)]
-    mean_phi = float(told.mean()) if told.size else None
+    known = pairs[np.isfinite(pairs)]
+    mean_phi = float(known.mean()) if known.size else None
     return ErrorCorrelation(
         voices=tuple(voices),
         errors=tuple(int(np.nansum(row)) for row in wrong),
@@ -89,8 +97,8 @@ def error_correlation(voices: Sequence[str], wrong: FloatArray) -> ErrorCorrelat
         mean_phi=mean_phi,
         effective_voices=None if mean_phi is None else effective_voices(n, mean_phi),
         # The eigenvalues of a correlation matrix add up to n, their squares to the squares of its entries.
-        participation_ratio=float(n**2 / (phi**2).sum()) if told.size == pairs.size and n else None,
-        note=_note(n, told.size, pairs.size, mean_phi),
+        participation_ratio=float(n**2 / (phi**2).sum()) if known.size == pairs.size and n else None,
+        note=_note(n, known.size, pairs.size, mean_phi),
     )
 
 
@@ -99,21 +107,21 @@ def effective_voices(n: int, mean_phi: float) -> float:
     return n / (1 + (n - 1) * max(mean_phi, 0.0))
 
 
-def _phi(one: FloatArray, other: FloatArray) -> float:
-    both = np.isfinite(one) & np.isfinite(other)
-    first, second = one[both], other[both]
+def _phi(first: FloatArray, second: FloatArray) -> float:
+    both = np.isfinite(first) & np.isfinite(second)
+    first, second = first[both], second[both]
     if first.size < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _note(n: int, told: int, pairs: int, mean_phi: float | None) -> str | None:
+def _note(n: int, known: int, pairs: int, mean_phi: float | None) -> str | None:
     if n < 2:
         return "one voice has nobody to err with"
     if mean_phi is None:
         return "no two voices both erred and were both right at times"
-    if told < pairs:
-        return f"{pairs - told} of {pairs} pairs have no correlation: a voice that never or always errs"
+    if known < pairs:
+        return f"{pairs - known} of {pairs} pairs have no correlation: a voice that never or always errs"
     return "errors offset each other; counted as independent" if mean_phi < 0 else None
 
 

@@ -8,9 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset
+from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset, survey
 from firecircle.lab.datasets.record import BadRows
-from firecircle.lab.datasets.survey import survey
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.validation import NAMED
 from firecircle.names import is_embedded

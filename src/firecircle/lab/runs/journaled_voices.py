@@ -1,4 +1,4 @@
-"""Voices that are watched over: what they say is in the journal before anybody uses it."""
+"""Voices of a run: what they say is journaled before it is used, and repeated from the journal later."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.arms.arm import Case
-from firecircle.lab.runs.capacity import Gate
 from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.limits import CallCapacity
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.rows import KeptCall, Placed
+from firecircle.lab.runs.rows import CallPlace, FinishedCall
 from firecircle.names import is_embedded
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
 
 @dataclass(slots=True)
-class Watch:
+class JournaledSeating:
     """Watches over the voices of one arm on one case."""
 
     journal: Journal
-    gate: Gate
+    capacity: CallCapacity
     arm: str
     case: Case
     asked: Callable[[], None]
@@ -39,7 +39,7 @@ class Watch:
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
-        return voice if is_embedded(model) else WatchedVoice(model, voice, self)
+        return voice if is_embedded(model) else JournaledVoice(model, voice, self)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
         """Whoever writes circles down; one of embedded voices is over before anybody could look."""
@@ -57,13 +57,13 @@ class Watch:
         self._took[number, model] = self._took.get((number, model), 0.0) + seconds
 
 
-class WatchedVoice:
+class JournaledVoice:
     """Says again what the journal holds; asks, and has it journaled, only what it does not."""
 
-    def __init__(self, model: str, voice: Voice, watch: Watch) -> None:
+    def __init__(self, model: str, voice: Voice, seating: JournaledSeating) -> None:
         self._model = model
         self._voice = voice
-        self._watch = watch
+        self._seating = seating
 
     def estimate(self, turn: Turn) -> Usage:
         """What the voice itself expects."""
@@ -71,33 +71,33 @@ class WatchedVoice:
 
     async def speak(self, turn: Turn) -> Reply:
         """The journaled answer or failure of this very call, else a new one, journaled first."""
-        watch = self._watch
-        key = call_key(watch.arm, watch.case, self._model, turn)
-        kept = watch.journal.find_call(key)
-        if kept is None:
-            if watch.journal.broken:
-                raise watch.journal.broken
-            watch.asked()
-            async with watch.gate.answer():
-                async with watch.gate.call(self._model, self._voice):
-                    kept = await self._ask(turn, key)
-                await self._keep(key, turn, kept)
-            watch.paid(kept.reply.usage if kept.reply else Usage())
-        watch.took(turn.round_number, self._model, kept.seconds)
-        return kept.again()
+        seating = self._seating
+        key = call_key(seating.arm, seating.case, self._model, turn)
+        call = seating.journal.find_call(key)
+        if call is None:
+            if seating.journal.broken:
+                raise seating.journal.broken
+            seating.asked()
+            async with seating.capacity.answer():
+                async with seating.capacity.call(self._model, self._voice):
+                    call = await self._ask(turn, key)
+                await self._journal(key, turn, call)
+            seating.paid(call.reply.usage if call.reply else Usage())
+        seating.took(turn.round_number, self._model, call.seconds)
+        return call.replayed()
 
-    async def _ask(self, turn: Turn, key: bytes) -> KeptCall:
+    async def _ask(self, turn: Turn, key: bytes) -> FinishedCall:
         loop = asyncio.get_running_loop()
         attempts = 1
 
         def retrying(retry: Retry) -> None:
             nonlocal attempts
             attempts = max(attempts, retry.attempt)
-            self._watch.retried(retry)
+            self._seating.retried(retry)
             turn.on_retry(retry)
 
-        def lost(kind: FailureKind, message: str, tried: int) -> KeptCall:
-            return KeptCall(None, loop.time() - started, kind, message, max(attempts, tried))
+        def lost(kind: FailureKind, message: str, tried: int) -> FinishedCall:
+            return FinishedCall(None, loop.time() - started, kind, message, max(attempts, tried))
 
         started = loop.time()
         try:
@@ -108,19 +108,52 @@ class WatchedVoice:
             # The round's end is this call's failure; anything else that cancels is the run's.
             if turn.deadline is None or loop.time() < turn.deadline:
                 raise
-            await self._keep(key, turn, lost("timeout", PAST_DEADLINE, 1))
+            await self._journal(key, turn, lost("timeout", PAST_DEADLINE, 1))
             raise
-        return KeptCall(reply, loop.time() - started)
+        return FinishedCall(reply, loop.time() - started)
 
-    async def _keep(self, key: bytes, turn: Turn, call: KeptCall) -> None:
-        case = self._watch.case
-        place = Placed(
-            self._watch.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
+    async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
+        case = self._seating.case
+        place = CallPlace(
+            self._seating.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
         )
         # Once paid, an answer is written down even if the round has run out of time meanwhile.
-        await asyncio.shield(self._watch.journal.keep_call(key, place, call))
+        await asyncio.shield(self._seating.journal.write_call(key, place, call))
 
 
 def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:
     """Whose call it is, and everything that shapes the answer."""
     return turn.digest(arm, case.repeat, case.dataset, case.record.id, model, turn.round_number)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySeating:
+    """Seats voices that repeat what they said to this arm about this case."""
+
+    journal: Journal
+    arm: str
+    case: Case
+
+    def seat(self, model: str, voice: Voice) -> Voice:
+        """The embedded voice itself, or one that repeats."""
+        return voice if is_embedded(model) else _ReplayedVoice(self, model)
+
+    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
+        """Nobody: what was said is told already."""
+        return None
+
+    def seconds(self) -> float:
+        """No time passes."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayedVoice:
+    source: ReplaySeating
+    model: str
+
+    async def speak(self, turn: Turn) -> Reply:
+        call = self.source.journal.find_call(call_key(self.source.arm, self.source.case, self.model, turn))
+        if call is None:
+            raise VoiceError("this call is not in the journal", kind="connection", model=self.model)
+        return call.replayed()

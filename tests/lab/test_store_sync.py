@@ -116,7 +116,7 @@ async def test_circles_of_every_arm_are_held_again_as_they_were(
             other.execute("UPDATE circles SET status = 'aborted', falsehood = NULL WHERE arm = 'no chair'")
             other.execute("DELETE FROM circles WHERE arm LIKE 'cascade/%'")
         _, state = await carried_out(server, monkeypatch, tmp_path / "run", text)
-        assert (state.unkept, len(server.requests)) == (None, asked)
+        assert (state.not_stored, len(server.requests)) == (None, asked)
     after = {one.id: one for one in kept()}
     assert {name: told(one) for name, one in after.items()} == {
         name: told(one) for name, one in before.items()

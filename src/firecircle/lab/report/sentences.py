@@ -1,22 +1,49 @@
-"""What else a run shows, in sentences: rereading, the chair, how voices err, which threshold to set."""
+"""The sentences of a report beside the comparison of arms: rereading, chair, how voices err, thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import RunFigures
-from firecircle.lab.report.sentence import Sentence, many, shares
-from firecircle.lab.statistics import ErrorCorrelation
+from firecircle.lab.statistics import ErrorCorrelation, Estimate
 from firecircle.names import is_embedded
+from firecircle.shapes import Shape, Text
 
 FAIR = 0.10
 """How far the tokens of a control arm may lie from those of the circle."""
 ENOUGH_CHAIRS = 10
 """Circles from which on a mean influence is worth a word; the specification's own test has as many."""
 
+Tone = Literal["plain", "gain", "loss", "warning"]
+Part = Literal["first", "care", "rest"]
 
-def asides(figures: RunFigures) -> Iterator[Sentence]:
+
+class Sentence(Shape):
+    """One thing the run shows, and how it reads."""
+
+    text: Text
+    tone: Tone = "plain"
+    part: Part = "rest"
+    """What matters most, what to be careful about, and everything else."""
+
+
+def shares(estimate: Estimate) -> str:
+    """A share with its interval."""
+    if estimate.value is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.1%}"
+    return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
+def many(count: int, what: str) -> str:
+    """`1 attack`, `2 attacks`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def observations(figures: RunFigures) -> Iterator[Sentence]:
     """Everything that is not a comparison of arms."""
     yield from _rereading(figures)
     yield from _guidance(figures)
@@ -36,20 +63,21 @@ def _talking_reference(figures: RunFigures) -> tuple[ArmFigures, ...]:
 
 
 def _rereading(figures: RunFigures) -> Iterator[Sentence]:
-    for one in figures.rereading:
-        more = one.excess.excess
-        if more.value is None or one.excess.with_peers is None or one.excess.alone is None:
+    for contrast in figures.rereading:
+        more = contrast.excess.excess
+        if more.value is None or contrast.excess.with_peers is None or contrast.excess.alone is None:
             continue
         shown = more.low is not None and more.low > 0
-        fair = one.tokens_ratio is None or abs(one.tokens_ratio - 1) <= FAIR
-        ratio = "" if one.tokens_ratio is None else f", {one.tokens_ratio:.2f} times the tokens"
+        fair = contrast.tokens_ratio is None or abs(contrast.tokens_ratio - 1) <= FAIR
+        ratio = "" if contrast.tokens_ratio is None else f", {contrast.tokens_ratio:.2f} times the tokens"
         yield Sentence(
-            text=f"Voices change sides in {one.excess.with_peers:.1%} of cases with peers ({one.circle})"
-            f" and in {one.excess.alone:.1%} when they merely read again ({one.reflect}{ratio}):"
+            text=f"Voices change sides in {contrast.excess.with_peers:.1%} of cases with peers"
+            f" ({contrast.circle}) and in {contrast.excess.alone:.1%} when they merely read again"
+            f" ({contrast.reflect}{ratio}):"
             + (" peers move opinions." if shown else " that peers move opinions is not shown.")
             + (
                 " Embedded voices always reread to the same answer, so this control tells nothing yet."
-                if _embedded(figures.arm(one.reflect))
+                if _embedded(figures.arm(contrast.reflect))
                 else ""
             )
             + ("" if fair else " The control did not get as many tokens, so compare with care."),
@@ -77,11 +105,11 @@ def _chair(figures: RunFigures) -> Iterator[Sentence]:
                 yield Sentence(text=f"{brings}, less than 5%: it is performative.", tone="loss")
             else:
                 yield Sentence(text=f"{brings}.")
-    for one in figures.chair:
-        found = one.effect.comparison.found
+    for chair in figures.chair:
+        found = chair.effect.comparison.found
         if found.both + found.only_first + found.only_second + found.neither:
             yield Sentence(
-                text=f"With the chair {many(found.only_first, 'attack')} that {one.without_chair} misses"
+                text=f"With the chair {many(found.only_first, 'attack')} that {chair.without_chair} misses"
                 f" {'is' if found.only_first == 1 else 'are'} found, and {found.only_second:,} that it finds"
                 f" {'is' if found.only_second == 1 else 'are'} missed."
             )
@@ -89,13 +117,15 @@ def _chair(figures: RunFigures) -> Iterator[Sentence]:
 
 def _voices(figures: RunFigures) -> Iterator[Sentence]:
     for arm in _talking_reference(figures):
-        told = [
+        worths = [
             f"{worth:.1f} independent ones {what}"
             for errors, what in ((arm.misses, "in missing attacks"), (arm.false_alarms, "in false alarms"))
             if (worth := _worth(errors)) is not None
         ]
-        if told:
-            yield Sentence(text=f"The {len(arm.voices)} voices of {arm.arm} are worth {' and '.join(told)}.")
+        if worths:
+            yield Sentence(
+                text=f"The {len(arm.voices)} voices of {arm.arm} are worth {' and '.join(worths)}."
+            )
         talked = arm.flips
         if talked and not arm.performance.attacks + arm.performance.benign:
             yield Sentence(
@@ -118,23 +148,25 @@ def _worth(errors: ErrorCorrelation | None) -> float | None:
 
 def _thresholds(figures: RunFigures) -> Iterator[Sentence]:
     arm = figures.arm(figures.reference)
-    for one in arm.calibration:
-        if one.observed.value is None:
+    for calibration in arm.calibration:
+        if calibration.observed.value is None:
             continue
-        if one.benign * one.target < 1:
+        if calibration.benign * calibration.target < 1:
             yield Sentence(
-                text=f"{many(one.benign, 'benign prompt')} cannot set a threshold for {one.target:.0%} false"
-                f" alarms; that takes {round(1 / one.target):,} at least.",
+                text=f"{many(calibration.benign, 'benign prompt')} cannot set a threshold for"
+                f" {calibration.target:.0%} false alarms; that takes {round(1 / calibration.target):,} at"
+                " least.",
                 tone="warning",
             )
             continue
         promise = (
-            f" {one.guaranteed.value:g} keeps to that on prompts to come, with {one.confidence:.0%}"
-            " confidence."
-            if one.guaranteed.value is not None
-            else f" No threshold can promise it for prompts to come: {one.guaranteed.note}."
+            f" {calibration.guaranteed.value:g} keeps to that on prompts to come, with"
+            f" {calibration.confidence:.0%} confidence."
+            if calibration.guaranteed.value is not None
+            else f" No threshold can promise it for prompts to come: {calibration.guaranteed.note}."
         )
         yield Sentence(
-            text=f"For at most {one.target:.0%} false alarms set the threshold of {arm.arm} to"
-            f" {one.observed.value:g}, fitted on these {many(one.benign, 'benign prompt')}.{promise}"
+            text=f"For at most {calibration.target:.0%} false alarms set the threshold of {arm.arm} to"
+            f" {calibration.observed.value:g}, fitted on these"
+            f" {many(calibration.benign, 'benign prompt')}.{promise}"
         )

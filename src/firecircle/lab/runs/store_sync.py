@@ -1,4 +1,4 @@
-"""Bringing the store in line with the journal, once a run is over.
+"""Adding to the store, once a run is over, every circle that only the journal has.
 
 A judgement is journaled before the store has its circle, so `kill -9`, or a store that was locked meanwhile,
 leaves judgements whose circle is not there, or open for ever. Such a circle is held again from the journal:
@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from firecircle.errors import ConfigError, FireCircleError
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm, Held
-from firecircle.lab.runs.cases import Chosen, chosen_records
+from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.live import SAME, LiveCircles, aside, is_same, kept_id, not_there
-from firecircle.lab.runs.replaying import FromTheJournal
-from firecircle.lab.runs.rows import Judged, unpacked
+from firecircle.lab.runs.journaled_voices import ReplaySeating
+from firecircle.lab.runs.live import SAME, LiveCircles, is_same, missing_note, on_thread, stored_id
+from firecircle.lab.runs.rows import JudgementRef, unpack_record
 from firecircle.names import is_embedded
 from firecircle.store.opening import Store
 
@@ -37,28 +37,34 @@ LONGEST = 60.0
 SILENT = "it does not answer"
 
 
-async def fill_in(folder: RunFolder, journal: Journal, arms: Sequence[Arm], live: LiveCircles) -> str | None:
+async def sync_store(
+    folder: RunFolder, journal: Journal, arms: Sequence[Arm], live: LiveCircles
+) -> str | None:
     """Have the store hold the circle of every judgement, as far as it takes them; what is still not there.
 
     A run never fails for this.
     """
-    circles = {arm.name: parts for arm in arms if (parts := _kept_parts(arm))}
+    circles = {arm.name: parts for arm in arms if (parts := _stored_circles(arm))}
     if live.store is None or not circles:
         return None
-    filling = _Filling(folder, journal, circles, live, live.store)
+    sync = _Sync(folder, journal, circles, live, live.store)
     try:
-        await filling.everything()
+        await sync.everything()
     except TimeoutError:
-        return live.told() or not_there(None, live.trouble or SILENT)
+        return live.left_out_note() or missing_note(None, live.trouble or SILENT)
     except Exception as trouble:  # noqa: BLE001 - the run has everything, and is over
-        return live.told() or not_there(None, _in_words(trouble))
-    return not_there(filling.left, filling.trouble) if filling.left else None
+        return live.left_out_note() or missing_note(None, _in_words(trouble))
+    return missing_note(sync.left, sync.trouble) if sync.left else None
 
 
-def _kept_parts(arm: Arm) -> tuple[CircleArm, ...]:
+def _stored_circles(arm: Arm) -> tuple[CircleArm, ...]:
     """The circles of an arm that are written down while they sit."""
     parts = (arm.first, arm.second) if isinstance(arm, CascadeArm) else (arm,)
-    return tuple(one for one in parts if isinstance(one, CircleArm) and not all(map(is_embedded, one.models)))
+    return tuple(
+        circle
+        for circle in parts
+        if isinstance(circle, CircleArm) and not all(map(is_embedded, circle.models))
+    )
 
 
 def _in_words(trouble: Exception) -> str:
@@ -69,14 +75,14 @@ def _in_words(trouble: Exception) -> str:
 class _Missing:
     """A circle that is not in the store as it was held."""
 
-    judged: Judged
+    judged: JudgementRef
     circle: CircleArm
     f: float | None
     """What it came to, as far as the journal tells."""
 
 
 @dataclass(slots=True)
-class _Filling:
+class _Sync:
     """One way through the journal. Judgements come by sitting and place, as records do from their data."""
 
     folder: RunFolder
@@ -89,14 +95,14 @@ class _Filling:
     _has_given_up: bool = False
     _began: float = field(default_factory=time.monotonic)
     _repeat: int | None = None
-    _records: Iterator[Chosen] = field(default_factory=lambda: iter(()))
-    _at: Chosen | None = None
+    _records: Iterator[ChosenRecord] = field(default_factory=lambda: iter(()))
+    _at: ChosenRecord | None = None
 
     async def everything(self) -> None:
         """Ask the store about all judgements, and hand it the circles it does not have."""
         if self.live.is_stuck:  # what is missing is counted then
             self._give_up(self.live.trouble or SILENT)
-        last: Judged | None = None
+        last: JudgementRef | None = None
         while some := self.journal.judged_after(last, AT_ONCE):
             last = some[-1]
             missing = await self._missing(some)
@@ -108,51 +114,54 @@ class _Filling:
 
     # -- what is missing -----------------------------------------------------------------------------
 
-    async def _missing(self, judged: Sequence[Judged]) -> list[_Missing]:
+    async def _missing(self, judged: Sequence[JudgementRef]) -> list[_Missing]:
         about = self.folder.about
         named = {
-            kept_id(about, circle.name, one.dataset, one.record_id, one.repeat): (one, circle)
-            for one in judged
-            for circle in self.circles.get(one.arm, ())
+            stored_id(about, circle.name, judgement.dataset, judgement.record_id, judgement.repeat): (
+                judgement,
+                circle,
+            )
+            for judgement in judged
+            for circle in self.circles.get(judgement.arm, ())
         }
         if not named:
             return []
-        asked = aside(lambda: self.store.circles.finished(tuple(named)))
+        asked = on_thread(lambda: self.store.circles.finished(tuple(named)))
         there = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
         return [
-            found
-            for name, (one, circle) in named.items()
-            if not (circle.name == one.arm and is_same(there, name, one.f))
-            and (found := self._as_it_sat(one, circle))
-            and not is_same(there, name, found.f)
+            sat
+            for name, (judgement, circle) in named.items()
+            if not (circle.name == judgement.arm and is_same(there, name, judgement.f))
+            and (sat := self._as_it_sat(judgement, circle))
+            and not is_same(there, name, sat.f)
         ]
 
-    def _as_it_sat(self, one: Judged, circle: CircleArm) -> _Missing | None:
+    def _as_it_sat(self, judgement: JudgementRef, circle: CircleArm) -> _Missing | None:
         """The circle of a judgement with what it came to; None when it never sat."""
-        if circle.name == one.arm and one.f is not None:
-            return _Missing(one, circle, one.f)
-        record = unpacked(self.journal.judged_by(one.repeat, one.place)[one.arm])
-        if record.stopped is None or (circle.name == one.arm + SECOND and not record.escalated):
+        if circle.name == judgement.arm and judgement.f is not None:
+            return _Missing(judgement, circle, judgement.f)
+        record = unpack_record(self.journal.judged_by(judgement.repeat, judgement.place)[judgement.arm])
+        if record.stopped is None or (circle.name == judgement.arm + SECOND and not record.escalated):
             return None
-        had_last_word = circle.name != one.arm + FIRST or not record.escalated
-        return _Missing(one, circle, record.f if had_last_word else None)
+        had_last_word = circle.name != judgement.arm + FIRST or not record.escalated
+        return _Missing(judgement, circle, record.f if had_last_word else None)
 
     # -- holding it again ----------------------------------------------------------------------------
 
     async def _hand_over(self, missing: Sequence[_Missing]) -> None:
         handed: list[Future[str]] = []
-        for one in missing:
+        for circle in missing:
             if not self._has_given_up and time.monotonic() - self._began > LONGEST:
                 self._give_up("holding them again takes too long")
-            if self._has_given_up or (kept := await self._kept(one)) is None:
+            if self._has_given_up or (writing := await self._hold_again(circle)) is None:
                 self.left += 1
             else:
-                handed.append(kept)
+                handed.append(writing)
         if not handed:
             return
         await asyncio.to_thread(wait, handed, PATIENCE)
-        late = [kept for kept in handed if not kept.done()]
-        refused = [trouble for kept in handed if kept.done() and (trouble := kept.exception())]
+        late = [writing for writing in handed if not writing.done()]
+        refused = [trouble for writing in handed if writing.done() and (trouble := writing.exception())]
         self.left += len(late) + len(refused)
         if late:
             self._give_up(SILENT)
@@ -160,29 +169,29 @@ class _Filling:
             self.trouble = str(refused[-1])
             self._has_given_up = len(refused) == len(handed)
 
-    async def _kept(self, one: _Missing) -> Future[str] | None:
+    async def _hold_again(self, missing: _Missing) -> Future[str] | None:
         """The circle held again and on its way into the store; None when it is not what it was."""
-        chosen = self._record(one.judged)
+        chosen = self._record(missing.judged)
         if chosen is None:
             self.trouble = "the data has changed since"
             return None
         case = Case(
             chosen.record,
             chosen.dataset,
-            one.judged.repeat,
-            dict(self.folder.plan.sittings)[one.judged.repeat],
+            missing.judged.repeat,
+            dict(self.folder.plan.sittings)[missing.judged.repeat],
         )
         try:
-            held = await one.circle.hold(case, FromTheJournal(self.journal, one.judged.arm, case))
+            held = await missing.circle.hold(case, ReplaySeating(self.journal, missing.judged.arm, case))
         except ConfigError as unsuitable:
             self.trouble = str(unsuitable)
             return None
-        if one.f is not None and not _came_to(held, one.f):
+        if missing.f is not None and not _came_to(held, missing.f):
             self.trouble = "what was said is not in the journal"
             return None
-        return self.live.keep(one.circle.name, case, held.result)
+        return self.live.keep(missing.circle.name, case, held.result)
 
-    def _record(self, judged: Judged) -> Chosen | None:
+    def _record(self, judged: JudgementRef) -> ChosenRecord | None:
         """The record of a judgement; its data is read on from the one before."""
         if self._repeat != judged.repeat:
             self._repeat, self._at = judged.repeat, None
@@ -196,5 +205,5 @@ class _Filling:
 
 
 def _came_to(held: Held, f: float) -> bool:
-    said = held.result.consensus
-    return held.error is None and said is not None and abs(said.falsehood - f) < SAME
+    consensus = held.result.consensus
+    return held.error is None and consensus is not None and abs(consensus.falsehood - f) < SAME

@@ -10,7 +10,7 @@ pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
 from firecircle.examples import Label
 from firecircle.lab.records import RunRecord
-from firecircle.lab.report.words import summary, verdict_of
+from firecircle.lab.report.summary import summary, verdict_of
 from firecircle.lab.statistics import Estimate
 from tests.lab.tables import figures_of, judgement
 

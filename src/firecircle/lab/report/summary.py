@@ -7,8 +7,7 @@ from typing import Literal
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import FROM_ROUND_1, ArmComparison, RunFigures
-from firecircle.lab.report.asides import asides
-from firecircle.lab.report.sentence import Sentence, many, shares
+from firecircle.lab.report.sentences import Sentence, many, observations, shares
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.005
@@ -25,39 +24,43 @@ SIMPLER = ("single", "parallel", "reflect", "clones", "no_chair", "guided", "lea
 def summary(figures: RunFigures) -> tuple[Sentence, ...]:
     """The run in words: what matters most first, then what to be careful about, then the rest."""
     reference = figures.arm(figures.reference)
-    labelled = [one for one in figures.comparisons if one.comparison.attacks or one.comparison.benign]
-    talks = [one for one in labelled if one.second == FROM_ROUND_1]
-    rivals = [one for one in labelled if one.second != FROM_ROUND_1]
+    labelled = [
+        comparison
+        for comparison in figures.comparisons
+        if comparison.comparison.attacks or comparison.comparison.benign
+    ]
+    talks = [comparison for comparison in labelled if comparison.second == FROM_ROUND_1]
+    rivals = [comparison for comparison in labelled if comparison.second != FROM_ROUND_1]
     hardest = _hardest(figures, rivals)
     first = [
         _detection(figures, reference),
-        *(_talking(figures, one) for one in talks if one.first == figures.reference),
+        *(_talking(figures, comparison) for comparison in talks if comparison.first == figures.reference),
         *((_against(figures, hardest),) if hardest else ()),
     ]
     rest = [
         *(_detection(figures, arm) for arm in figures.arms if arm is not reference),
         *(
-            _talking(figures, one)
-            for one in talks
-            if one.first != figures.reference and figures.arm(one.first).kind == "fire_circle"
+            _talking(figures, comparison)
+            for comparison in talks
+            if comparison.first != figures.reference and figures.arm(comparison.first).kind == "fire_circle"
         ),
-        *(_against(figures, one) for one in rivals if one is not hardest),
-        *asides(figures),
+        *(_against(figures, comparison) for comparison in rivals if comparison is not hardest),
+        *observations(figures),
     ]
     return (
-        *(one.model_copy(update={"part": "first"}) for one in first),
-        *(one.model_copy(update={"part": "care"}) for one in _warnings(figures)),
+        *(sentence.model_copy(update={"part": "first"}) for sentence in first),
+        *(sentence.model_copy(update={"part": "care"}) for sentence in _warnings(figures)),
         *rest,
     )
 
 
 def _hardest(figures: RunFigures, rivals: list[ArmComparison]) -> ArmComparison | None:
     """The reference against the best of the simpler arms, by AUC, else by attacks found."""
-    ours = [one for one in rivals if one.first == figures.reference]
-    simpler = [one for one in ours if figures.arm(one.second).kind in SIMPLER] or ours
+    ours = [comparison for comparison in rivals if comparison.first == figures.reference]
+    simpler = [comparison for comparison in ours if figures.arm(comparison.second).kind in SIMPLER] or ours
 
-    def strength(one: ArmComparison) -> tuple[float, float]:
-        of = figures.arm(one.second).performance
+    def strength(comparison: ArmComparison) -> tuple[float, float]:
+        of = figures.arm(comparison.second).performance
         return of.auc.value or 0.0, of.at_threshold.recall.value or 0.0
 
     return max(simpler, key=strength, default=None)
@@ -138,19 +141,19 @@ Standing = Literal[
 ]
 
 
-def verdict_of(one: ArmComparison) -> Standing:
+def verdict_of(compared: ArmComparison) -> Standing:
     """Whether the first of the two tells attacks from benign prompts better, as far as the tests go.
 
     An arm that is right more often at the alarm threshold while it ranks no better owes that to where its
     scores lie: a threshold of its own would do as much for the other. And where one label is missing, more
     alarms (or fewer) cost nothing, so nothing is shown by them.
     """
-    if not one.comparison.attacks or not one.comparison.benign:
+    if not compared.comparison.attacks or not compared.comparison.benign:
         return "not to be told without both labels"
-    gain = one.comparison.auc.difference.value or 0.0
-    ranked = one.p_auc is not None and one.p_auc < SIGNIFICANT and abs(gain) >= NEGLIGIBLE
-    counted = one.p_right is not None and one.p_right < SIGNIFICANT
-    more_right = one.comparison.right.only_first > one.comparison.right.only_second
+    gain = compared.comparison.auc.difference.value or 0.0
+    ranked = compared.p_auc is not None and compared.p_auc < SIGNIFICANT and abs(gain) >= NEGLIGIBLE
+    counted = compared.p_right is not None and compared.p_right < SIGNIFICANT
+    more_right = compared.comparison.right.only_first > compared.comparison.right.only_second
     if ranked and counted and (gain > 0) != more_right:
         return "better in one respect, worse in another"
     if ranked:
@@ -160,22 +163,22 @@ def verdict_of(one: ArmComparison) -> Standing:
     return "no difference shown"
 
 
-def _talking(figures: RunFigures, one: ArmComparison) -> Sentence:
-    found, passed = one.comparison.found, one.comparison.passed
-    tests = _tests(figures, one)
-    if _never_differ(one):
+def _talking(figures: RunFigures, compared: ArmComparison) -> Sentence:
+    found, passed = compared.comparison.found, compared.comparison.passed
+    tests = _tests(figures, compared)
+    if _never_differ(compared):
         return Sentence(
-            text=f"In {one.first} the dialogue changes no verdict: what round 1 said is what came out"
+            text=f"In {compared.first} the dialogue changes no verdict: what round 1 said is what came out"
             f"{tests}.",
             tone="loss",
         )
     price = (
-        f"In {one.first} the dialogue finds {many(found.only_first, 'attack')} that round 1 missed"
+        f"In {compared.first} the dialogue finds {many(found.only_first, 'attack')} that round 1 missed"
         f" and adds {many(passed.only_second, 'false alarm')}"
         + (f", and loses {many(found.only_second, 'attack')}" if found.only_second else "")
         + (f", and clears {many(passed.only_first, 'false alarm')}" if passed.only_first else "")
     )
-    match verdict_of(one):
+    match verdict_of(compared):
         case "better":
             return Sentence(text=f"{price}: talking pays here{tests}.", tone="gain")
         case "better at this threshold":
@@ -200,54 +203,54 @@ def _talking(figures: RunFigures, one: ArmComparison) -> Sentence:
             return Sentence(text=f"{price}; whether that pays cannot be told without both labels.")
 
 
-def _against(figures: RunFigures, one: ArmComparison) -> Sentence:
-    found, passed = one.comparison.found, one.comparison.passed
-    tests = _tests(figures, one)
-    dearer = _dearer(figures.arm(one.first), figures.arm(one.second))
+def _against(figures: RunFigures, compared: ArmComparison) -> Sentence:
+    found, passed = compared.comparison.found, compared.comparison.passed
+    tests = _tests(figures, compared)
+    dearer = _dearer(figures.arm(compared.first), figures.arm(compared.second))
     nothing_bought = f"; what it costs more buys nothing that can be shown{dearer}" if dearer else ""
     tone: Literal["loss", "plain"] = "loss" if dearer else "plain"
-    if _never_differ(one):
+    if _never_differ(compared):
         return Sentence(
-            text=f"{one.first} and {one.second} come to the same verdict on every prompt"
+            text=f"{compared.first} and {compared.second} come to the same verdict on every prompt"
             f"{tests}{nothing_bought}.",
             tone=tone,
         )
-    told = (
-        f"Against {one.second}, {one.first} finds {many(found.only_first, 'attack')} more and"
+    counts = (
+        f"Against {compared.second}, {compared.first} finds {many(found.only_first, 'attack')} more and"
         f" {found.only_second:,} less, and raises {many(passed.only_second, 'false alarm')} more and"
         f" {passed.only_first:,} less"
     )
-    match verdict_of(one):
+    match verdict_of(compared):
         case "better":
-            return Sentence(text=f"{told}: it tells attacks apart better{tests}{dearer}.", tone="gain")
+            return Sentence(text=f"{counts}: it tells attacks apart better{tests}{dearer}.", tone="gain")
         case "worse":
             return Sentence(
-                text=f"{told}: it tells attacks apart worse{tests}{dearer}; {one.second} is the better"
+                text=f"{counts}: it tells attacks apart worse{tests}{dearer}; {compared.second} is the better"
                 " choice.",
                 tone="loss",
             )
         case "better at this threshold" | "worse at this threshold" as outcome:
             return Sentence(
-                text=f"{told}: it does {outcome}{tests}{dearer}, but no difference in ranking prompts is"
+                text=f"{counts}: it does {outcome}{tests}{dearer}, but no difference in ranking prompts is"
                 " shown that matters; give each arm a threshold of its own before choosing.",
                 tone="warning",
             )
         case "better in one respect, worse in another":
-            ranks = "better" if (one.comparison.auc.difference.value or 0.0) > 0 else "worse"
-            counts = "worse" if ranks == "better" else "better"
+            ranks = "better" if (compared.comparison.auc.difference.value or 0.0) > 0 else "worse"
+            does = "worse" if ranks == "better" else "better"
             return Sentence(
-                text=f"{told}: it ranks prompts {ranks} but does {counts} at this threshold{tests}{dearer};"
+                text=f"{counts}: it ranks prompts {ranks} but does {does} at this threshold{tests}{dearer};"
                 " give each arm a threshold of its own before choosing.",
                 tone="warning",
             )
         case "no difference shown":
-            return Sentence(text=f"{told}: no difference is shown{tests}{nothing_bought}.", tone=tone)
+            return Sentence(text=f"{counts}: no difference is shown{tests}{nothing_bought}.", tone=tone)
         case _:
-            return Sentence(text=f"{told}; which is better cannot be told without both labels{dearer}.")
+            return Sentence(text=f"{counts}; which is better cannot be told without both labels{dearer}.")
 
 
-def _never_differ(one: ArmComparison) -> bool:
-    right = one.comparison.right
+def _never_differ(compared: ArmComparison) -> bool:
+    right = compared.comparison.right
     return not right.only_first and not right.only_second
 
 
@@ -267,18 +270,18 @@ def _dearer(first: ArmFigures, second: ArmFigures) -> str:
     return ""
 
 
-def _tests(figures: RunFigures, one: ArmComparison) -> str:
+def _tests(figures: RunFigures, compared: ArmComparison) -> str:
     """The figures behind a claim. Intervals are of one comparison; p-values are corrected for all."""
-    area = one.comparison.auc.difference
+    area = compared.comparison.auc.difference
     parts = []
     if area.value is not None and area.low is not None and area.high is not None:
         if area.value == area.low == area.high == 0:
             parts.append("the same AUC")
         else:
-            corrected = "" if one.p_auc is None else f", p {p_value(one.p_auc)}"
+            corrected = "" if compared.p_auc is None else f", p {p_value(compared.p_auc)}"
             parts.append(f"AUC {area.value:+.3f}, {area.low:+.3f} to {area.high:+.3f}{corrected}")
-    if one.p_right is not None:
-        parts.append(f"McNemar p {p_value(one.p_right)}")
+    if compared.p_right is not None:
+        parts.append(f"McNemar p {p_value(compared.p_right)}")
     several = len(figures.comparisons)
     if several > 1 and any(" p " in f" {part}" for part in parts):
         parts.append(f"p corrected for {several} comparisons")
