@@ -138,6 +138,7 @@ def test_a_run_killed_at_random_points_keeps_one_circle_for_each_judgement(
                 asked = len(server.requests)
                 wait_until_asked(server, asked + 1, process)
                 gate.let(chance.randrange(1, 12))
+                until(kept)  # the first process may take its time to open the store
                 time.sleep(chance.uniform(0.05, 0.3))
                 os.kill(process.pid, signal.SIGKILL)
         assert {one.status for one in kept()} >= {"interrupted"}
