@@ -31,7 +31,7 @@ from firecircle.voices.cache import CachedVoice, ReplyCache
 from firecircle.voices.hosted.providers import PROVIDERS
 from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
-from tests.voices.test_hosted import KEY, TURN
+from tests.voices.hosted.test_hosted import KEY, TURN
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "cost": 0.5}
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed earlier.")

@@ -13,7 +13,7 @@ from firecircle.settings import Concurrency
 from firecircle.voices.hosted.providers import PROVIDERS
 from firecircle.voices.hosted.voice import Backoff, HostedVoice
 from tests.loopback import Answer, ChatRequest, LoopbackServer, as_json, completion, failure
-from tests.voices.test_hosted import TURN, in_seconds
+from tests.voices.hosted.test_hosted import TURN, in_seconds
 
 QUICK = Backoff(first_seconds=0.01, longest_seconds=0.05)
 

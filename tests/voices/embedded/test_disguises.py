@@ -11,7 +11,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.voices.test_hidden_text import HARMLESS, ORDER, base64_of, heard, homoglyphs, leet, morse, shifted
+from tests.voices.embedded.test_hidden_text import (
+    HARMLESS,
+    ORDER,
+    base64_of,
+    heard,
+    homoglyphs,
+    leet,
+    morse,
+    shifted,
+)
 
 WORDS = " ".join(f"internationalizationword{number}" for number in range(40))
 FILLER = "The harbour was quiet and the boats lay still in the evening light. " * 8

@@ -17,7 +17,7 @@ from firecircle.voices.hosted.prices import FREE, Rates, listed_rates, priced, r
 from firecircle.voices.hosted.providers import PROVIDERS, located, provider_of
 from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
-from tests.voices.test_hosted import TURN
+from tests.voices.hosted.test_hosted import TURN
 
 Write = Callable[[str], Path]
 USAGE = {
