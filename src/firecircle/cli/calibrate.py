@@ -168,7 +168,7 @@ def _labelled_in_runs(circles: CircleStore) -> int:
 
 
 def _nothing_to_go_by(in_runs: int) -> ConfigError:
-    from firecircle.cli.output import counted
+    from firecircle.telling.words import counted
 
     if not in_runs:
         return ConfigError("calibrate", "no circle is labelled attack or benign", "label some first")
@@ -207,8 +207,9 @@ def _show(
 ) -> None:
     import sys
 
-    from firecircle.cli.output import console_on, counted, print_json, section
+    from firecircle.cli.output import console_on, print_json, section
     from firecircle.cli.printable import printable_line
+    from firecircle.telling.words import counted
 
     if as_json:
         print_json({**_document(outcome, proposals, reading), "written_to": written})
@@ -236,7 +237,7 @@ def _show(
 
 
 def _left_out(outcome: Calibration, reading: _Reading) -> Iterator[str]:
-    from firecircle.cli.output import counted
+    from firecircle.telling.words import counted
 
     if outcome.counted_before:
         before = f"{outcome.counted_before:,} of them were counted by an earlier --write"

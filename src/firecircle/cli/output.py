@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -17,12 +18,15 @@ from rich.text import Text
 
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
+from firecircle.telling.words import counted
 
 NARROWEST, WIDEST = 40, 100
 """Columns. Longer lines are tiring to read, however wide the terminal."""
 LABEL_WIDTH = 10
 HANG = 2
 """How far the rest of a wrapped line stands in from its beginning."""
+SHORT_ID = 8
+"""How much of an id is enough to find a circle again."""
 PROGRESS_AFTER, PROGRESS_EVERY = 0.5, 0.1
 """Seconds: work that is done sooner shows no progress, and no terminal needs it more often."""
 PATIENCE_SECONDS = 1.0
@@ -104,9 +108,9 @@ def print_written(what: str, file: str, document: Mapping[str, object], *, as_js
         print(f"{what} written to {printable_line(file)}")
 
 
-def counted(count: int, thing: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def short_id(kept_as: str) -> str:
+    """As much of an id as finds it again; one with a number behind it is printed whole."""
+    return kept_as if re.search(r"-\d+$", kept_as) else kept_as[:SHORT_ID]
 
 
 def note_on_runs_left_out(count: int) -> str:

@@ -131,10 +131,11 @@ def learn(
     Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
     since several arms judge the same prompts, unless --run or --in-run asks for them.
     """
-    from firecircle.cli.output import counted, note_on_runs_left_out, print_json, with_progress
+    from firecircle.cli.output import note_on_runs_left_out, print_json, with_progress
     from firecircle.store.bank.learning import Learnt
     from firecircle.store.bank.learning import learn as learnt_from
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     filters = given.circles_that_teach(store, only_runs=only_runs).model_copy(update={"alarm": True})
     learnt = Learnt()
@@ -172,8 +173,9 @@ def forget(
     as_json: AsJson = False,
 ) -> int:
     """Take a pattern out of the bank, or what one circle or attack has brought into it."""
-    from firecircle.cli.output import counted, print_outcome
+    from firecircle.cli.output import print_outcome
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     if sum(given is not None for given in (entry, circle, attack)) != 1:
         raise ConfigError("forget", "name either an entry, a --circle or an --attack")
@@ -198,9 +200,10 @@ def export_to(
     as_json: AsJson = False,
 ) -> int:
     """Write the patterns with all their sightings to a file of JSON lines. They hold words of prompts."""
-    from firecircle.cli.output import counted, print_written
+    from firecircle.cli.output import print_written
     from firecircle.store.bank.transfer import export_lines
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     entries = 0
@@ -217,9 +220,10 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the patterns of another bank. What means the same becomes one; nothing is counted twice."""
-    from firecircle.cli.output import counted, print_outcome, with_progress
+    from firecircle.cli.output import print_outcome, with_progress
     from firecircle.store.bank.transfer import entries_in
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     entries = sightings = 0
     with readable(file) as lines, open_store(store) as opened:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from firecircle.cli.evaluate.saving import short_id
-from firecircle.cli.output import Line, console_on, counted, print_json, print_sections, section
+from firecircle.cli.output import Line, console_on, print_json, print_sections, section, short_id
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
 from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
+from firecircle.telling.words import counted
 
 FEW = 5
 """So many sightings and quotes are shown; JSON has them all."""

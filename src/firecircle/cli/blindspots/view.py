@@ -9,18 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.blindspots.trying import Outcome, Trial, Trials
-from firecircle.cli.evaluate.saving import short_id
 from firecircle.cli.output import (
     Line,
     console_on,
-    counted,
     note_on_runs_left_out,
     print_json,
     print_sections,
+    short_id,
 )
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
 from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
+from firecircle.telling.words import counted
 
 FEW_QUOTES = 2
 NO_CHANGE = 0.005

@@ -46,7 +46,7 @@ def list_circles(
     firecircle circles list --alarm --since 7d
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
-    from firecircle.cli.circles.listing import show_page
+    from firecircle.cli.circles.show import show_page
     from firecircle.store.opening import open_store
 
     filters = given.filters(store)
@@ -64,13 +64,13 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole record as JSON.")] = False,
 ) -> int:
     """Show one circle as `evaluate` told it; of one that was interrupted, all that was heard."""
-    from firecircle.cli.circles.show import show_kept
+    from firecircle.cli.circles.show import show_circle
     from firecircle.store.opening import open_store
 
     with open_store(store) as opened:
         summary = opened.circles.summary(circle)
         kept = opened.circles.load(summary.id)
-    return show_kept(summary, kept, verbose=verbose, as_json=as_json)
+    return show_circle(summary, kept, verbose=verbose, as_json=as_json)
 
 
 def delete(
@@ -82,8 +82,9 @@ def delete(
     as_json: AsJson = False,
 ) -> int:
     """Take circles out of the store, with everything that belongs to them."""
-    from firecircle.cli.output import counted, is_confirmed, print_outcome
+    from firecircle.cli.output import is_confirmed, print_outcome
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     with open_store(store) as opened:
         ids = list(dict.fromkeys(opened.circles.summary(circle).id for circle in circles))
@@ -113,9 +114,10 @@ def prune(
     firecircle circles prune --before 90d
     firecircle circles prune --label benign --no-alarm --yes
     """
-    from firecircle.cli.output import counted, is_confirmed, print_outcome, progress
+    from firecircle.cli.output import is_confirmed, print_outcome, progress
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
+    from firecircle.telling.words import counted
 
     filters = given.filters(store)
     if before is not None:

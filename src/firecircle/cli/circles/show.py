@@ -1,18 +1,19 @@
-"""One kept circle or panel, told as `evaluate` tells one that was just judged."""
+"""Kept circles on a screen, in a pipe or as JSON: a page of them, or one as `evaluate` shows it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from firecircle.circle.panel import Panel
-from firecircle.cli.circles.listing import local_time
 from firecircle.cli.evaluate.plan import Plan
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import Line, console_on, print_json, section
+from firecircle.cli.output import Line, console_on, print_all, print_json, print_line, section, short_id
 from firecircle.cli.printable import printable, printable_line
 from firecircle.cli.report.report import circle_report, lost_report, panel_report, unfinished_report
 from firecircle.cli.report.table import TableView
@@ -20,27 +21,102 @@ from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode
 from firecircle.store.documents import CircleOrPanel
-from firecircle.store.finding import CircleSummary
+from firecircle.store.finding import CircleSummary, Page
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted
 
+# -- a page of circles -----------------------------------------------------------------------------------
 
-def show_kept(summary: CircleSummary, kept: CircleOrPanel, *, verbose: bool, as_json: bool) -> int:
-    """Print the report, or the record as JSON; the exit status."""
+
+def show_page(page: Page, *, as_json: bool) -> int:
+    """Print a page and how to get the next; the exit status."""
     if as_json:
-        print_json(kept.model_dump(mode="json"))
+        print_json(page.model_dump(mode="json"))
         return 0
     console = console_on(sys.stdout)
-    for part in _told(console, summary, kept, verbose):
-        # Only a terminal has a width that running text must keep to.
-        console.print(part, soft_wrap=isinstance(part, str) and not console.is_terminal)
+    if console.is_terminal:
+        _print_table(console, page)
+    else:
+        for summary in page.circles:
+            print_line(console, "\t".join(_fields(summary)))
+    if page.next_before is not None:
+        # Whoever reads the lines of a pipe must not find another kind of line among them.
+        print(f"there are more: add --before {page.next_before}", file=sys.stderr)
     return 0
 
 
-def _told(
+def _print_table(console: Console, page: Page) -> None:
+    if not page.circles:
+        console.print("nothing kept matches")
+        return
+    # Only a table that takes the whole width lets its last column shrink alone.
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", expand=True)
+    for name in ("id", "begun", "verdict", "F", "label"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
+    for summary in page.circles:
+        colour = {True: "red", False: "green", None: "yellow"}[summary.alarm]
+        table.add_row(
+            printable_line(short_id(summary.id)),
+            _local_time(summary.started_at),
+            Text(_verdict(summary), style=colour),
+            "" if summary.falsehood is None else f"{summary.falsehood:.2f}",
+            printable_line(summary.label or "", 12),
+            Text(printable_line(summary.title)),
+        )
+    console.print(table)
+    console.print(f"{counted(len(page.circles), 'circle')}; firecircle circles show ID", style="dim")
+
+
+def _fields(summary: CircleSummary) -> list[str]:
+    """The whole id, the time in UTC, verdict, F, mode, status, label, patterns and the first words."""
+    return [
+        printable_line(field)
+        for field in (
+            summary.id,
+            datetime.fromtimestamp(summary.started_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            _verdict(summary),
+            "" if summary.falsehood is None else f"{summary.falsehood:.2f}",
+            summary.mode,
+            summary.status,
+            summary.label or "",
+            ",".join(summary.pattern_types),
+            summary.title,
+        )
+    ]
+
+
+def _verdict(summary: CircleSummary) -> str:
+    """What came of it, in one or two words."""
+    if summary.status == "sitting":
+        return "sitting"
+    if summary.alarm is None:
+        return STOP_WORDS[summary.status]
+    return "ALARM" if summary.alarm else "no alarm"
+
+
+def _local_time(seconds: float) -> str:
+    """A moment as a person here writes it."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+# -- one circle ------------------------------------------------------------------------------------------
+
+
+def show_circle(summary: CircleSummary, kept: CircleOrPanel, *, verbose: bool, as_json: bool) -> int:
+    """Print the report, or the record as JSON; the exit status."""
+    if as_json:
+        print_json(kept.model_dump(mode="json"))
+    else:
+        console = console_on(sys.stdout)
+        print_all(console, _report(console, summary, kept, verbose))
+    return 0
+
+
+def _report(
     console: Console, summary: CircleSummary, kept: CircleOrPanel, verbose: bool
 ) -> Iterator[RenderableType]:
-    yield introduction(summary, kept)
+    yield _introduction(summary, kept)
     if verbose:
         for layer in kept.prompt.layers:
             yield from section("Prompt", [layer.name, Line(Text(printable(layer.text)), 1)])
@@ -62,7 +138,7 @@ def _told(
         yield from circle_report(console, request, kept, metrics_of_circle(kept))
 
 
-def introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
+def _introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
     """Which circle this is, and what it judged."""
     sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in kept.prompt.layers)
     turn = kept.circumstances.turn_number
@@ -77,7 +153,7 @@ def introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
         f"record {printable_line(summary.record_id)}" if summary.record_id else "",
     ]
     return (
-        f"Kept as {printable_line(summary.id)}, begun {local_time(summary.started_at)}:"
+        f"Kept as {printable_line(summary.id)}, begun {_local_time(summary.started_at)}:"
         f" {'; '.join(part for part in about if part)}\n"
         f"Prompt: {sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}\n"
     )

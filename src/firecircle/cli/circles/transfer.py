@@ -39,11 +39,12 @@ def export_to(
 
     One that cannot be read is told, the others are written, and the exit status is 2.
     """
-    from firecircle.cli.output import counted, print_written, with_progress
+    from firecircle.cli.output import print_written, with_progress
     from firecircle.cli.trouble import TROUBLE, complain
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import export_lines
+    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     filters = given.filters(store)
@@ -102,10 +103,11 @@ def import_from(
     Each is checked and kept whole or not at all. Lines that hold no circle are told with their numbers, the
     others are kept, and the exit status is 2.
     """
-    from firecircle.cli.output import counted, print_outcome, progress
+    from firecircle.cli.output import print_outcome, progress
     from firecircle.cli.trouble import TROUBLE, complain
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import BadLine, ImportProgress, import_circles
+    from firecircle.telling.words import counted
 
     taken, bad_lines = ImportProgress(), list[BadLine]()
     with readable(file) as source, open_store(store) as opened, progress("reading circle") as show_progress:

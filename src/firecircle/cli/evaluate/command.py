@@ -158,12 +158,11 @@ def evaluate(
     firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
     cat message.txt | firecircle evaluate --system @system.txt --user - --json
     """
-    from firecircle.cli.bank.guide import guide_for
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge
     from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
     from firecircle.cli.evaluate.request import Request
-    from firecircle.cli.evaluate.saving import label_of, store_for
+    from firecircle.cli.evaluate.saving import guide_for, label_of, store_for
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")

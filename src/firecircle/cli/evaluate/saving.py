@@ -1,8 +1,10 @@
-"""Keeping what `evaluate` judges: where, under which label, and never at the cost of the verdict."""
+"""The store as `evaluate` uses it: what is judged is kept there, and its bank guides who judges alone.
+
+What cannot be kept never costs the verdict.
+"""
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,11 +13,9 @@ from typing import TextIO
 
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, NotKeptWarning
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.settings import current_settings
-from firecircle.store.opening import Store
-
-SHORT = 8
-"""How much of an id is enough to find a circle again."""
+from firecircle.store.opening import Store, open_store
 
 
 def store_for(
@@ -48,9 +48,29 @@ def label_of(label: str | None, example: str | None, *, changed: bool) -> str | 
     return f"attack:{bundled.pattern_type}" if bundled.label == "attack" else bundled.label
 
 
-def short_id(kept_as: str) -> str:
-    """As much of an id as finds it again; one with a number behind it is printed whole."""
-    return kept_as if re.search(r"-\d+$", kept_as) else kept_as[:SHORT]
+def guide_for(k: int | None, mode: str, where: str | None) -> StoredGuide | None:
+    """What tells the voices about the k most relevant patterns of the bank, if that is asked for."""
+    if k is None:
+        return None
+    if mode == "fire_circle":
+        raise ConfigError("--bank", "a circle judges unaided first", "use --mode single or --mode parallel")
+    return StoredGuide(k, where)
+
+
+class StoredGuide:
+    """The bank of a store, as a guide."""
+
+    def __init__(self, k: int, where: str | None) -> None:
+        self._k, self._where = k, where
+
+    def guidance_for(self, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
+        """A line for each of the most relevant patterns."""
+        with open_store(self._where) as store:
+            if not store.bank.count():
+                raise ConfigError(
+                    "--bank", "the bank is empty", "`firecircle bank learn` fills it from the circles kept"
+                )
+            return store.bank.guidance_for(prompt, self._k)
 
 
 @contextmanager

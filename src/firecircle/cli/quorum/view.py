@@ -12,8 +12,9 @@ from rich.text import Text
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
-from firecircle.cli.output import bar, console_on, counted, print_json, print_line, section
+from firecircle.cli.output import bar, console_on, print_json, print_line, print_sections, section
 from firecircle.cli.printable import printable_line, shortened
+from firecircle.telling.words import counted
 
 VALID, NOT_VALID = 0, 1
 BAR = 8
@@ -99,9 +100,7 @@ def _explain(
         lineages.append(f"{printable_line(lineage)}: {', '.join(map(printable_line, members))}")
     short = [printable_line(shortfall) for shortfall in verdict.shortfalls]
     console.print()
-    for label, lines in (("Coverage", [coverage]), ("Lineages", lineages), ("Short", short)):
-        for part in section(label, lines):
-            console.print(part)
+    print_sections(console, (("Coverage", [coverage]), ("Lineages", lineages), ("Short", short)))
 
 
 def _table(roles: Sequence[RoleCoverage], width: int) -> Table:

@@ -38,7 +38,13 @@ def replay(
     firecircle replay circle.json --verbose
     firecircle replay circle.json --threshold 0.5 --pattern-threshold 0.3
     """
-    from firecircle.cli.replay.replaying import Replay, Settings, hold_again, read_recording, resettled
+    from firecircle.cli.replay.replaying import (
+        Replay,
+        Settings,
+        read_recording,
+        replay_and_report,
+        with_settings,
+    )
 
     record = read_recording(file)
     settings: Settings = {
@@ -48,5 +54,5 @@ def replay(
         "min_cognitive_coverage": min_coverage,
         "min_provider_groups": min_groups,
     }
-    config = resettled(record.config, settings)
-    return hold_again(Replay(record, config, file, as_json=as_json, verbose=verbose))
+    config = with_settings(record.config, settings)
+    return replay_and_report(Replay(record, config, file, as_json=as_json, verbose=verbose))

@@ -58,7 +58,7 @@ def read_recording(file: str) -> CircleRecord:
         ) from None
 
 
-def resettled(config: FireCircleConfig, settings: Settings) -> FireCircleConfig:
+def with_settings(config: FireCircleConfig, settings: Settings) -> FireCircleConfig:
     """The configuration with these settings of the verdict."""
     changes = {name: value for name, value in settings.items() if value is not None}
     return FireCircleConfig(**{**dict(config), **changes}) if changes else config
@@ -132,18 +132,18 @@ class Replay:
         rounds = counted(len(self.record.dialogue_history), "round")
         sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in self.record.prompt.layers)
         turn = self.record.circumstances.turn_number
-        told = f"{sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}"
+        prompt = f"{sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}"
         return (
             f"Fire Circle: replay of {printable_line(self.file)}, recorded {when}: {voices}, {rounds};"
-            f" nobody is asked\nPrompt: {told}\n"
+            f" nobody is asked\nPrompt: {prompt}\n"
         )
 
 
-def hold_again(replay: Replay) -> int:
+def replay_and_report(replay: Replay) -> int:
     """Hold the recorded circle, tell its verdict under the settings asked for; the exit status."""
     console = console_on(sys.stderr if replay.as_json else sys.stdout)
     with _shown(console, replay) as listener:
-        held = _held(replay.record, listener)
+        held = _replayed(replay.record, listener)
     recorded = reaggregate(replay.record)
     if held.without_times() == recorded.without_times():
         held = recorded  # with the times of then
@@ -151,7 +151,7 @@ def hold_again(replay: Replay) -> int:
         print_all(console, [f"note: {_difference(recorded, held)}"])
     result = reaggregate(held, replay.config)
     if result.stopped not in CONCLUSIVE:
-        return _tell_remains(console, replay, result)
+        return _report_unfinished(console, replay, result)
     if replay.as_json:
         print_json(result.model_dump(mode="json"))
     else:
@@ -175,7 +175,7 @@ def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
 def _while_read(listener: Listener) -> Listener:
     """Tell until the reader of a pipe has left, which the report will find out.
 
-    Recorded voices answer all at once: raised here, it would be told once for each of them.
+    Recorded voices answer all at once: raised here, the error would be reported once for each of them.
     """
     is_read = True
 
@@ -190,7 +190,7 @@ def _while_read(listener: Listener) -> Listener:
     return tell
 
 
-def _held(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
+def _replayed(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
     """The circle held once more. One that was called off ended at no point a replay could find again."""
     if record.stopped == "cancelled":
         return reaggregate(record)
@@ -202,7 +202,7 @@ def _held(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
         return error.partial_result
 
 
-def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -> int:
+def _report_unfinished(console: Console, replay: Replay, partial: FireCircleResult) -> int:
     why = partial.abort_reason or STOP_WORDS[partial.stopped]
     message = f"{replay.file}: the recorded circle reached no consensus: {why}"
     complain(message)
@@ -214,8 +214,7 @@ def _tell_remains(console: Console, replay: Replay, partial: FireCircleResult) -
 
 
 def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
-    falsehoods = (
-        f"F {one.consensus.falsehood:.2f}" if one.consensus else "no verdict" for one in (then, now)
+    before, after = (
+        f"F {result.consensus.falsehood:.2f}" if result.consensus else "no verdict" for result in (then, now)
     )
-    before, after = falsehoods
     return f"the recorded replies are read otherwise today; {before} then, {after} now"

@@ -12,15 +12,14 @@ from rich.text import Text
 
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usages
 from firecircle.circle.summary import shown_falsehood
-from firecircle.cli.bank.guide import guidance_lines
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.evaluate.saving import short_id
-from firecircle.cli.output import Line, Section, bar, section
+from firecircle.cli.output import Line, Section, bar, section, short_id
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import findings
 from firecircle.cli.report.table import TableView, style_of
 from firecircle.cli.report.transcript import spoken, transcript
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import is_embedded
 from firecircle.telling.cautions import (
     Cautions,
     Ways,
@@ -81,7 +80,7 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
         console, _verdict(metrics, request.threshold, panel_sentences(metrics, printable_line), cautions)
     )
     if rest := [
-        *guidance_lines(metrics.guidance, request.plan.asked),
+        *_guidance(metrics.guidance, request.plan.asked),
         *section("Lost", cautions.get("Lost", ())),
         *section("Cost", [_cost_line(metrics.accounting)]),
         *_session(request),
@@ -186,6 +185,15 @@ def _price(sums: Usages) -> str:
     price = f"${sums.cost_usd:.4f}" if sums.cost_usd else "free"
     unpriced = f" and {counted(sums.calls_without_price, 'call')} of unknown price"
     return f"{price}{unpriced if sums.calls_without_price else ''}"
+
+
+def _guidance(guidance: Sequence[str], voices: Sequence[str]) -> Iterator[Section]:
+    """What the voices were told to look out for, and whether they can read it."""
+    if not guidance:
+        return
+    deaf = [voice for voice in voices if is_embedded(voice)]
+    note = ["the built-in voices look at the prompt alone and were not swayed by it"] if deaf else []
+    yield from section("Told", [*guidance, *note])
 
 
 def _session(request: Request) -> Iterator[Section]:

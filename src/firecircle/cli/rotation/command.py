@@ -213,8 +213,9 @@ def export_to(
     as_json: AsJson = False,
 ) -> int:
     """Write the whole participation history to one JSON file."""
-    from firecircle.cli.output import counted, print_outcome
+    from firecircle.cli.output import print_outcome
     from firecircle.rotation.history_file import document_of, export_history
+    from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
     with open_history(store) as participation:
@@ -236,8 +237,9 @@ def import_from(
     as_json: AsJson = False,
 ) -> int:
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
-    from firecircle.cli.output import counted, print_outcome
+    from firecircle.cli.output import print_outcome
     from firecircle.rotation.history_file import import_history
+    from firecircle.telling.words import counted
 
     with open_history(store) as participation:
         taken = import_history(file, participation)
@@ -303,7 +305,7 @@ def _find_draw(history: ParticipationHistory, given: str) -> Draw:
 
 
 def _counted_damage(damage: Damage) -> str:
-    from firecircle.cli.output import counted
+    from firecircle.telling.words import counted
 
     counts = ((damage.participations, "participation"), (damage.draws, "draw"))
     return " and ".join(counted(len(rows), thing) for rows, thing in counts if rows)

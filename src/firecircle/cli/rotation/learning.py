@@ -7,12 +7,12 @@ from itertools import islice
 
 from pydantic import ValidationError
 
-from firecircle.cli.output import counted
 from firecircle.errors import ConfigError, StoreError
 from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities
 from firecircle.rotation.history import Draw
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
+from firecircle.telling.words import counted
 
 LOOKED_AT = 1_000
 """So many of the newest circles are looked at, in a list that costs little."""

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.output import bar, console_on, counted, print_json, section
+from firecircle.cli.output import bar, console_on, print_json, print_sections, section
 from firecircle.cli.printable import printable_line, shortened
 from firecircle.rotation.affinity import Affinity, factors
 from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
 from firecircle.rotation.history import Draw
 from firecircle.telling.answers import CHAIR_SYMBOL
+from firecircle.telling.words import counted
 
 SAME, ANOTHER = 0, 1
 BAR = 8
@@ -62,9 +63,12 @@ def show_standings(standings: Standings, *, as_json: bool) -> int:
     _evenness(console, report)
     fit = ", ".join(f"{printable_line(voice)} {share:.2f}" for voice, share in standings.expertise)
     latest = list(standings.draws)[-LATEST:]
-    _sections(
+    print_sections(
         console,
-        [("Fit", [f"for {standings.domain}: {fit}"]), ("Draws", [_told(draw) for draw in reversed(latest)])],
+        [
+            ("Fit", [f"for {standings.domain}: {fit}"]),
+            ("Draws", [_draw_line(draw) for draw in reversed(latest)]),
+        ],
     )
     return 0
 
@@ -107,9 +111,9 @@ def show_check(draw: Draw, check: DrawCheck, *, as_json: bool) -> int:
     weights = [
         f"{candidate.weight:.3f} {'*' if candidate.voice_id in draw.selected else ' '}"
         f" {printable_line(candidate.voice_id)}"
-        for candidate in sorted(draw.candidates, key=lambda one: -one.weight)
+        for candidate in sorted(draw.candidates, key=lambda candidate: -candidate.weight)
     ]
-    _sections(
+    print_sections(
         console,
         [
             ("Drawn", [f"{_moment(draw.at)}, {draw.required_count} of {len(draw.candidates)}"]),
@@ -126,15 +130,15 @@ def show_check(draw: Draw, check: DrawCheck, *, as_json: bool) -> int:
     return SAME if check.valid else ANOTHER
 
 
-def show_pairs(found: Sequence[Affinity], *, as_json: bool) -> int:
+def show_pairs(pairs: Sequence[Affinity], *, as_json: bool) -> int:
     """Print who complements whom; the exit status."""
     if as_json:
-        print_json([pair.model_dump(mode="json") for pair in found])
+        print_json([pair.model_dump(mode="json") for pair in pairs])
         return 0
     console = console_on(sys.stdout)
-    if not found:
+    if not pairs:
         console.print("no circle with patterns is kept yet")
-    for pair in found[:MOST_PAIRS]:
+    for pair in pairs[:MOST_PAIRS]:
         names = f"{printable_line(pair.first)} + {printable_line(pair.second)}"
         alone = max(pair.backed_by_first, pair.backed_by_second)
         shares = f"{pair.backed_by_either} of {pair.patterns} patterns together, {alone} by one alone"
@@ -184,7 +188,7 @@ def _evenness(console: Console, report: FairnessReport) -> None:
         if voices
     ]
     even = [f"heard {_in_words(report.heard)}", f"chair {_in_words(report.chairs)}"]
-    _sections(console, [("Evenness", even), ("Never", never)])
+    print_sections(console, [("Evenness", even), ("Never", never)])
 
 
 def _in_words(even: Evenness) -> str:
@@ -192,13 +196,7 @@ def _in_words(even: Evenness) -> str:
     return f"{even.least} to {even.most} times; {indices}"
 
 
-def _sections(console: Console, parts: Sequence[tuple[str, Sequence[str]]]) -> None:
-    for label, lines in parts:
-        for part in section(label, lines):
-            console.print(part)
-
-
-def _told(draw: Draw) -> str:
+def _draw_line(draw: Draw) -> str:
     names = ", ".join(map(printable_line, draw.selected))
     domain = printable_line(draw.decision_domain)
     return f"{printable_line(draw.draw_id)} {_moment(draw.at)} {domain}: {names}{_shadow(draw)}"
