@@ -18,6 +18,7 @@ from firecircle import (
     replay_circle,
 )
 from firecircle.circle.dialogue import Dialogue
+from firecircle.circle.result import Substitution, active_voices
 from firecircle.voices.caller import CallerVoice
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
 from tests.shared_data import shared
@@ -264,3 +265,34 @@ async def test_a_last_number_is_whole_only_if_the_provider_says_the_voice_came_t
     else:
         assert [failure.label for failure in result.failures] == ["a_round_1"]
     assert (await replay_circle(result)).without_times() == result.without_times()
+
+
+async def test_what_a_voice_was_asked_is_what_it_was_sent() -> None:
+    script = eventful()
+    result = await fire_circle_evaluate(PROMPT, CIRCLE, caller=script)
+    for held in result.dialogue_history:
+        for model in held.active_models:
+            question = held.question_to(model)
+            assert question == result.question_to(model, held.round_number)
+            assert question is not None
+            assert script.question_to(model, held.round_number).endswith(question)
+    first = result.dialogue_history[0]
+    assert first.question_to("nobody") is None
+    with pytest.raises(LookupError, match="nobody was not asked in round 1"):
+        result.question_to("nobody", 1)
+
+
+async def test_who_is_active_follows_from_who_was_seated_and_who_was_lost() -> None:
+    result = await fire_circle_evaluate(PROMPT, CIRCLE, caller=eventful())
+    by_round = [
+        active_voices(
+            CIRCLE.models,
+            result.substitutions,
+            (failure for failure in result.failures if failure.round_number < held.round_number),
+        )
+        for held in result.dialogue_history
+    ]
+    assert by_round == [held.active_models for held in result.dialogue_history]
+    assert active_voices(CIRCLE.models, result.substitutions, result.failures) == result.active_models
+    reserve = Substitution(model="e", round_number=3, replaces=("b",))
+    assert active_voices(("a", "b"), (reserve,), result.failures) == ("a", "e")

@@ -24,7 +24,7 @@ CONCLUSIVE = ("all_rounds_held", "converged")
 def conclude(record: CircleRecord) -> FireCircleResult:
     """The result of a circle. An aborted or cancelled one has no consensus, but all the rest."""
     config = record.config
-    active = active_voices(record)
+    active = active_voices(record.config.models, record.substitutions, record.failures)
     history = tuple(
         held.model_copy(update={"convergence_metric": spread(held.evaluations)})
         for held in record.dialogue_history

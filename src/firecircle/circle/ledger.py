@@ -22,6 +22,7 @@ from firecircle.circle.result import (
     RoundKind,
     Substitution,
     VoicePrompt,
+    active_voices,
 )
 from firecircle.evaluation import NeutrosophicEvaluation
 
@@ -70,10 +71,6 @@ class RoundPage:
         """Who holds the chair and has spoken from it."""
         return self.chair if any(said.model == self.chair for said in self.evaluations) else None
 
-    def question_in(self, asked: VoicePrompt) -> str:
-        """The whole question to one voice."""
-        return asked.text if asked.is_chair else self.question + asked.text
-
     @property
     def under_way(self) -> tuple[VoicePrompt, ...]:
         """The questions whose answers are still to come."""
@@ -118,9 +115,7 @@ class Ledger:
     @property
     def active(self) -> tuple[str, ...]:
         """The voices that are seated and were never lost."""
-        lost = {one.model for page in self.pages for one in page.hearings.values() if one.failure}
-        seated = (*self.config.models, *(new.model for new in self.substitutions))
-        return tuple(model for model in seated if model not in lost)
+        return active_voices(self.config.models, self.substitutions, self.failures)
 
     @property
     def calls(self) -> tuple[CallRecord, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -33,6 +34,10 @@ class VoicePrompt(Shape):
     text: Text
     """For the chair its whole question; for others what follows the round's `prompt_used`."""
 
+    def question(self, prompt_used: str) -> str:
+        """The whole question to this voice in a round with this standard question."""
+        return self.text if self.is_chair else prompt_used + self.text
+
 
 class DialogueRound(Shape):
     """One round: who was asked what, who answered what."""
@@ -56,6 +61,13 @@ class DialogueRound(Shape):
         """Who held the chair and really spoke from it."""
         chair = self.empty_chair_model
         return chair if any(said.model == chair for said in self.evaluations) else None
+
+    def question_to(self, model: str) -> str | None:
+        """What a voice was asked, after the evidence; None when it was not."""
+        for asked in self.voice_prompts:
+            if asked.model == model:
+                return asked.question(self.prompt_used)
+        return None
 
 
 class Failure(Shape):
@@ -232,9 +244,8 @@ class CircleRecord(Shape):
     def question_to(self, model: str, round_number: int) -> str:
         """What a voice was asked in a round, after the evidence; raises `LookupError` when it was not."""
         for held in self.dialogue_history:
-            for asked in held.voice_prompts if held.round_number == round_number else ():
-                if asked.model == model:
-                    return asked.text if asked.is_chair else held.prompt_used + asked.text
+            if held.round_number == round_number and (question := held.question_to(model)) is not None:
+                return question
         raise LookupError(f"{model} was not asked in round {round_number}")
 
     def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
@@ -242,10 +253,12 @@ class CircleRecord(Shape):
         return messages(self.system_message, self.evidence, self.question_to(model, round_number))
 
 
-def active_voices(record: CircleRecord) -> tuple[str, ...]:
-    """The voices that may vote: convened or recruited, and never lost."""
-    lost = {failure.model for failure in record.failures}
-    seated = (*record.config.models, *(reserve.model for reserve in record.substitutions))
+def active_voices(
+    convened: Iterable[str], recruited: Iterable[Substitution], failures: Iterable[Failure]
+) -> tuple[str, ...]:
+    """The voices that may vote: convened or recruited, and not among the lost."""
+    lost = {failure.model for failure in failures}
+    seated = (*convened, *(reserve.model for reserve in recruited))
     return tuple(model for model in seated if model not in lost)
 
 

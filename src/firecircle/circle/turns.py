@@ -50,7 +50,7 @@ class Turns:
         """The question to one voice, with all that goes with it."""
         model = asked.model
         return Turn(
-            messages=messages(self.questions.system, self.questions.evidence, page.question_in(asked)),
+            messages=messages(self.questions.system, self.questions.evidence, asked.question(page.question)),
             prompt=self.prompt,
             round_number=page.number,
             focus=self.config.focus,

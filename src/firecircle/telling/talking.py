@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firecircle.circle.measures import rival_verdicts
-from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict
+from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
 from firecircle.circle.summary import alarm_word, shown_falsehood, talk_sentence
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS
@@ -101,11 +101,10 @@ class Replay:
 
 def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
     """What each rule would have said had the circle stopped after a round, by those active then."""
-    seated = (*result.config.models, *(seat.model for seat in result.substitutions))
     after = []
     for place, held in enumerate(result.dialogue_history, start=1):
-        lost = {failure.model for failure in result.failures if failure.round_number <= held.round_number}
-        active = [model for model in seated if model not in lost]
+        lost = (failure for failure in result.failures if failure.round_number <= held.round_number)
+        active = active_voices(result.config.models, result.substitutions, lost)
         history = result.dialogue_history[:place]
         after.append(rival_verdicts(history, active, result.config.alarm_threshold))
     return Replay(

@@ -119,16 +119,12 @@ def _spent(total: Usages) -> dict[str, int | float | None]:
 def _voices(result: FireCircleResult) -> tuple[VoiceRound, ...]:
     told: list[VoiceRound] = []
     for held in result.dialogue_history:
-        asked = {
-            one.model: len(one.text) + (0 if one.is_chair else len(held.prompt_used))
-            for one in held.voice_prompts
-        }
         told.extend(
             _voice(
                 said,
                 is_chair=said.model == held.empty_chair_model,
                 active=said.model in result.active_models,
-                asked_chars=asked.get(said.model, 0),
+                asked_chars=len(held.question_to(said.model) or ""),
             )
             for said in held.evaluations
         )
