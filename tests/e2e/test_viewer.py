@@ -222,7 +222,7 @@ def test_the_slider_replays_the_dialogue(page: Page, big: str) -> None:
     playwright.expect(page.locator("td.now").first).to_be_visible()
     assert page.locator("table.grid td.later").count() > 0
     page.keyboard.press("ArrowRight")
-    playwright.expect(page.locator(".toldlist li:visible")).to_contain_text("lost: voice/two")
+    playwright.expect(page.locator(".roundlist li:visible")).to_contain_text("lost: voice/two")
 
 
 def test_a_label_is_saved_and_a_circle_deleted(page: Page, store: Store) -> None:

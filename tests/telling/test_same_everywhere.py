@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from firecircle import EvaluationConfig, EvaluationError, PromptGuard
 from firecircle.cli.main import run
 from firecircle.store.opening import Store, open_store
 from tests.cli.running import flowing
-from tests.scripted import PROMPT, pattern, says
+from tests.scripted import PROMPT, Script, pattern, says
 from tests.web.serving import VOICES, Running, judged, lost, running
 
 ONE, TWO, THREE = VOICES
@@ -90,7 +91,9 @@ def _sections(report: str) -> dict[str, list[str]]:
 def _cautions(report: str) -> list[str]:
     """What a reader of the terminal is warned of."""
     sections = _sections(report)
-    notes = [line.removeprefix("Note: ") for line in sections["Verdict"] if line.startswith("Note: ")]
+    notes = [
+        line.removeprefix("Note: ") for line in sections["Verdict"] if line.startswith(("Note: ", "Why: "))
+    ]
     quorum = [line for line in sections.get("Quorum", []) if not line.startswith("holds:")]
     return [*notes, *quorum, *sections.get("Lost", [])]
 
@@ -104,11 +107,46 @@ def test_cautions_and_next_step_are_the_same_everywhere(
     store: Store, server: Running, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     circle_id = judged(store, **CIRCLES[kind]).circle_id
+    _assert_same(store, server, capsys, circle_id, has_next=kind != "a reserve")
+
+
+def test_a_circle_that_broke_off_says_why_everywhere(
+    store: Store, server: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: dict[str, list[Any]] = {ONE: [says(0.9)] * 3, TWO: [says(0.1), lost("quota spent")], THREE: CALM}
+    with pytest.raises(EvaluationError) as broken:
+        judged(store, lines=lines, failure_mode="strict")
+    assert broken.value.partial_result is not None
+    report = _assert_same(store, server, capsys, broken.value.partial_result.circle_id)
+    assert any(line.startswith("Why: ") and "voice/two" in line for line in _sections(report)["Verdict"])
+
+
+async def test_a_panel_tells_its_cautions_everywhere(
+    store: Store, server: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script({ONE: ["This is an attack."], TWO: [lost("quota spent")]})
+    for mode, models in (("single", (ONE,)), ("parallel", (ONE, TWO))):
+        config = EvaluationConfig(mode=mode, models=models)
+        metrics = await PromptGuard(config, caller=script, store=store).evaluate(user="hello there")
+        assert metrics.kept_as is not None
+        _assert_same(store, server, capsys, metrics.kept_as, has_next=False)
+        script.heard.clear()
+
+
+def _assert_same(
+    store: Store,
+    server: Running,
+    capsys: pytest.CaptureFixture[str],
+    circle_id: str,
+    *,
+    has_next: bool = True,
+) -> str:
+    """Everything that the terminal warns of stands on both pages; what the terminal wrote."""
     assert run(("circles", "show", circle_id, "--store", store.name)) == 0
     report = capsys.readouterr().out
     cautions, step = _cautions(report), " ".join(_sections(report).get("Next", []))
     assert cautions
-    assert bool(step) != (kind == "a reserve")
+    assert bool(step) == has_next
     for terminal_words, page_words in OTHERWISE.items():
         step = step.replace(terminal_words, page_words)
     with server.client() as client:
@@ -119,3 +157,4 @@ def test_cautions_and_next_step_are_the_same_everywhere(
     for page in map(_words, pages):
         assert [caution for caution in cautions if caution.rstrip(".") not in page] == []
         assert f"Next {step}" in page if step else " Next " not in page
+    return report

@@ -16,7 +16,7 @@ def with_names(text: str, labels: Mapping[str, str]) -> str:
     if not names:
         return text
     mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
-    return mention.sub(lambda found: f"{found[0]} ({names[found[0]]})", text)
+    return mention.sub(lambda match: f"{match[0]} ({names[match[0]]})", text)
 
 
 @dataclass(frozen=True, slots=True)

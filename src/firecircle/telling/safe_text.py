@@ -93,12 +93,12 @@ class HiddenRun(NamedTuple):
 def hidden_runs(text: str) -> Iterator[HiddenRun]:
     """Every hidden character of a text. The joints that pictograms are built with are none."""
     pattern, place = _pattern_for(text), 0
-    while found := pattern.search(text, place):
-        start, place = found.span()
+    while match := pattern.search(text, place):
+        start, place = match.span()
         if _joins_emoji(text, start):
             place = start + 1
             continue
-        yield HiddenRun(found[1], start, place)
+        yield HiddenRun(match[1], start, place)
 
 
 def without_hidden(text: str) -> str:
@@ -108,7 +108,7 @@ def without_hidden(text: str) -> str:
 
 def with_codes(text: str) -> str:
     """The text with the number of every hidden character in its place."""
-    return _pattern_for(text).sub(lambda found: _code(found[1], found.end() - found.start()), text)
+    return _pattern_for(text).sub(lambda match: _code(match[1], match.end() - match.start()), text)
 
 
 def line_with_codes(text: str, longest: int | None = None) -> str:

@@ -65,8 +65,8 @@ def build_site(store: Store, access: Access | None = None) -> Site:
 
 def _routes() -> list[Route | Mount]:
     handlers: dict[str, dict[str, Callable[..., object]]] = {}
-    for one in OPERATIONS:
-        handlers.setdefault(BASE + one.path, {})[one.method] = one.handler
+    for operation in OPERATIONS:
+        handlers.setdefault(BASE + operation.path, {})[operation.method] = operation.handler
     api = [
         Route(path, _by_method(methods), methods=list(methods), name=f"api {path}")
         if len(methods) > 1

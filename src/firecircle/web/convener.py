@@ -96,7 +96,7 @@ class Convener:
 
     def _leave(self, task: asyncio.Task[None], named: Future[str]) -> None:
         self._sitting.discard(task)
-        self._by_id = {name: one for name, one in self._by_id.items() if one is not task}
+        self._by_id = {name: holder for name, holder in self._by_id.items() if holder is not task}
         error = None if task.cancelled() else task.exception()
         if not named.done():
             named.set_exception(error or RequestError(503, "called off before anything was written down"))
@@ -142,8 +142,10 @@ class Convener:
 
 def _not_kept(why: str, judged: FireCircleResult | Panel | None, threshold: float) -> RequestError:
     """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
-    said = judged.consensus if judged else None
-    if said is None:
+    consensus = judged.consensus if judged else None
+    if consensus is None:
         return RequestError(503, f"the judgement could not be kept: {why}")
-    verdict = Judged(alarm=said.falsehood >= threshold, falsehood=said.falsehood, decided_by=said.model)
-    return RequestError(503, f"judged ({verdict.told()}), but it could not be kept: {why}", verdict=verdict)
+    verdict = Judged(
+        alarm=consensus.falsehood >= threshold, falsehood=consensus.falsehood, decided_by=consensus.model
+    )
+    return RequestError(503, f"judged ({verdict.words}), but it could not be kept: {why}", verdict=verdict)

@@ -23,16 +23,16 @@ MOST_GROUPS = 200
 def bank_page(request: Request) -> Response:
     """The bank, searched and filtered."""
     asked, given = without_empty(request)
-    trouble, found = "", BankEntries(entries=())
+    trouble, page = "", BankEntries(entries=())
     try:
-        found = bank_entries(request, query_as(BankQuery, asked))
+        page = bank_entries(request, query_as(BankQuery, asked))
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
     return page_response(
         request,
         "bank.html",
         status=422 if trouble else 200,
-        entries=found.entries,
+        entries=page.entries,
         given=given,
         trouble=trouble,
         pattern_types=PATTERN_TYPES,
@@ -48,13 +48,13 @@ def blindspots_page(request: Request) -> Response:
     """What judging alone overlooked."""
     asked, given = without_empty(request)
     query = query_as(BlindspotQuery, asked)
-    found = blindspots(request, query)
-    older = urlencode({**given, "before": found.next_before}) if found.next_before is not None else None
+    page = blindspots(request, query)
+    older = urlencode({**given, "before": page.next_before}) if page.next_before is not None else None
     return page_response(
         request,
         "blindspots.html",
-        found=found,
-        groups=found.groups[:MOST_GROUPS],
+        blindspots=page,
+        groups=page.groups[:MOST_GROUPS],
         older=older,
         is_newest=query.before is None,
         leaves_runs_out=not query.in_run and query.run_id is None,
@@ -64,8 +64,8 @@ def blindspots_page(request: Request) -> Response:
 def rotation_page(request: Request) -> Response:
     """Who was heard how often, and how even that is."""
     report = heard(request)
-    counts = [one.count for one in report.voices] or [0]
-    chairs = [one.chair_count for one in report.voices] or [0]
+    counts = [voice.count for voice in report.voices] or [0]
+    chairs = [voice.chair_count for voice in report.voices] or [0]
     return page_response(
         request,
         "rotation.html",

@@ -41,16 +41,16 @@ def circles_page(request: Request) -> Response:
         page = viewer.store.circles.find(filters_of(query), before=query.before, limit=query.limit)
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
-    shown = {name: value for name, value in given.items() if name != "before"}
-    older = urlencode({**shown, "before": page.next_before}) if page and page.next_before else None
+    filters = {name: value for name, value in given.items() if name != "before"}
+    older = urlencode({**filters, "before": page.next_before}) if page and page.next_before else None
     return page_response(
         request,
         "circles.html",
         status=422 if trouble else 200,
         circles=page.circles if page else (),
         older=older,
-        newest=urlencode(shown) if query.before is not None else None,
-        given=shown,
+        newest=urlencode(filters) if query.before is not None else None,
+        given=filters,
         trouble=trouble,
         store_name=viewer.store.name,
         pattern_types=PATTERN_TYPES,
@@ -120,12 +120,12 @@ async def login(request: Request) -> Response:
     return page_response(request, "login.html", status=401 if wrong else 200, wrong=wrong, action=LOGIN)
 
 
-def page_response(request: Request, template: str, *, status: int = 200, **shown: Any) -> Response:
+def page_response(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """A page made from a template."""
     viewer = viewer_of(request)
     allowed = viewer.access.admits(request.headers.get("authorization"), request.cookies.get("firecircle"))
     text = viewer.templates.get_template(template).render(
-        write_token=viewer.access.write_token if allowed else "", path=request.scope["path"], **shown
+        write_token=viewer.access.write_token if allowed else "", path=request.scope["path"], **values
     )
     return HTMLResponse(text, status_code=status)
 

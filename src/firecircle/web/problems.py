@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from firecircle.circle.summary import alarm_word
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError
 from firecircle.shapes import Shape, Text, config_error
 from firecircle.telling.safe_text import with_codes
@@ -23,10 +24,10 @@ class Judged(Shape):
     falsehood: float
     decided_by: Text
 
-    def told(self) -> str:
+    @property
+    def words(self) -> str:
         """The same in words."""
-        word = "alarm" if self.alarm else "no alarm"
-        return f"{word}, F {self.falsehood:.3g} by {self.decided_by}"
+        return f"{alarm_word(self.alarm)}, F {self.falsehood:.3g} by {self.decided_by}"
 
 
 class Problem(Shape):
@@ -82,14 +83,14 @@ def invalid(error: ValidationError, subject: str) -> RequestError:
 
 def problem_response(refusal: RequestError) -> Response:
     """The refusal as problem+json."""
-    told = Problem(
+    problem = Problem(
         title=title_of(refusal.status),
         status=refusal.status,
         detail=refusal.detail,
         verdict=refusal.verdict,
     )
     return JSONResponse(
-        told.model_dump(exclude_none=True),
+        problem.model_dump(exclude_none=True),
         status_code=refusal.status,
         media_type=MEDIA_TYPE,
         headers=refusal.headers,

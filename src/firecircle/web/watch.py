@@ -40,7 +40,7 @@ class _Leaving:
 class _Follower:
     circle: CircleSummary
     seq: int
-    told: asyncio.Queue[News | Over | _Leaving] = field(default_factory=asyncio.Queue)
+    news: asyncio.Queue[News | Over | _Leaving] = field(default_factory=asyncio.Queue)
 
 
 class Watch:
@@ -67,14 +67,14 @@ class Watch:
         try:
             while True:
                 try:
-                    news = await asyncio.wait_for(follower.told.get(), pause)
+                    latest = await asyncio.wait_for(follower.news.get(), pause)
                 except TimeoutError:
                     yield None
                     continue
-                if isinstance(news, _Leaving):
+                if isinstance(latest, _Leaving):
                     return
-                yield news
-                if isinstance(news, Over):
+                yield latest
+                if isinstance(latest, Over):
                     return
         finally:
             with suppress(ValueError):
@@ -83,7 +83,7 @@ class Watch:
     def leave(self) -> None:
         """End every stream now; whoever follows comes back to the next server."""
         for follower in self._followers:
-            follower.told.put_nowait(_Leaving())
+            follower.news.put_nowait(_Leaving())
 
     async def close(self) -> None:
         """Stop looking."""
@@ -98,18 +98,19 @@ class Watch:
             for follower in self._followers:
                 following[follower.circle.pk].append(follower)
             asked = {
-                pk: (group[0].circle.id, min(one.seq for one in group)) for pk, group in following.items()
+                pk: (group[0].circle.id, min(follower.seq for follower in group))
+                for pk, group in following.items()
             }
             try:
-                found = await asyncio.to_thread(self._found, asked)
+                news_by_circle = await asyncio.to_thread(self._look_up, asked)
             except FireCircleError:
-                found = {}  # the store is busy or away; it is asked again
-            for pk, news in found.items():
+                news_by_circle = {}  # the store is busy or away; it is asked again
+            for pk, news in news_by_circle.items():
                 for follower in following[pk]:
                     self._tell(follower, news)
             await asyncio.sleep(LOOK_AGAIN)
 
-    def _found(self, asked: dict[int, tuple[str, int]]) -> dict[int, list[News | Over]]:
+    def _look_up(self, asked: dict[int, tuple[str, int]]) -> dict[int, list[News | Over]]:
         return {pk: self._news(pk, name, seq) for pk, (name, seq) in asked.items()}
 
     def _news(self, pk: int, name: str, seq: int) -> list[News | Over]:
@@ -117,7 +118,7 @@ class Watch:
             summary = self._store.circles.summary(name)
         except ConfigError:
             return [Over(None)]
-        # In this order: what is told between the two looks comes with the next.
+        # In this order: what happens between the two looks comes with the next.
         news: list[News | Over] = [
             News(number, event) for number, event in self._store.circles.events_after(pk, seq)
         ]
@@ -127,9 +128,9 @@ class Watch:
 
     @staticmethod
     def _tell(follower: _Follower, news: list[News | Over]) -> None:
-        for one in news:
-            if isinstance(one, News):
-                if one.seq <= follower.seq:
+        for item in news:
+            if isinstance(item, News):
+                if item.seq <= follower.seq:
                     continue
-                follower.seq = one.seq
-            follower.told.put_nowait(one)
+                follower.seq = item.seq
+            follower.news.put_nowait(item)

@@ -133,7 +133,7 @@ def _report(
     if summary.status == "sitting":
         yield from transcript(kept) if verbose else ()
     elif kept.consensus is None:
-        yield from unfinished_report(console, request, kept)
+        yield from unfinished_report(console, request, kept, reason=kept.abort_reason)
     else:
         yield from circle_report(console, request, kept, metrics_of_circle(kept))
 

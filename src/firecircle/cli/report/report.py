@@ -91,17 +91,25 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
 
 
 def unfinished_report(
-    console: Console, request: Request, partial: FireCircleResult, kept_as: str | None = None
+    console: Console,
+    request: Request,
+    partial: FireCircleResult,
+    kept_as: str | None = None,
+    *,
+    reason: str | None = None,
 ) -> Iterator[RenderableType]:
-    """What was heard before a circle broke off."""
+    """What was heard before a circle broke off, and why it did unless an error line has said so."""
     if request.verbose:
         yield ""
         yield from transcript(partial)
     cautions = cautions_of_circle(partial, printable_line)
     headline = Text().append(" NO CONSENSUS ", style="bold reverse yellow")
     headline.append(f"  {STOP_WORDS[partial.stopped]}", style="bold")
+    lines = [headline, Text(unfinished_sentence(partial, printable_line))]
+    if reason:
+        lines.append(Text(f"Why: {printable_line(reason)}", style="italic"))
     yield ""
-    yield _framed(console, _Verdict("yellow", [headline, Text(unfinished_sentence(partial, printable_line))]))
+    yield _framed(console, _Verdict("yellow", lines))
     yield ""
     if partial.patterns:
         yield from findings(partial, verbose=request.verbose)

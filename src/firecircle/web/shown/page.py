@@ -158,9 +158,8 @@ def _circle_outcome(result: FireCircleResult, *, sitting: bool) -> Outcome:
         return Outcome(None, None, heard_so_far, "", lost, "")
     cautions, step = cautions_of_circle(result, line_with_codes), next_step(result, ON_THE_PAGE)
     if result.consensus is None:
-        why = line_with_codes(result.abort_reason) if result.abort_reason else ""
-        sentences = (*([f"No consensus: {why}"] if why else []), unfinished_sentence(result, line_with_codes))
-        return Outcome(None, None, sentences, "", cautions, step)
+        sentences = ("No consensus.", unfinished_sentence(result, line_with_codes))
+        return Outcome(None, None, sentences, line_with_codes(result.abort_reason or ""), cautions, step)
     metrics = metrics_of_circle(result)
     return Outcome(
         result.alarm,

@@ -21,9 +21,9 @@ export async function ask(method, address, body, { quietly = false, signal } = {
     return null;
   }
   if (answer.status === 204) return true;
-  const told = await answer.json().catch(() => ({}));
-  if (answer.ok) return told;
-  if (quietly) return { refused: told.detail ?? answer.statusText };
-  say(told.detail ?? answer.statusText);
+  const reply = await answer.json().catch(() => ({}));
+  if (answer.ok) return reply;
+  if (quietly) return { refused: reply.detail ?? answer.statusText };
+  say(reply.detail ?? answer.statusText);
   return null;
 }

@@ -88,8 +88,8 @@ function follow() {
     stream.addEventListener(kind, () => refresh());
   }
   stream.addEventListener("voice_retried", (event) => {
-    const told = JSON.parse(event.data);
-    say(`${told.model} tries again (${told.attempt}): ${told.reason}`);
+    const retry = JSON.parse(event.data);
+    say(`${retry.model} tries again (${retry.attempt}): ${retry.reason}`);
   });
   stream.addEventListener("closed", async (event) => {
     stream.close();
@@ -118,9 +118,9 @@ document.addEventListener("submit", async (event) => {
   if (event.target.id !== "label-form") return;
   event.preventDefault();
   const label = new FormData(event.target).get("label").trim() || null;
-  const told = await ask("PUT", `${address}/label`, { label });
-  if (told) {
-    document.getElementById("label").textContent = told.label ?? "none";
-    say(told.label ? "Label saved." : "Label taken away.");
+  const saved = await ask("PUT", `${address}/label`, { label });
+  if (saved) {
+    document.getElementById("label").textContent = saved.label ?? "none";
+    say(saved.label ? "Label saved." : "Label taken away.");
   }
 });

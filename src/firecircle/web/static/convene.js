@@ -7,20 +7,20 @@ const named = document.getElementById("models-label");
 const number = (text) => (text === "" ? null : Number(text));
 
 function asked() {
-  const told = Object.fromEntries(new FormData(form));
-  const circle = told.mode === "fire_circle";
-  const models = { default: "", embedded: form.models.dataset.embedded, named: told.models }[told.circle];
+  const fields = Object.fromEntries(new FormData(form));
+  const circle = fields.mode === "fire_circle";
+  const models = { default: "", embedded: form.models.dataset.embedded, named: fields.models }[fields.circle];
   return {
-    system: told.system, application: told.application, user: told.user,
-    turns: form.first_turn.checked ? [] : told.turns && told.turns !== "[]" ? JSON.parse(told.turns) : null,
-    mode: told.mode,
+    system: fields.system, application: fields.application, user: fields.user,
+    turns: form.first_turn.checked ? [] : fields.turns && fields.turns !== "[]" ? JSON.parse(fields.turns) : null,
+    mode: fields.mode,
     models: models.split(",").map((name) => name.trim()).filter(Boolean),
-    focus: told.focus || null,
-    rounds: circle ? number(told.rounds) : null,
-    threshold: number(told.threshold),
-    budget_usd: number(told.budget_usd),
-    seed: number(told.seed),
-    label: told.label.trim() || null,
+    focus: fields.focus || null,
+    rounds: circle ? number(fields.rounds) : null,
+    threshold: number(fields.threshold),
+    budget_usd: number(fields.budget_usd),
+    seed: number(fields.seed),
+    label: fields.label.trim() || null,
     enforce_quorum: !(circle && form.no_quorum.checked),
   };
 }
@@ -41,14 +41,14 @@ async function price_it() {
   // Until the answer is here nothing is known: an old price must not stand beside a new circle.
   estimate.classList.remove("wrong");
   estimate.textContent = "Working it out …";
-  const told = await ask("POST", "/api/v1/estimate", wish, { quietly: true, signal });
-  if (!told) {
+  const bound = await ask("POST", "/api/v1/estimate", wish, { quietly: true, signal });
+  if (!bound) {
     if (!signal.aborted) estimate.textContent = "The server does not answer; is it still running?";
     return;
   }
-  estimate.classList.toggle("wrong", Boolean(told.refused));
-  estimate.textContent = told.refused ?? `${plural(told.total.calls, "call")} to ${plural(told.models.length, "voice")}, `
-    + `${plural(told.total.tokens_in, "token")} in, ${plural(told.total.tokens_out, "token")} out, ${price(told.total.cost_usd)}.`;
+  estimate.classList.toggle("wrong", Boolean(bound.refused));
+  estimate.textContent = bound.refused ?? `${plural(bound.total.calls, "call")} to ${plural(bound.models.length, "voice")}, `
+    + `${plural(bound.total.tokens_in, "token")} in, ${plural(bound.total.tokens_out, "token")} out, ${price(bound.total.cost_usd)}.`;
 }
 
 function changed() {
@@ -72,8 +72,8 @@ form.addEventListener("submit", async (event) => {
   const go = document.getElementById("go");
   go.disabled = true;
   say("Convening …");
-  const told = await ask("POST", "/api/v1/evaluate", asked());
-  if (told) location.href = told.url;
+  const begun = await ask("POST", "/api/v1/evaluate", asked());
+  if (begun) location.href = begun.url;
   else go.disabled = false;
 });
 changed();

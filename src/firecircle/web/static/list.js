@@ -46,9 +46,9 @@ async function look() {
   const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
   const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
   if (!answer?.ok) return;
-  const told = (await answer.json()).circles.map((one) => `${one.id} ${one.status}`).join("\n");
+  const listed = (await answer.json()).circles.map((one) => `${one.id} ${one.status}`).join("\n");
   const shown = rows().map((row) => `${decodeURIComponent(row.dataset.href.slice(9))} ${row.dataset.status}`).join("\n");
-  if (told === shown) return;
+  if (listed === shown) return;
   const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
   const fresh = page.querySelector("#list tbody");
   const old = document.querySelector("#list tbody");

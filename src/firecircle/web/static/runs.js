@@ -34,8 +34,8 @@ function whereTheReaderIs() {
   return () => {
     if (part && !focused.isConnected) {
       const fresh = within(part);
-      const told = (one) => `${one.tagName} ${(one.closest("tbody tr") ?? one).textContent}`;
-      const same = fresh.find((one) => told(one) === told(focused));
+      const text = (one) => `${one.tagName} ${(one.closest("tbody tr") ?? one).textContent}`;
+      const same = fresh.find((one) => text(one) === text(focused));
       (same ?? fresh[number])?.focus({ preventScroll: true });
     }
     for (const [name, left] of scrolled) {

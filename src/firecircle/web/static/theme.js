@@ -3,8 +3,8 @@
   const root = document.documentElement;
   const remembered = () => { try { return localStorage.getItem("firecircle-theme"); } catch { return null; } };
   const remember = (theme) => { try { localStorage.setItem("firecircle-theme", theme); } catch { /* a file may not */ } };
-  const told = remembered();
-  if (told === "light" || told === "dark") root.dataset.theme = told;
+  const theme = remembered();
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
   document.addEventListener("click", (event) => {
     if (!(event.target instanceof Element) || !event.target.closest("#theme")) return;
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
