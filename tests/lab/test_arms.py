@@ -8,7 +8,8 @@ import pytest
 from firecircle import FireCircleConfig, fire_circle_evaluate
 from firecircle.errors import ConfigError
 from firecircle.examples import find_example
-from firecircle.lab.arms import Arm, Case, Unwatched, build_arms
+from firecircle.lab.arms.arm import Arm, Case, Unwatched
+from firecircle.lab.arms.building import build_arms
 from firecircle.lab.datasets import Record
 from firecircle.lab.plan import ARM_KINDS, plan_of
 from firecircle.lab.records import Outcome

@@ -21,8 +21,11 @@ from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
 from firecircle.lab.report.choosing import instructive
 from firecircle.lab.report.retelling import retell
-from firecircle.lab.runs import RunFolder, RunState, complete, live, open_run
+from firecircle.lab.runs import live
+from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.live import stored_ids
+from firecircle.lab.runs.runner import RunState
+from firecircle.lab.runs.starting import complete, open_run
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
 from tests.lab.hosting import TRIO, opinion

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from firecircle.errors import ConfigError
-from firecircle.lab.arms import build_arms
+from firecircle.lab.arms.building import build_arms
 from firecircle.lab.plan import plan_of, read_plan
 from firecircle.lab.studies import STUDIES, starting_plan, study_plan, study_text
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from firecircle.cli.main import run
-from firecircle.lab.runs import list_runs
+from firecircle.lab.runs.folder import list_runs
 from firecircle.store.finding import Filters
 from firecircle.store.opening import open_store
 from tests.lab.hosting import TRIO, opinion

@@ -93,7 +93,7 @@ def _labelled(
 ) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
-    from firecircle.store.bank.learning import is_attack, is_benign
+    from firecircle.store.finding import is_attack, is_benign
 
     seen: set[str] = set()
     for circle in circles:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from firecircle.circle.result import CallRecord
 from firecircle.errors import ConfigError
-from firecircle.lab.arms import Arm, Case, Unwatched, build_arms
+from firecircle.lab.arms.arm import Arm, Case, Unwatched
+from firecircle.lab.arms.building import build_arms
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, VoiceRound
 from firecircle.lab.runs.cases import Census, chosen_records, take_census

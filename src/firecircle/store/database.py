@@ -221,6 +221,11 @@ def _migrate(connection: Connection) -> None:
 # -- rows --------------------------------------------------------------------------------------------------
 
 
+def storable(text: str) -> str:
+    """The text without NUL, which PostgreSQL cannot hold and SQLite stops at; the document keeps it."""
+    return text.replace("\0", "\ufffd")
+
+
 @cache
 def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """A statement that adds a row, or nothing when one with the same key is there."""

@@ -14,9 +14,9 @@ from sqlalchemy.engine import Connection, RowMapping
 from firecircle.errors import ConfigError
 from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
-from firecircle.store.rows import storable
+from firecircle.store.database import storable
+from firecircle.store.recorder import SILENT_AFTER, is_abandoned
 from firecircle.store.tables import circles, patterns, seats, texts
-from firecircle.store.writing import SILENT_AFTER, is_abandoned
 
 LARGEST_PAGE = 1000
 
@@ -40,6 +40,16 @@ class Filters(Declaration):
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
+
+
+def is_benign(label: str | None) -> bool:
+    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "benign"
+
+
+def is_attack(label: str | None) -> bool:
+    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "attack"
 
 
 class CircleSummary(Shape):

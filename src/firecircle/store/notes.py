@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from firecircle.shapes import Shape, Text
-from firecircle.store.database import Database, insert_unless_there
-from firecircle.store.rows import storable
+from firecircle.store.database import Database, insert_unless_there, storable
 from firecircle.store.tables import calibrated, runs
 
 

@@ -27,8 +27,7 @@ from firecircle.store.broken_history import (
     undecodable_as_bytes,
     write_copy,
 )
-from firecircle.store.database import Database, insert_unless_there
-from firecircle.store.rows import storable
+from firecircle.store.database import Database, insert_unless_there, storable
 from firecircle.store.tables import draws, participations
 
 AT_ONCE = 1000

@@ -7,6 +7,8 @@ transaction, so that many circles cost few; a circle that is over before that is
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +33,8 @@ LONGEST_HOLD_UP = 3.0
 """Seconds that a circle waits at most until it is written down that it sits, when the database is slow."""
 HEARTBEAT_SECONDS = 2.0
 """Seconds between two signs of life of a sitting circle, and between looks whether it shall be cancelled."""
+SILENT_AFTER = 30.0
+"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +282,31 @@ class Recorder:
             cancel, holders[pk]._on_cancel = holders[pk]._on_cancel, None  # once is enough
             if cancel is not None:
                 cancel()
+
+
+# -- who holds a circle that sits --------------------------------------------------------------------------
+
+
+def this_process() -> str:
+    """Who holds a circle: the machine and the process."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def is_abandoned(heard_at: float, held_by: str) -> bool:
+    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
+    host, _, process = held_by.rpartition("/")
+    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
+        return True
+    return heard_at < time.time() - SILENT_AFTER
+
+
+def _runs(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there, asking would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -13,15 +13,11 @@ from firecircle.circle.result import CallRecord, Failure, FireCircleResult, Patt
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store import tables
+from firecircle.store.database import storable
 from firecircle.store.documents import CircleOrPanel
 
 Row = dict[str, Any]
 LONGEST_TITLE = 200
-
-
-def storable(text: str) -> str:
-    """The text without NUL, which PostgreSQL cannot hold and SQLite stops at; the document keeps it."""
-    return text.replace("\0", "\ufffd")
 
 
 def title_of(prompt: MultiNeutrosophicPrompt) -> str:

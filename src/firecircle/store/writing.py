@@ -1,9 +1,7 @@
-"""Writing circles and panels inside a transaction, and telling which process holds one that sits."""
+"""Writing circles and panels inside a transaction: opened, added to, closed; or all at once."""
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,10 +12,10 @@ from sqlalchemy.engine import Connection
 
 from firecircle.circle.events import CircleConvened, Event
 from firecircle.circle.result import FireCircleResult
-from firecircle.store.database import insert_unless_there
+from firecircle.store.database import insert_unless_there, storable
 from firecircle.store.documents import CircleOrPanel, document_of
-from firecircle.store.recorder import InRun
-from firecircle.store.rows import Row, circle_row, detail_rows, storable, title_of
+from firecircle.store.recorder import InRun, this_process
+from firecircle.store.rows import Row, circle_row, detail_rows, title_of
 from firecircle.store.tables import circles, documents, events
 
 
@@ -137,32 +135,3 @@ def _add_details(connection: Connection, pk: int, judged: CircleOrPanel) -> None
     for table, rows in detail_rows(judged).items():
         if rows:
             connection.execute(sa.insert(table), [{"circle_pk": pk, **row} for row in rows])
-
-
-SILENT_AFTER = 30.0
-"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
-
-
-def this_process() -> str:
-    """Who holds a circle: the machine and the process."""
-    return f"{socket.gethostname()}/{os.getpid()}"
-
-
-def is_abandoned(heard_at: float, held_by: str) -> bool:
-    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
-    host, _, process = held_by.rpartition("/")
-    if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
-        return True
-    return heard_at < time.time() - SILENT_AFTER
-
-
-def _runs(process: int) -> bool:
-    if os.name == "nt":
-        return True  # there, asking would end it
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -18,9 +18,8 @@ from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
-from firecircle.store.bank.learning import is_attack, is_benign
 from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary, Filters
+from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
 
 AT_ONCE = 4
 USUAL_THRESHOLD = 0.7

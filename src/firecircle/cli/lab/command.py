@@ -130,7 +130,7 @@ def resume(
     """Go on with a run where it stopped."""
     _require_extra()
     from firecircle.cli.lab.running import carried_out
-    from firecircle.lab.runs import find_run
+    from firecircle.lab.runs.folder import find_run
 
     return carried_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
 
@@ -145,7 +145,7 @@ def report(
     """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
     _require_extra("altair", "vl_convert")
     from firecircle.cli.lab.running import report_on
-    from firecircle.lab.runs import find_run
+    from firecircle.lab.runs.folder import find_run
 
     return report_on(find_run(name), Path(out) if out else None, as_json=as_json)
 
@@ -159,7 +159,7 @@ def compare(
     _require_extra()
     from firecircle.cli.lab.view import show_comparison
     from firecircle.lab.compare import compare_runs
-    from firecircle.lab.runs import find_run
+    from firecircle.lab.runs.folder import find_run
 
     show_comparison(compare_runs(find_run(first), find_run(second)), as_json=as_json)
     return 0
@@ -169,7 +169,7 @@ def list_all(as_json: AsJson = False) -> int:
     """List the runs that are kept, the newest first."""
     _require_extra()
     from firecircle.cli.lab.view import show_runs
-    from firecircle.lab.runs import list_runs
+    from firecircle.lab.runs.folder import list_runs
 
     show_runs(list_runs(), as_json=as_json)
     return 0
@@ -237,7 +237,7 @@ def _carry_out(
     reported: bool = False,
 ) -> int:
     from firecircle.cli.lab.running import carried_out
-    from firecircle.lab.runs import open_run
+    from firecircle.lab.runs.starting import open_run
 
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
     return carried_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)

@@ -22,15 +22,15 @@ from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import complain
 from firecircle.errors import StoreError
-from firecircle.lab.runs import RunFolder, complete
-from firecircle.lab.runs.folder import register_run
+from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.starting import complete
 from firecircle.lab.runs.tally import Tally
 
 if TYPE_CHECKING:
-    from firecircle.lab.report import ReportFiles
-    from firecircle.lab.runs import RunFolder
+    from firecircle.lab.report.page import ReportFiles
+    from firecircle.lab.runs.folder import RunFolder
 
 
 MARKS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
@@ -47,7 +47,7 @@ def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
 
 
 def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
-    from firecircle.lab.report import write_report
+    from firecircle.lab.report.page import write_report
 
     folder.require_finished()
     return asyncio.run(write_report(folder, out))

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from firecircle.lab.compare import RunComparison
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
-    from firecircle.lab.runs import RunFolder, RunState
+    from firecircle.lab.runs.folder import RunFolder
+    from firecircle.lab.runs.runner import RunState
     from firecircle.lab.runs.tally import ArmTally, Tally
     from firecircle.lab.statistics import Estimate as Figure
     from firecircle.lab.validation import Validation

@@ -12,8 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from firecircle.errors import ConfigError
-from firecircle.lab.arms import Arm, Unwatched, build_arms
-from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.arm import Arm, Case, Seating, Unwatched
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
@@ -93,6 +92,8 @@ def open_pool(plan: Plan, run_id: str, workers: int) -> ProcessPoolExecutor:
 
 
 def _begin(plan: Plan, run_id: str) -> None:
+    from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
+
     global _worker
     # Ctrl-C reaches the whole group; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

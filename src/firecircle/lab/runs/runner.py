@@ -20,8 +20,8 @@ from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.errors import BudgetError, StoreError
-from firecircle.lab.arms import Arm, build_arms
-from firecircle.lab.arms.arm import Case
+from firecircle.lab.arms.arm import Arm, Case
+from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.guided import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.arms import build_arms
+from firecircle.lab.arms.building import build_arms
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import COLUMNS, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census

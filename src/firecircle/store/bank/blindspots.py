@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation
 from firecircle.errors import StoreError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import GUIDED_TYPES, addition_text
-from firecircle.store.bank.learning import is_attack, is_benign
-from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary, Filters
+from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+
+if TYPE_CHECKING:
+    from firecircle.store.circles import CircleStore
 
 MOST_QUOTES = 8
 """Quotes kept for each group: the first of different circles."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.store.bank.bank import Bank
 from firecircle.store.bank.entries import NewSighting, content_of
-from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary, Filters
+from firecircle.store.finding import CircleSummary, Filters, is_benign
+
+if TYPE_CHECKING:
+    from firecircle.store.bank.bank import Bank
+    from firecircle.store.circles import CircleStore
 
 
 @dataclass(slots=True)
@@ -48,16 +51,6 @@ def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt
         else:
             _learn_from(bank, circles, summary, learnt)
         yield learnt
-
-
-def is_benign(label: str | None) -> bool:
-    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
-    return (label or "").strip().casefold().partition(":")[0] == "benign"
-
-
-def is_attack(label: str | None) -> bool:
-    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
-    return (label or "").strip().casefold().partition(":")[0] == "attack"
 
 
 def attack_id_of(prompt: MultiNeutrosophicPrompt) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from firecircle.store.bank.entries import FullEntry, NewSighting
 from firecircle.store.bank.likeness import SAME_MEANING, likeness
-from firecircle.store.rows import storable
+from firecircle.store.database import storable
 from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
 
 ONE_WRITER = 7_046_218_904
