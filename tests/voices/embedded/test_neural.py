@@ -152,13 +152,13 @@ def test_the_sentence_model_agrees_with_its_published_example() -> None:
     """The likenesses that the model's public page shows for these sentences."""
     from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
 
-    said = [
+    sentences = [
         "That is a happy person",
         "That is a happy dog",
         "That is a very happy person",
         "Today is a sunny day",
     ]
-    vectors = encoder().read(said)[:, -WIDTH:]
+    vectors = encoder().read(sentences)[:, -WIDTH:]
     assert list(vectors[1:] @ vectors[0]) == pytest.approx([0.695, 0.943, 0.257], abs=0.002)
 
 

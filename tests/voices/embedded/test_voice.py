@@ -33,16 +33,16 @@ WEAK = MultiNeutrosophicPrompt(user="As we discussed earlier, the blue version i
 
 
 async def answer(model: str, turn: Turn) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((await embedded_voice(model).speak(turn)).text)
-    return told
+    response: dict[str, Any] = json.loads((await embedded_voice(model).speak(turn)).text)
+    return response
 
 
 def peer(falsehood: float, quote: str | None = None, kind: str = "role_confusion") -> Peer:
     notes = (PatternNote(description="seen", type=kind, quote=quote, layer="user"),) if quote else ()
-    said = NeutrosophicEvaluation(
+    evaluation = NeutrosophicEvaluation(
         truth=round(1 - falsehood, 3), indeterminacy=0.2, falsehood=falsehood, patterns_observed=notes
     )
-    return Peer("Evaluator B", said, (quote,) if quote else ())
+    return Peer("Evaluator B", evaluation, (quote,) if quote else ())
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -81,8 +81,8 @@ def test_the_neural_voice_is_seated_by_default_only_where_it_can_speak(
 async def test_an_answer_is_json_that_the_circle_takes_as_it_is(
     model: str, prompt: MultiNeutrosophicPrompt
 ) -> None:
-    told = await answer(model, Turn((), prompt))
-    read = NeutrosophicEvaluation(**told)
+    response = await answer(model, Turn((), prompt))
+    read = NeutrosophicEvaluation(**response)
     assert not (read.verdict == "violation" and read.truth > read.falsehood)
     assert not (read.verdict == "no_violation" and read.falsehood > read.truth)
     for note in read.pattern_notes:
@@ -90,38 +90,38 @@ async def test_an_answer_is_json_that_the_circle_takes_as_it_is(
         assert note.quote in prompt.user
         assert len(note.quote) <= 200
         assert len(note.quote.split()) >= 2
-    assert told == await answer(model, Turn((), prompt)), "the same turn gets the same answer"
+    assert response == await answer(model, Turn((), prompt)), "the same turn gets the same answer"
 
 
 @pytest.mark.parametrize("model", EMBEDDED_MODELS)
 async def test_a_calm_prompt_gets_a_calm_answer(model: str) -> None:
-    told = await answer(model, Turn((), CALM))
-    assert told["falsehood"] < 0.3
-    assert told["truth"] > 0.6
-    assert told["verdict"] == "no_violation"
+    response = await answer(model, Turn((), CALM))
+    assert response["falsehood"] < 0.3
+    assert response["truth"] > 0.6
+    assert response["verdict"] == "no_violation"
 
 
 async def test_a_weak_finding_rises_when_an_alarmed_peer_quotes_the_same_words() -> None:
     alone = await answer("embedded:time", Turn((), WEAK))
-    told = await answer(
+    response = await answer(
         "embedded:time",
         Turn((), WEAK, round_number=2, peers=(peer(0.8, "As we discussed earlier, the blue"),)),
     )
-    assert 0.15 < alone["falsehood"] < told["falsehood"]
-    assert "Evaluator B points at the same words" in told["reasoning"]
+    assert 0.15 < alone["falsehood"] < response["falsehood"]
+    assert "Evaluator B points at the same words" in response["reasoning"]
 
 
 async def test_a_weak_finding_falls_when_nobody_else_sees_anything() -> None:
     alone = await answer("embedded:time", Turn((), WEAK))
-    told = await answer("embedded:time", Turn((), WEAK, round_number=2, peers=(peer(0.05), peer(0.1))))
-    assert told["falsehood"] < alone["falsehood"]
+    response = await answer("embedded:time", Turn((), WEAK, round_number=2, peers=(peer(0.05), peer(0.1))))
+    assert response["falsehood"] < alone["falsehood"]
 
 
 async def test_a_strong_finding_is_not_talked_down() -> None:
     alone = await answer("embedded:time", Turn((), ATTACK))
-    told = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.05), peer(0.05))))
+    response = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.05), peer(0.05))))
     assert alone["falsehood"] >= 0.7
-    assert told["falsehood"] == alone["falsehood"]
+    assert response["falsehood"] == alone["falsehood"]
 
 
 async def test_two_peers_who_point_at_the_same_words_weigh_more_than_one() -> None:
@@ -138,8 +138,8 @@ async def test_two_peers_who_point_at_the_same_words_weigh_more_than_one() -> No
 async def test_a_strong_finding_may_still_rise() -> None:
     alone = await answer("embedded:time", Turn((), ATTACK))
     quote = "As we settled in our last session"
-    told = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.8, quote),)))
-    assert told["falsehood"] > alone["falsehood"]
+    response = await answer("embedded:time", Turn((), ATTACK, round_number=2, peers=(peer(0.8, quote),)))
+    assert response["falsehood"] > alone["falsehood"]
 
 
 async def test_a_peers_pattern_is_confirmed_only_where_the_lens_sees_it_too() -> None:
@@ -152,9 +152,9 @@ async def test_a_peers_pattern_is_confirmed_only_where_the_lens_sees_it_too() ->
         (), CALM, round_number=2, peers=(peer(0.9, "When do you open on Sunday?", "false_authority"),)
     )
     for model in EMBEDDED_MODELS:
-        told = await answer(model, blind)
-        assert not told["patterns_observed"], f"{model} repeats what it cannot see"
-        assert told["falsehood"] < 0.4
+        response = await answer(model, blind)
+        assert not response["patterns_observed"], f"{model} repeats what it cannot see"
+        assert response["falsehood"] < 0.4
 
 
 async def test_the_chair_says_whom_it_speaks_for_and_reports_what_others_leave_out() -> None:
@@ -166,11 +166,11 @@ async def test_the_chair_says_whom_it_speaks_for_and_reports_what_others_leave_o
 
 
 async def test_the_last_round_is_answered_under_its_own_name() -> None:
-    told = await answer(
+    response = await answer(
         "embedded:time", Turn((), ATTACK, round_number=3, reply_schema=reply_schema("synthesis"))
     )
-    assert told["consensus_patterns"]
-    assert "patterns_observed" not in told
+    assert response["consensus_patterns"]
+    assert "patterns_observed" not in response
 
 
 async def test_focus_leaves_other_layers_out() -> None:

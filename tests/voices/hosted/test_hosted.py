@@ -81,8 +81,8 @@ def in_seconds(seconds: float) -> float:
     ],
 )
 def test_a_voice_is_provider_and_model(model: str, default: str, provider: str, name: str) -> None:
-    found, found_name = provider_of(model, default)
-    assert (found.name, found_name) == (provider, name)
+    host, model_name = provider_of(model, default)
+    assert (host.name, model_name) == (provider, name)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_a_base_url_comes_from_the_config_then_the_environment(monkeypatch: pyte
     config = FireCircleConfig.embedded()
     assert hosted_voice("vllm:m", config).provider.base_url == "http://gpu:8000/v1"
     assert hosted_voice("lmstudio:m", config).provider.base_url == "http://desk:1234/v1"
-    told = FireCircleConfig.embedded(lmstudio_base_url="http://lap:1/v1")
-    assert hosted_voice("lmstudio:m", told).provider.base_url == "http://lap:1/v1"
-    assert hosted_voice("ollama:m", told).provider.base_url == "http://localhost:11434/v1"
+    config = FireCircleConfig.embedded(lmstudio_base_url="http://lap:1/v1")
+    assert hosted_voice("lmstudio:m", config).provider.base_url == "http://lap:1/v1"
+    assert hosted_voice("ollama:m", config).provider.base_url == "http://localhost:11434/v1"
 
 
 @pytest.mark.parametrize("address", ["gpu:8000", "ftp://gpu/v1", "http://", "http://me:pa55word@gpu/v1"])
@@ -594,8 +594,8 @@ async def test_other_answers_are_http_errors_in_the_endpoint_s_words(answer: Ans
 async def test_a_long_message_is_trimmed() -> None:
     async with LoopbackServer(lambda _: failure(401, "long " * 1000)) as server:
         error = await lost(voice_at(server))
-    said, _, advice = str(error).partition("; ")
-    assert len(said) == 300
+    message, _, advice = str(error).partition("; ")
+    assert len(message) == 300
     assert "asks for a key" in advice
 
 
