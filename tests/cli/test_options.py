@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
@@ -95,3 +97,10 @@ def test_options_stand_where_the_command_has_them_and_arrive_in_one_piece() -> N
     values = dict.fromkeys(names[1:-1]) | {"label": "attack"}
     assert command(before=5, after=6, **values) == 3
     assert received == [(5, FilterOptions(label="attack"), 6)]
+
+
+def test_declaring_all_commands_loads_nothing_heavy() -> None:
+    heavy = "{'aiohttp', 'numpy', 'pydantic', 'rich', 'sqlalchemy', 'starlette'}"
+    code = f"import sys; from firecircle.cli.main import command_line; command_line(); print({heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -66,9 +66,9 @@ def _as_line(misuse: TyperException) -> str:
     """The parser's complaint in the shape of all others: the option, what is wrong, where to look."""
     context = getattr(misuse, "ctx", None)
     path = context.command_path if context else "firecircle"
-    told = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", misuse.format_message())
-    told = told.replace("' / '", " / ", 1)
-    return f"{told.rstrip('.')}; `{path} --help` tells more"
+    message = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", misuse.format_message())
+    message = message.replace("' / '", " / ", 1)
+    return f"{message.rstrip('.')}; `{path} --help` tells more"
 
 
 def in_options(error: FireCircleError) -> str:

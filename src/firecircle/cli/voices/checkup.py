@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.voice import Message, Reply, Turn, Voice
@@ -109,11 +109,6 @@ def as_line(checkup: Checkup) -> str:
     if checkup.structured_output:
         parts.append(f"structured output {checkup.structured_output}")
     return f"well  {name}: {', '.join((*parts, _price(checkup)))}"
-
-
-def as_document(checkup: Checkup) -> dict[str, Any]:
-    """The checkup for a program."""
-    return asdict(checkup)
 
 
 def _price(checkup: Checkup) -> str:

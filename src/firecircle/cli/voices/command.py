@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +73,7 @@ def doctor(
     from firecircle.catalog import require_distinct
     from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
-    from firecircle.cli.voices.checkup import as_document, as_line, check
+    from firecircle.cli.voices.checkup import as_line, check
 
     names = names_in(models or (), "MODEL") or plan_from(Wishes()).config.models
     require_distinct(names, "MODEL")
@@ -84,7 +85,7 @@ def doctor(
         )
     )
     if as_json:
-        print_json([as_document(checkup) for checkup in checkups.values()])
+        print_json([asdict(checkup) for checkup in checkups.values()])
     return 0 if all(checkup.well for checkup in checkups.values()) else 1
 
 
@@ -100,8 +101,6 @@ def _host_document(host: HostEntry) -> dict[str, Any]:
 
 
 def _voice_document(voice: VoiceEntry) -> dict[str, Any]:
-    from dataclasses import asdict
-
     low, high = voice.price or (None, None)
     return {
         "names": list(voice.names),
