@@ -42,10 +42,12 @@ async def classify_observations(
 
     The calls `made` before count against the budget.
     """
-    notes = (note for held in history[1:] for said in held.evaluations for note in said.pattern_notes)
-    wanted = tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
+    notes = (
+        note for held in history[1:] for evaluation in held.evaluations for note in evaluation.pattern_notes
+    )
+    descriptions = tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
     return await classify_descriptions(
-        model, voice, wanted, prompt=prompt, config=config, round_number=len(history), made=made
+        model, voice, descriptions, prompt=prompt, config=config, round_number=len(history), made=made
     )
 
 
@@ -85,9 +87,9 @@ async def classify_descriptions(
             outcome.advisory = f"classifier {model} failed ({lost.kind}: {lost}); the heuristic stood in"
             break
         outcome.replies.append(reply.text)
-        told = read_classification(reply.text, batch)
-        outcome.types.update(told)
-        left_out += len(batch) - len(told)
+        types = read_classification(reply.text, batch)
+        outcome.types.update(types)
+        left_out += len(batch) - len(types)
     if left_out and not outcome.advisory:
         outcome.advisory = f"classifier {model} left out {left_out} observations; the heuristic stood in"
     outcome.calls = heard.calls

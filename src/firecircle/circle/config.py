@@ -189,11 +189,12 @@ class FireCircleConfig(BaseEvaluationConfig):
     @field_validator("model_characteristics")
     @classmethod
     def _with_those_of_the_settings(
-        cls, declared: dict[str, ModelCharacteristics], told: ValidationInfo
+        cls, declared: dict[str, ModelCharacteristics], info: ValidationInfo
     ) -> dict[str, ModelCharacteristics]:
-        seated = (*told.data.get("models", ()), *told.data.get("reserves", ()))
-        found = {model: declared_in_settings(model) for model in seated if original_of(model) not in declared}
-        return {**{model: its for model, its in found.items() if its}, **declared}
+        seated = (*info.data.get("models", ()), *info.data.get("reserves", ()))
+        undeclared = (model for model in seated if original_of(model) not in declared)
+        in_settings = {model: its for model in undeclared if (its := declared_in_settings(model))}
+        return {**in_settings, **declared}
 
     @field_validator("decision_domain")
     @classmethod
@@ -214,9 +215,9 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _holds_together(cls, told: Any, made_of: ModelWrapValidatorHandler[Self]) -> Self:
-        config = made_of(told)
-        if told is not config:  # one that is only handed on was looked at when it was made
+    def _holds_together(cls, given: Any, made_of: ModelWrapValidatorHandler[Self]) -> Self:
+        config = made_of(given)
+        if given is not config:  # one that is only handed on was looked at when it was made
             config._check()
         return config
 
@@ -266,8 +267,8 @@ class FireCircleConfig(BaseEvaluationConfig):
             return known
         if self.enforce_quorum:
             return characteristics_of(model, self.model_characteristics)
-        found = find_characteristics(model, self.model_characteristics)
-        return found or ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
+        declared = find_characteristics(model, self.model_characteristics)
+        return declared or ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
 
     @property
     def quorum_rules(self) -> QuorumRules:

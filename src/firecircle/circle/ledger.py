@@ -49,17 +49,17 @@ class RoundPage:
     @property
     def evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
         """What was said, in the order the voices are listed."""
-        return tuple([one.evaluation for one in self.heard if one.evaluation])
+        return tuple([hearing.evaluation for hearing in self.heard if hearing.evaluation])
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Who was lost, in the order the voices are listed."""
-        return tuple([one.failure for one in self.heard if one.failure])
+        return tuple([hearing.failure for hearing in self.heard if hearing.failure])
 
     @property
     def calls(self) -> tuple[CallRecord, ...]:
         """Every call so far, in the order the voices are listed."""
-        return tuple([call for one in self.heard for call in one.calls])
+        return tuple([call for hearing in self.heard for call in hearing.calls])
 
     @property
     def heard(self) -> list[Hearing]:
@@ -69,12 +69,12 @@ class RoundPage:
     @property
     def occupied_chair(self) -> str | None:
         """Who holds the chair and has spoken from it."""
-        return self.chair if any(said.model == self.chair for said in self.evaluations) else None
+        return self.chair if any(evaluation.model == self.chair for evaluation in self.evaluations) else None
 
     @property
     def under_way(self) -> tuple[VoicePrompt, ...]:
         """The questions whose answers are still to come."""
-        over = {model for model, one in self.hearings.items() if one.is_over}
+        over = {model for model, hearing in self.hearings.items() if hearing.is_over}
         return tuple(asked for model, asked in self.prompts.items() if model not in over)
 
     def close(self) -> None:
@@ -149,22 +149,22 @@ class Ledger:
 
     def last_words(self, of: Sequence[str], before: int) -> list[NeutrosophicEvaluation]:
         """The last evaluation of each of these voices before a round, those lost since included."""
-        said = (self.last_said(model, before) for model in of)
-        return [one for one in said if one]
+        last = (self.last_said(model, before) for model in of)
+        return [evaluation for evaluation in last if evaluation]
 
 
-def record_from(told: Iterable[events.Event]) -> CircleRecord:
+def record_from(story: Iterable[events.Event]) -> CircleRecord:
     """The record as far as it was told, as that of an interrupted circle; a closed one has its own.
 
     Calls that were under way when the telling broke off are not in it: nobody knows what they cost.
     """
-    story = iter(told)
-    first = next(story, None)
+    remaining = iter(story)
+    first = next(remaining, None)
     if not isinstance(first, events.CircleConvened):
         raise ValueError("the story of a circle begins with its voices being seated")
     ledger = Ledger(first.record.config)
     last_heard = first.record.started_at
-    for event in story:
+    for event in remaining:
         match event:
             case events.CircleClosed():
                 facts = {name: getattr(event.result, name) for name in CircleRecord.model_fields}

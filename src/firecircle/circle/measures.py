@@ -29,7 +29,7 @@ def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
     """Population standard deviation of F: how far apart the voices are."""
     if not evaluations:
         return 0.0
-    falsehoods = [said.falsehood for said in evaluations]
+    falsehoods = [evaluation.falsehood for evaluation in evaluations]
     mean = fmean(falsehoods)
     return math.sqrt(fmean([(falsehood - mean) ** 2 for falsehood in falsehoods]))
 
@@ -48,7 +48,7 @@ def round_metrics(
         measured.append(
             RoundMetrics(
                 round_number=held.round_number,
-                f_score_mean=fmean([said.falsehood for said in held.evaluations]),
+                f_score_mean=fmean([evaluation.falsehood for evaluation in held.evaluations]),
                 f_score_stddev=deviation,
                 convergence_delta=deviation - before,
                 empty_chair_influence=influence_of(observations, {held.round_number: chair} if chair else {}),
@@ -61,18 +61,18 @@ def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
     """How each voice's F moved between one round and the next, and whether toward its peers."""
     moves: list[Flip] = []
     for earlier, later in pairwise(history):
-        before = {said.model: said.falsehood for said in earlier.evaluations}
-        for said in later.evaluations:
-            if said.model not in before:
+        before = {evaluation.model: evaluation.falsehood for evaluation in earlier.evaluations}
+        for evaluation in later.evaluations:
+            if evaluation.model not in before:
                 continue
-            peers = [falsehood for model, falsehood in before.items() if model != said.model]
+            peers = [falsehood for model, falsehood in before.items() if model != evaluation.model]
             moves.append(
                 Flip(
-                    model=said.model,
+                    model=evaluation.model,
                     round_number=later.round_number,
-                    before=before[said.model],
-                    after=said.falsehood,
-                    movement=_movement(before[said.model], said.falsehood, peers),
+                    before=before[evaluation.model],
+                    after=evaluation.falsehood,
+                    movement=_movement(before[evaluation.model], evaluation.falsehood, peers),
                 )
             )
     return tuple(moves)
@@ -90,17 +90,19 @@ def rival_verdicts(
     history: Sequence[DialogueRound], active_models: Sequence[str], alarm_threshold: float
 ) -> dict[str, RivalVerdict]:
     """What other aggregation rules say of the same transcript, active voices only."""
-    said = [said for held in history for said in held.evaluations if said.model in active_models]
-    if not said:
+    evaluations = [
+        evaluation for held in history for evaluation in held.evaluations if evaluation.model in active_models
+    ]
+    if not evaluations:
         return {}
-    final = [last.falsehood for last in {one.model: one for one in said}.values()]
+    final = [last.falsehood for last in {evaluation.model: evaluation for evaluation in evaluations}.values()]
     values = {
-        "round1_max": _highest(one for one in said if one.round_number == 1),
+        "round1_max": _highest(evaluation for evaluation in evaluations if evaluation.round_number == 1),
         "final_max": max(final),
         "final_mean": fmean(final),
         "final_median": median(final),
-        "max_all": _highest(said),
-        "max_stated": _highest(one for one in said if not one.guessed),
+        "max_all": _highest(evaluations),
+        "max_stated": _highest(evaluation for evaluation in evaluations if not evaluation.guessed),
     }
     verdicts = {
         rule: RivalVerdict(value=value, alarm=value >= alarm_threshold)
@@ -113,13 +115,13 @@ def rival_verdicts(
 
 
 def _highest(evaluations: Iterable[NeutrosophicEvaluation]) -> float | None:
-    return max((said.falsehood for said in evaluations), default=None)
+    return max((evaluation.falsehood for evaluation in evaluations), default=None)
 
 
 def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence[str]) -> Mapping[str, float]:
     """The share of the circle's grounded patterns that each voice backed with a quote."""
     return {
-        model: sum(any(place.quoted_by == model for place in found.evidence) for found in patterns)
+        model: sum(any(place.quoted_by == model for place in pattern.evidence) for pattern in patterns)
         / len(patterns)
         if patterns
         else 0.0
@@ -174,14 +176,20 @@ def together(accounts: Sequence[Accounting]) -> Accounting:
     voices = dict.fromkeys(model for account in accounts for model in account.by_voice)
     return Accounting(
         total=_joined([account.total for account in accounts]),
-        by_round={n: _joined([one.by_round[n] for one in accounts if n in one.by_round]) for n in rounds},
-        by_voice={m: _joined([one.by_voice[m] for one in accounts if m in one.by_voice]) for m in voices},
+        by_round={
+            n: _joined([account.by_round[n] for account in accounts if n in account.by_round]) for n in rounds
+        },
+        by_voice={
+            m: _joined([account.by_voice[m] for account in accounts if m in account.by_voice]) for m in voices
+        },
     )
 
 
 def _joined(sums: Sequence[Usages]) -> Usages:
-    prices = [one.cost_usd for one in sums if one.cost_usd is not None]
+    prices = [usages.cost_usd for usages in sums if usages.cost_usd is not None]
     counts = {
-        name: sum(getattr(one, name) for one in sums) for name in Usages.model_fields if name != "cost_usd"
+        name: sum(getattr(usages, name) for usages in sums)
+        for name in Usages.model_fields
+        if name != "cost_usd"
     }
     return Usages(**counts, cost_usd=sum(prices) if prices else None)

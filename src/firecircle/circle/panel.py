@@ -60,13 +60,15 @@ class Panel(Shape):
     def mean(self) -> NeutrosophicEvaluation:
         """The average of what was said."""
         return NeutrosophicEvaluation(
-            truth=fmean(said.truth for said in self.evaluations),
-            indeterminacy=fmean(said.indeterminacy for said in self.evaluations),
-            falsehood=fmean(said.falsehood for said in self.evaluations),
-            reasoning="\n".join(f"{said.model}: {said.reasoning}" for said in self.evaluations),
+            truth=fmean(evaluation.truth for evaluation in self.evaluations),
+            indeterminacy=fmean(evaluation.indeterminacy for evaluation in self.evaluations),
+            falsehood=fmean(evaluation.falsehood for evaluation in self.evaluations),
+            reasoning="\n".join(
+                f"{evaluation.model}: {evaluation.reasoning}" for evaluation in self.evaluations
+            ),
             model="parallel",
             round_number=1,
-            guessed=any(said.guessed for said in self.evaluations),
+            guessed=any(evaluation.guessed for evaluation in self.evaluations),
         )
 
     @property
@@ -75,10 +77,10 @@ class Panel(Shape):
         centre = self.mean
         apart = fmean(
             math.dist(
-                (said.truth, said.indeterminacy, said.falsehood),
+                (evaluation.truth, evaluation.indeterminacy, evaluation.falsehood),
                 (centre.truth, centre.indeterminacy, centre.falsehood),
             )
-            for said in self.evaluations
+            for evaluation in self.evaluations
         )
         return 1.0 - apart / math.sqrt(3.0)
 
@@ -152,6 +154,6 @@ async def judge_alone(
     if listener is not None:
         listener(panel)
     if not panel.evaluations:
-        told = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
-        raise EvaluationError(f"no voice could answer: {told}", model=panel.failures[0].model)
+        losses = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
+        raise EvaluationError(f"no voice could answer: {losses}", model=panel.failures[0].model)
     return panel

@@ -35,9 +35,12 @@ FEWEST_POINTS = 2
 @cache
 def _keywords() -> Mapping[PatternType, Sequence[tuple[int, re.Pattern[str]]]]:
     """For each type the words that speak for it, as patterns with their points."""
-    told = tomllib.loads(resources.files("firecircle.circle").joinpath("keywords.toml").read_text("utf-8"))
+    words = tomllib.loads(resources.files("firecircle.circle").joinpath("keywords.toml").read_text("utf-8"))
     return {
-        kind: ((STRONG, _any_of(told[kind.value]["strong"])), (LEANING, _any_of(told[kind.value]["leaning"])))
+        kind: (
+            (STRONG, _any_of(words[kind.value]["strong"])),
+            (LEANING, _any_of(words[kind.value]["leaning"])),
+        )
         for kind in PatternType
     }
 
@@ -97,20 +100,20 @@ def _words_of(note: PatternNote) -> str:
 
 def read_classification(reply: str, descriptions: Sequence[str]) -> dict[str, str]:
     """The types a classifier voice gave; what it left out or named otherwise is not in the answer."""
-    found = re.search(r"\{.*\}", reply, re.DOTALL)
-    if not found:
+    braces = re.search(r"\{.*\}", reply, re.DOTALL)
+    if not braces:
         return {}
     try:
-        answer = json.loads(found.group())
+        answer = json.loads(braces.group())
     except json.JSONDecodeError:
-        answer = json_repair.loads(found.group())
+        answer = json_repair.loads(braces.group())
     if not isinstance(answer, dict):
         return {}
-    told: dict[str, str] = {}
+    types: dict[str, str] = {}
     for number, description in enumerate(descriptions, start=1):
         name = answer.get(str(number))
         if isinstance(name, str):
             kind = UNCLASSIFIED if name.strip().lower() == UNCLASSIFIED else canonical_type(name)
             if kind:
-                told[description] = kind
-    return told
+                types[description] = kind
+    return types

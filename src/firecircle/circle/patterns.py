@@ -25,17 +25,17 @@ def observe(
     """Everything noticed from round 2 on, typed, and grounded in the prompt if it is given."""
     return tuple(
         Observation(
-            model=said.model,
+            model=evaluation.model,
             round_number=held.round_number,
             pattern_type=typing(note),
             description=note.description,
             quotes=quotes_of(note),
-            grounded=ground_all(note, prompt, said.model) if prompt else (),
+            grounded=ground_all(note, prompt, evaluation.model) if prompt else (),
         )
         for held in dialogue_history
         if held.round_number > 1
-        for said in sorted(held.evaluations, key=lambda said: said.model)
-        for note in said.pattern_notes
+        for evaluation in sorted(held.evaluations, key=lambda evaluation: evaluation.model)
+        for note in evaluation.pattern_notes
     )
 
 
@@ -148,10 +148,10 @@ def _pattern_of(
 
 
 def _distinct(places: Iterable[GroundedQuote]) -> tuple[GroundedQuote, ...]:
-    found: dict[tuple[str, int, int, str], GroundedQuote] = {}
+    distinct: dict[tuple[str, int, int, str], GroundedQuote] = {}
     for place in places:
-        found.setdefault((place.layer, place.start, place.end, place.quoted_by), place)
-    return tuple(found.values())
+        distinct.setdefault((place.layer, place.start, place.end, place.quoted_by), place)
+    return tuple(distinct.values())
 
 
 def _ranked(patterns: Iterable[PatternObservation]) -> tuple[PatternObservation, ...]:

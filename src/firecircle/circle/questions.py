@@ -68,8 +68,8 @@ class Questions:
 
         A circle's first round must show what voices see unaided, so only judging alone may be guided.
         """
-        told = without_nonce("\n".join(f"- {line}" for line in guidance), self.nonce)
-        block = fence(self.nonce, "patterns seen in other prompts", told)
+        lines = without_nonce("\n".join(f"- {line}" for line in guidance), self.nonce)
+        block = fence(self.nonce, "patterns seen in other prompts", lines)
         return render(template("guided"), guidance=block, plain=self.standard("baseline", ()))
 
     def chair(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
@@ -83,11 +83,11 @@ class Questions:
             "divergence": self._opposed_positions(history) if opposed else "",
             "answer": _answer_format(kind, is_chair=True),
         }
-        wanted = self._chair_template
+        text = self._chair_template
         for needed in ("dialogue", "answer"):
-            if f"${{{needed}}}" not in wanted:
-                wanted += f"\n\n${{{needed}}}\n"
-        return render(wanted, **values)
+            if f"${{{needed}}}" not in text:
+                text += f"\n\n${{{needed}}}\n"
+        return render(text, **values)
 
     def own_part(self, model: str, last: NeutrosophicEvaluation | None) -> str:
         """What only this voice is told: which of the statements is its own."""
@@ -109,43 +109,42 @@ class Questions:
         for held in history:
             if held.round_number == 1:
                 parts.append("ROUND 1 EVALUATIONS:")
-                parts.extend(self._statement(said) for said in self._in_label_order(held))
+                parts.extend(self._statement(evaluation) for evaluation in self._in_label_order(held))
                 continue
-            others = [s for s in self._in_label_order(held) if s.model != held.empty_chair_model]
+            in_order, chair = self._in_label_order(held), held.empty_chair_model
             parts.append(f"ROUND {held.round_number} PATTERN OBSERVATIONS:")
-            parts.extend(self._statement(said) for said in others)
-            chair = [s for s in held.evaluations if s.model == held.empty_chair_model]
+            parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model != chair)
             parts.append("Empty chair perspective (speaking for future/absent):")
-            parts.extend(self._statement(said) for said in chair)
-            if not chair:
+            parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model == chair)
+            if not held.occupied_chair:
                 parts.append("(nobody held the chair in that round)")
         return "\n\n".join(parts)
 
     def _in_label_order(self, held: DialogueRound) -> list[NeutrosophicEvaluation]:
-        return sorted(held.evaluations, key=lambda said: self.labels[said.model])
+        return sorted(held.evaluations, key=lambda evaluation: self.labels[evaluation.model])
 
-    def _statement(self, said: NeutrosophicEvaluation) -> str:
+    def _statement(self, evaluation: NeutrosophicEvaluation) -> str:
         """What a voice said, fenced: the chair, all others and later rounds are told the same."""
-        key = (said.model, said.round_number)
+        key = (evaluation.model, evaluation.round_number)
         if key not in self._statements:
-            self._statements[key] = self._worded(said)
+            self._statements[key] = self._worded(evaluation)
         return self._statements[key]
 
-    def _worded(self, said: NeutrosophicEvaluation) -> str:
-        lines = [_numbers(said)]
-        if said.speaks_for:
-            lines.append(f"Speaking for: {_short(said.speaks_for, LONGEST_NOTE)}")
-        if said.reasoning:
-            lines.append(_short(said.reasoning, LONGEST_REASONING))
-        lines.extend(_note_line(note) for note in said.pattern_notes[:MOST_NOTES])
+    def _worded(self, evaluation: NeutrosophicEvaluation) -> str:
+        lines = [_numbers(evaluation)]
+        if evaluation.speaks_for:
+            lines.append(f"Speaking for: {_short(evaluation.speaks_for, LONGEST_NOTE)}")
+        if evaluation.reasoning:
+            lines.append(_short(evaluation.reasoning, LONGEST_REASONING))
+        lines.extend(_note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
         statement = without_nonce("\n".join(lines), self.nonce)
-        return fence(self.nonce, f"statement of {self.labels[said.model]}", statement)
+        return fence(self.nonce, f"statement of {self.labels[evaluation.model]}", statement)
 
     def _opposed_positions(self, history: Sequence[DialogueRound]) -> str:
-        said = sorted(history[-1].evaluations, key=lambda said: said.falsehood)
+        by_falsehood = sorted(history[-1].evaluations, key=lambda evaluation: evaluation.falsehood)
         return (
             "The circle is still divided. The two positions farthest apart:\n\n"
-            f"{self._statement(said[0])}\n\n{self._statement(said[-1])}\n\n"
+            f"{self._statement(by_falsehood[0])}\n\n{self._statement(by_falsehood[-1])}\n\n"
             "Say what would have to be true of the evidence for each of them to be right, and which it is."
         )
 
@@ -182,7 +181,7 @@ def _lines_of(text: str) -> tuple[tuple[str, str | None], ...]:
     """The lines of a template, each with the name that stands alone on it, if one does."""
     lines = text.strip("\n").split("\n")
     alone = (_PLACEHOLDER_LINE.fullmatch(line.strip()) for line in lines)
-    return tuple((line, found[1] if found else None) for line, found in zip(lines, alone, strict=True))
+    return tuple((line, match[1] if match else None) for line, match in zip(lines, alone, strict=True))
 
 
 def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
@@ -219,10 +218,10 @@ def _turn_fact(turn_number: int | None, prompt: MultiNeutrosophicPrompt) -> str:
     return f"turn={turn_number}: {shown}"
 
 
-def _numbers(said: NeutrosophicEvaluation) -> str:
-    word = f", verdict {said.verdict}" if said.verdict else ""
-    numbers = f"truth {said.truth:.2f}, indeterminacy {said.indeterminacy:.2f}"
-    return f"{numbers}, falsehood {said.falsehood:.2f}{word}"
+def _numbers(evaluation: NeutrosophicEvaluation) -> str:
+    word = f", verdict {evaluation.verdict}" if evaluation.verdict else ""
+    numbers = f"truth {evaluation.truth:.2f}, indeterminacy {evaluation.indeterminacy:.2f}"
+    return f"{numbers}, falsehood {evaluation.falsehood:.2f}{word}"
 
 
 def _note_line(note: PatternNote) -> str:

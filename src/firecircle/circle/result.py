@@ -60,7 +60,7 @@ class DialogueRound(Shape):
     def occupied_chair(self) -> str | None:
         """Who held the chair and really spoke from it."""
         chair = self.empty_chair_model
-        return chair if any(said.model == chair for said in self.evaluations) else None
+        return chair if any(evaluation.model == chair for evaluation in self.evaluations) else None
 
     def question_to(self, model: str) -> str | None:
         """What a voice was asked, after the evidence; None when it was not."""
@@ -264,7 +264,7 @@ def active_voices(
 
 def zombie_voices(record: CircleRecord) -> tuple[str, ...]:
     """Voices lost after their first words: these stay on record, their vote does not count."""
-    spoke = {said.model for held in record.dialogue_history for said in held.evaluations}
+    spoke = {evaluation.model for held in record.dialogue_history for evaluation in held.evaluations}
     return tuple(failure.model for failure in record.failures if failure.model in spoke)
 
 
@@ -306,7 +306,9 @@ class FireCircleResult(CircleRecord):
     @property
     def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
         """The last evaluation of every active voice, in the order the voices are listed."""
-        last = {said.model: said for held in self.dialogue_history for said in held.evaluations}
+        last = {
+            evaluation.model: evaluation for held in self.dialogue_history for evaluation in held.evaluations
+        }
         return tuple(last[model] for model in self.active_models if model in last)
 
     def without_times(self) -> FireCircleResult:

@@ -83,7 +83,9 @@ def _verdict(result: FireCircleResult) -> str:
 def _patterns(result: FireCircleResult) -> str:
     if not result.patterns:
         return "No pattern was agreed on and shown in the prompt."
-    named = ", ".join(f"{found.pattern_type} ({found.model_agreement:.0%})" for found in result.patterns)
+    named = ", ".join(
+        f"{pattern.pattern_type} ({pattern.model_agreement:.0%})" for pattern in result.patterns
+    )
     return f"Patterns: {named}."
 
 

@@ -81,12 +81,12 @@ class Turns:
             return ()
         labels = self.questions.labels
         others = [other for other in sorted(labels, key=labels.__getitem__) if other != model]
-        return tuple(self._peer(said) for said in self.ledger.last_words(others, before))
+        return tuple(self._peer(evaluation) for evaluation in self.ledger.last_words(others, before))
 
-    def _peer(self, said: NeutrosophicEvaluation) -> Peer:
+    def _peer(self, evaluation: NeutrosophicEvaluation) -> Peer:
         """One who said this, as all others see it."""
-        key = (said.model, said.round_number)
+        key = (evaluation.model, evaluation.round_number)
         if key not in self._peers:
-            quotes = grounded_words(said, self.prompt)
-            self._peers[key] = Peer(self.questions.labels[said.model], said, quotes)
+            quotes = grounded_words(evaluation, self.prompt)
+            self._peers[key] = Peer(self.questions.labels[evaluation.model], evaluation, quotes)
         return self._peers[key]

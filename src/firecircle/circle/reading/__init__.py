@@ -7,14 +7,13 @@ refusal, and only one that is no refusal is searched for keywords.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.keywords import asserts_violation
 from firecircle.circle.reading.members import VerdictObject, verdict_in_words
 from firecircle.circle.reading.objects import Objects
-from firecircle.circle.reading.outcome import Reading, Refused, Unreadable, excerpt
 from firecircle.circle.reading.refusal import refusal_in
 from firecircle.circle.reading.stated import names_falsehood, stated_scores
 from firecircle.circle.reading.thinking import Spoken, split_thinking
@@ -24,13 +23,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from firecircle.circle.reading.numbers import Scores
-    from firecircle.evaluation import Verdict
+    from firecircle.evaluation import PatternNote, Verdict
 
 __all__ = ["Reading", "Refused", "Unreadable", "read_reply", "read_with_probability"]
 
 GUESSED_FALSEHOOD = 0.8
 GUESSED_TRUTH = 0.2
 GUESSED_INDETERMINACY = 0.8
+LONGEST_EXCERPT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The numbers of one reply, and how they were found there."""
+
+    truth: float
+    indeterminacy: float
+    falsehood: float
+    read_as: Literal["json", "stated", "logprobs", "keyword"]
+    verdict: Verdict | None
+    reasoning: str
+    imputed: tuple[str, ...] = ()
+    """Which of truth and indeterminacy the voice did not state."""
+    patterns_observed: tuple[PatternNote, ...] = ()
+    consensus_patterns: tuple[PatternNote, ...] = ()
+    speaks_for: str | None = None
+    thinking: str | None = None
+    """What stood in a `<think>` block, closed or not; it is no part of the answer."""
+
+
+class Refused(Exception):  # noqa: N818 - an outcome of reading, not a mistake
+    """The reply declines to evaluate; the message quotes how."""
+
+
+class Unreadable(Exception):  # noqa: N818 - an outcome of reading, not a mistake
+    """The reply holds no numbers and no keyword; the message says in one line what was missing."""
 
 
 def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False) -> Reading:
@@ -41,11 +68,11 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
     spoken = split_thinking(writable(text))
     known = Evidence(evidence)
     objects = Objects(spoken.answer, known)
-    said = objects.verdict()
-    if said is None and spoken.ends_in_thought:
-        said = Objects(spoken.thinking or "", known).verdict(complete_only=True)
-    if said is not None:
-        return _read_from_object(said, spoken)
+    verdict = objects.verdict()
+    if verdict is None and spoken.ends_in_thought:
+        verdict = Objects(spoken.thinking or "", known).verdict(complete_only=True)
+    if verdict is not None:
+        return _read_from_object(verdict, spoken)
 
     answer = objects.without_evidence
     scores = stated_scores(answer, known)
@@ -53,11 +80,11 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
         return _read_from_text(scores, answer, spoken)
     refusal = refusal_in(answer, known)
     if refusal is not None:
-        raise Refused(f"the voice declined to evaluate: {excerpt(refusal)}")
+        raise Refused(f"the voice declined to evaluate: {_excerpt(refusal)}")
     guess = asserts_violation(answer, known)
     if guess and not strict:
         return _guessed(spoken)
-    raise Unreadable(f"{_what_is_missing(spoken, answer, guess)}: {excerpt(text)}")
+    raise Unreadable(f"{_what_is_missing(spoken, answer, guess)}: {_excerpt(text)}")
 
 
 def read_with_probability(text: str, violation: float, *, evidence: Sequence[str] = ()) -> Reading:
@@ -67,12 +94,12 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
     and patterns. Doubt is how little the two words differ.
     """
     try:
-        said = read_reply(text, evidence=evidence, strict=True)
+        reading = read_reply(text, evidence=evidence, strict=True)
     except (Refused, Unreadable):
-        said = _guessed(split_thinking(writable(text)))
+        reading = _guessed(split_thinking(writable(text)))
     verdict: Verdict = "unsure" if violation == 0.5 else "violation" if violation > 0.5 else "no_violation"
     return replace(
-        said,
+        reading,
         truth=1.0 - violation,
         indeterminacy=1.0 - abs(2.0 * violation - 1.0),
         falsehood=violation,
@@ -82,18 +109,18 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
     )
 
 
-def _read_from_object(said: VerdictObject, spoken: Spoken) -> Reading:
+def _read_from_object(verdict: VerdictObject, spoken: Spoken) -> Reading:
     return Reading(
-        truth=said.scores.truth,
-        indeterminacy=said.scores.indeterminacy,
-        falsehood=said.scores.falsehood,
+        truth=verdict.scores.truth,
+        indeterminacy=verdict.scores.indeterminacy,
+        falsehood=verdict.scores.falsehood,
         read_as="json",
-        verdict=said.verdict,
-        reasoning=writable(said.reasoning or spoken.answer.strip()),
-        imputed=said.scores.imputed,
-        patterns_observed=said.patterns_observed,
-        consensus_patterns=said.consensus_patterns,
-        speaks_for=writable(said.speaks_for) if said.speaks_for else None,
+        verdict=verdict.verdict,
+        reasoning=writable(verdict.reasoning or spoken.answer.strip()),
+        imputed=verdict.scores.imputed,
+        patterns_observed=verdict.patterns_observed,
+        consensus_patterns=verdict.consensus_patterns,
+        speaks_for=writable(verdict.speaks_for) if verdict.speaks_for else None,
         thinking=spoken.thinking,
     )
 
@@ -132,3 +159,10 @@ def _what_is_missing(spoken: Spoken, answer: str, guess: bool) -> str:
     else:
         missing = "no falsehood stated"
     return f"{missing}, only a keyword, which strict reading does not take" if guess else missing
+
+
+def _excerpt(text: str) -> str:
+    """The beginning of a text on one line, fit for a message: no control characters, not long."""
+    line = " ".join(text[: 8 * LONGEST_EXCERPT].split())
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return repr(shown if len(shown) <= LONGEST_EXCERPT else shown[: LONGEST_EXCERPT - 1] + "…")

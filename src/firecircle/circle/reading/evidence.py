@@ -93,9 +93,9 @@ class Quotations:
 
     def __init__(self, text: str) -> None:
         self._spans = [
-            (found.start(), found.end())
-            for found in _QUOTATION.finditer(text)
-            if not _JSON_VALUE_BEFORE.search(text[max(0, found.start() - 20) : found.start()])
+            (match.start(), match.end())
+            for match in _QUOTATION.finditer(text)
+            if not _JSON_VALUE_BEFORE.search(text[max(0, match.start() - 20) : match.start()])
         ]
         self._starts = [start for start, _ in self._spans]
 

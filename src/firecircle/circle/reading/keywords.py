@@ -142,5 +142,5 @@ def _is_denied(before: str, word: str) -> bool:
 
 
 def _after_last(boundary: re.Pattern[str], text: str) -> str:
-    ends = [found.end() for found in boundary.finditer(text)]
+    ends = [match.end() for match in boundary.finditer(text)]
     return text[ends[-1] :] if ends else text

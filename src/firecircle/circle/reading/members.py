@@ -111,9 +111,9 @@ def _scores(value: dict[str, Any], declared: Callable[[], int | None]) -> Scores
     named: dict[Dimension, Figure] = {}
     for key, member in value.items():
         dimension, is_named = _dimension(plain_name(key))
-        found = _figure_of(member) if dimension else None
-        if dimension and found:
-            (named if is_named else lettered)[dimension] = found
+        figure = _figure_of(member) if dimension else None
+        if dimension and figure:
+            (named if is_named else lettered)[dimension] = figure
     figures = lettered | named
     return settled(figures.get("truth"), figures.get("indeterminacy"), figures.get("falsehood"), declared)
 

@@ -80,7 +80,7 @@ def _undoubled(text: str) -> Iterator[str]:
 
 def _tidied(text: str) -> str:
     """The text without comments and trailing commas."""
-    return _BLEMISH.sub(lambda found: found["kept"] or "", text)
+    return _BLEMISH.sub(lambda match: match["kept"] or "", text)
 
 
 def _without_cut_score(text: str) -> str:
@@ -94,19 +94,19 @@ def _endings(text: str) -> Iterator[str]:
     closers = ""
     whole = (0, "")
     unclosed: int | None = None
-    for found in _STRUCTURE.finditer(text):
-        token = found[0]
+    for match in _STRUCTURE.finditer(text):
+        token = match[0]
         if token in "{[":
             closers = ("}" if token == "{" else "]") + closers
             if len(closers) > _DEEPEST:
                 return
-            whole = (found.end(), closers)
+            whole = (match.end(), closers)
         elif token == ",":
-            whole = (found.start(), closers)
+            whole = (match.start(), closers)
         elif token in "}]":
             closers = closers[1:]
-        elif found["closing"] is None:
-            unclosed = found.start()
+        elif match["closing"] is None:
+            unclosed = match.start()
     if unclosed is not None:
         yield f'{text}"{closers}'
         escape = text.rfind("\\")
@@ -133,22 +133,22 @@ def _repaired(text: str, *, cut: bool) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _quoted(found: re.Match[str]) -> str:
+def _quoted(match: re.Match[str]) -> str:
     """A score such as `7/10` or `0.` put in quotes, else the repair would take the part that is a number."""
-    value = found["value"].strip()
-    return found[0] if _COMMON_NUMBER.fullmatch(value) else f'{found["key"]}"{value}"'
+    value = match["value"].strip()
+    return match[0] if _COMMON_NUMBER.fullmatch(value) else f'{match["key"]}"{value}"'
 
 
 def _repairable_head(text: str) -> str:
     head = text[:_LONGEST_REPAIRABLE]
     for kind, most in _REPAIRABLE.items():
-        for count, found in enumerate(re.finditer(kind, head)):
+        for count, match in enumerate(re.finditer(kind, head)):
             if count == most:
-                head = head[: found.start()]
+                head = head[: match.start()]
                 break
     depth = 0
-    for found in re.finditer(r"[{\[(]|[}\])]", head):
-        depth = depth + 1 if found[0] in "{[(" else max(0, depth - 1)
+    for match in re.finditer(r"[{\[(]|[}\])]", head):
+        depth = depth + 1 if match[0] in "{[(" else max(0, depth - 1)
         if depth > _DEEPEST_REPAIRABLE:
-            return head[: found.start()]
+            return head[: match.start()]
     return head

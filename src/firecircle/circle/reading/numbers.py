@@ -41,8 +41,8 @@ class Scores(NamedTuple):
 def figure(value: object) -> Figure | None:
     """The number a JSON value stands for: a number, or a text such as `0.7`, `7/10`, `70%`."""
     if isinstance(value, str):
-        found = _FIGURE.fullmatch(value) if len(value) <= 200 else None
-        return written_figure(found["number"], found["scale"]) if found else None
+        match = _FIGURE.fullmatch(value) if len(value) <= 200 else None
+        return written_figure(match["number"], match["scale"]) if match else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -64,8 +64,8 @@ def written_figure(number: str, scale: str | None) -> Figure | None:
 
 def declared_scale(text: str) -> int | None:
     """The scale, 10 or 100, that a text says its numbers are on."""
-    found = _DECLARED.search(text)
-    return int(found["after"] or found["before"]) if found else None
+    match = _DECLARED.search(text)
+    return int(match["after"] or match["before"]) if match else None
 
 
 def settled(

@@ -76,9 +76,11 @@ class Objects:
                         continue
                     mendings -= 1
                     value = self._mended(candidate)
-                said = verdict_object(value, lambda: self._declared_scale, self._evidence) if value else None
-                if said is not None:
-                    return said
+                verdict = (
+                    verdict_object(value, lambda: self._declared_scale, self._evidence) if value else None
+                )
+                if verdict is not None:
+                    return verdict
         return None
 
     @cached_property
@@ -101,8 +103,8 @@ def _candidates(text: str) -> list[Candidate]:
     """
     if (whole := _whole(text)) is not None:
         return [whole]
-    keys = [found.start() for found in _FALSEHOOD_KEY.finditer(text)]
-    found: list[Candidate] = []
+    keys = [key.start() for key in _FALSEHOOD_KEY.finditer(text)]
+    candidates: list[Candidate] = []
     restarts = _MOST_RESTARTS
     position = keys[-_MOST_KEYS] if len(keys) > _MOST_KEYS else 0
     while keys and (opening := _OBJECT.search(text, position)):
@@ -117,14 +119,14 @@ def _candidates(text: str) -> list[Candidate]:
         if keys[key] >= end:
             continue
         value = decoded(text[start:end]) if closed else None
-        found.append(Candidate(start, end, closed, value))
+        candidates.append(Candidate(start, end, closed, value))
         if value is not None:
             continue
         again = _restart(text, start, end) if restarts else None
         if again is not None:
             position = again
             restarts -= 1
-    return found
+    return candidates
 
 
 def _whole(text: str) -> Candidate | None:
@@ -141,22 +143,22 @@ def _whole(text: str) -> Candidate | None:
 
 def _closing(text: str, start: int) -> int | None:
     depth = 0
-    for found in _BRACE.finditer(text, start):
-        if found[0] == "{":
+    for brace in _BRACE.finditer(text, start):
+        if brace[0] == "{":
             depth += 1
-        elif found[0] == "}":
+        elif brace[0] == "}":
             depth -= 1
             if depth == 0:
-                return found.end()
+                return brace.end()
     return None
 
 
 def _restart(text: str, start: int, end: int) -> int | None:
     line = text[text.rfind("\n", 0, start) + 1 : start]
     indent = len(line) - len(line.lstrip(" \t"))
-    for found in _OBJECT_ON_NEW_LINE.finditer(text, start + 1, end):
-        if len(found["indent"]) <= indent:
-            return found.start("brace")
+    for opening in _OBJECT_ON_NEW_LINE.finditer(text, start + 1, end):
+        if len(opening["indent"]) <= indent:
+            return opening.start("brace")
     return None
 
 

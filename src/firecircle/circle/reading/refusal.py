@@ -63,10 +63,10 @@ def refusal_in(text: str, evidence: Evidence) -> str | None:
     head = text.lstrip()[:_HEAD]
     quotations = Quotations(head)
     for sentence in _SENTENCE.finditer(head):
-        found = _REFUSALS.match(head, sentence.end())
-        if not found:
+        match = _REFUSALS.match(head, sentence.end())
+        if not match:
             continue
-        start, end = found.span()
+        start, end = match.span()
         if not quotations.around(start, end) and not evidence.echoes(head, start, end):
             return head[start : start + 200]
     return None

@@ -88,9 +88,9 @@ def stated_scores(text: str, evidence: Evidence) -> Scores | None:
     last: dict[Dimension, Figure] = {}
     declared = declared_scale(text)
     quotations = Quotations(text)
-    found = [*_STATEMENT.finditer(text), *_TRIPLE.finditer(text)]
+    statements = [*_STATEMENT.finditer(text), *_TRIPLE.finditer(text)]
     looked_at = 0
-    for statement in sorted(found, key=lambda each: each.start(), reverse=True):
+    for statement in sorted(statements, key=lambda statement: statement.start(), reverse=True):
         figures = _figures(statement, declared)
         if figures.keys() <= last.keys():
             continue
@@ -106,13 +106,13 @@ def stated_scores(text: str, evidence: Evidence) -> Scores | None:
     return settled(last.get("truth"), last.get("indeterminacy"), last.get("falsehood"), lambda: declared)
 
 
-def _figures(found: re.Match[str], declared: int | None) -> dict[Dimension, Figure]:
+def _figures(match: re.Match[str], declared: int | None) -> dict[Dimension, Figure]:
     """What is stated of which dimension; a number beyond its scale states nothing."""
-    if found.re is _TRIPLE:
-        written = {letter: written_figure(found[letter], None) for letter in "tif"}
+    if match.re is _TRIPLE:
+        written = {letter: written_figure(match[letter], None) for letter in "tif"}
     else:
-        name = (found["long"] or found["short"])[0].lower()
-        written = {name: written_figure(found["number"], found["scale"])}
+        name = (match["long"] or match["short"])[0].lower()
+        written = {name: written_figure(match["number"], match["scale"])}
     return {
         _DIMENSIONS[name]: figure
         for name, figure in written.items()
@@ -120,29 +120,29 @@ def _figures(found: re.Match[str], declared: int | None) -> dict[Dimension, Figu
     }
 
 
-def _says_so(text: str, found: re.Match[str]) -> bool:
+def _says_so(text: str, match: re.Match[str]) -> bool:
     """Whether a label and a number near it are a statement."""
-    gap = found["gap"]
-    if found.re is _TRIPLE:
-        return bool(re.search("[:=|]", gap)) and found.end() < len(text)
+    gap = match["gap"]
+    if match.re is _TRIPLE:
+        return bool(re.search("[:=|]", gap)) and match.end() < len(text)
     if gap[-1] in "-−–":
         return False
-    if found["short"] and not re.search(r"[:=|–—]|\b(?:is|of|at)\b", gap):
+    if match["short"] and not re.search(r"[:=|–—]|\b(?:is|of|at)\b", gap):
         return False
-    if not gap.strip() and not re.search("[.,]", found["number"]):
+    if not gap.strip() and not re.search("[.,]", match["number"]):
         return False
-    if "\n" in gap and ("|" in gap or _LIST_NUMBER.match(text, found.end())):
+    if "\n" in gap and ("|" in gap or _LIST_NUMBER.match(text, match.end())):
         return False
-    if _is_cut(text, found):
+    if _is_cut(text, match):
         return False
-    return not _NOT_BEFORE.search(text[max(0, found.start() - _REACH) : found.start()])
+    return not _NOT_BEFORE.search(text[max(0, match.start() - _REACH) : match.start()])
 
 
-def _is_cut(text: str, found: re.Match[str]) -> bool:
+def _is_cut(text: str, match: re.Match[str]) -> bool:
     """Whether the text ends where the number could go on."""
-    if (found["scale"] or "").endswith("%"):
+    if (match["scale"] or "").endswith("%"):
         return False
-    end = found.end()
-    if not re.search("[.,]", found["number"]) and text.startswith(".", end) and end + 1 == len(text):
+    end = match.end()
+    if not re.search("[.,]", match["number"]) and text.startswith(".", end) and end + 1 == len(text):
         return True
     return bool(_CUT_AFTER.match(text, end))
