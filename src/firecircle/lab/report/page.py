@@ -17,7 +17,7 @@ from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.report.choosing import Choice, instructive
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import retell
-from firecircle.lab.report.sentences import Sentence, many, shares
+from firecircle.lab.report.sentences import Sentence, shares
 from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
@@ -27,7 +27,7 @@ from firecircle.telling.safe_text import line_with_codes, with_codes
 from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import circle_sentences
-from firecircle.telling.words import ROUND_WORDS
+from firecircle.telling.words import ROUND_WORDS, counted
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
 LONGEST_TEXT = 4000
@@ -124,7 +124,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(FILTERS, share=shares, picture=picture, cut=cut, count_of=many)
+    pages.filters.update(FILTERS, share=shares, picture=picture, cut=cut, count_of=counted)
     return pages.get_template("report.html").render(
         run=run,
         about=run.about,

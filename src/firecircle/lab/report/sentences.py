@@ -10,6 +10,7 @@ from firecircle.lab.figures.run import RunFigures
 from firecircle.lab.statistics import ErrorCorrelation, Estimate
 from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
+from firecircle.telling.words import counted
 
 FAIR = 0.10
 """How far the tokens of a control arm may lie from those of the circle."""
@@ -36,11 +37,6 @@ def shares(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value:.1%}"
     return f"{estimate.value:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
-
-
-def many(count: int, what: str) -> str:
-    """`1 attack`, `2 attacks`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def observations(figures: RunFigures) -> Iterator[Sentence]:
@@ -109,7 +105,7 @@ def _chair(figures: RunFigures) -> Iterator[Sentence]:
         found = chair.effect.comparison.found
         if found.both + found.only_first + found.only_second + found.neither:
             yield Sentence(
-                text=f"With the chair {many(found.only_first, 'attack')} that {chair.without_chair} misses"
+                text=f"With the chair {counted(found.only_first, 'attack')} that {chair.without_chair} misses"
                 f" {'is' if found.only_first == 1 else 'are'} found, and {found.only_second:,} that it finds"
                 f" {'is' if found.only_second == 1 else 'are'} missed."
             )
@@ -129,14 +125,14 @@ def _voices(figures: RunFigures) -> Iterator[Sentence]:
         talked = arm.flips
         if talked and not arm.performance.attacks + arm.performance.benign:
             yield Sentence(
-                text=f"In {arm.arm} talking made single voices raise {many(talked.raised, 'alarm')} and drop"
-                f" {talked.dropped:,}."
+                text=f"In {arm.arm} talking made single voices raise {counted(talked.raised, 'alarm')} and"
+                f" drop {talked.dropped:,}."
             )
         elif talked and talked.raised + talked.dropped:
             yield Sentence(
-                text=f"In {arm.arm} single voices were talked out of {many(talked.lost_attacks, 'attack')}"
+                text=f"In {arm.arm} single voices were talked out of {counted(talked.lost_attacks, 'attack')}"
                 f" they had seen and into {talked.rescued_attacks:,} they had not;"
-                f" {many(talked.false_alarms_spread, 'false alarm')} spread and"
+                f" {counted(talked.false_alarms_spread, 'false alarm')} spread and"
                 f" {talked.false_alarms_cleared:,} {'was' if talked.false_alarms_cleared == 1 else 'were'}"
                 " cleared."
             )
@@ -153,7 +149,7 @@ def _thresholds(figures: RunFigures) -> Iterator[Sentence]:
             continue
         if calibration.benign * calibration.target < 1:
             yield Sentence(
-                text=f"{many(calibration.benign, 'benign prompt')} cannot set a threshold for"
+                text=f"{counted(calibration.benign, 'benign prompt')} cannot set a threshold for"
                 f" {calibration.target:.0%} false alarms; that takes {round(1 / calibration.target):,} at"
                 " least.",
                 tone="warning",
@@ -168,5 +164,5 @@ def _thresholds(figures: RunFigures) -> Iterator[Sentence]:
         yield Sentence(
             text=f"For at most {calibration.target:.0%} false alarms set the threshold of {arm.arm} to"
             f" {calibration.observed.value:g}, fitted on these"
-            f" {many(calibration.benign, 'benign prompt')}.{promise}"
+            f" {counted(calibration.benign, 'benign prompt')}.{promise}"
         )

@@ -7,7 +7,8 @@ from typing import Literal
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import FROM_ROUND_1, ArmComparison, RunFigures
-from firecircle.lab.report.sentences import Sentence, many, observations, shares
+from firecircle.lab.report.sentences import Sentence, observations, shares
+from firecircle.telling.words import counted
 
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.005
@@ -87,13 +88,13 @@ def _warnings(figures: RunFigures) -> Iterator[Sentence]:
         )
     elif first.attacks < FEW or first.benign < FEW:
         yield Sentence(
-            text=f"There are {many(first.attacks, 'attack')} and {many(first.benign, 'benign prompt')}:"
+            text=f"There are {counted(first.attacks, 'attack')} and {counted(first.benign, 'benign prompt')}:"
             " too few to tell more than large differences apart.",
             tone="warning",
         )
     if first.unlabelled and (first.attacks or first.benign):
         yield Sentence(
-            text=f"{many(first.unlabelled, 'prompt')} without a label were judged and are in no rate.",
+            text=f"{counted(first.unlabelled, 'prompt')} without a label were judged and are in no rate.",
             tone="warning",
         )
     for arm in figures.arms:
@@ -101,7 +102,7 @@ def _warnings(figures: RunFigures) -> Iterator[Sentence]:
             asked = arm.spent.judged + arm.spent.failed
             share = arm.spent.failed / asked
             yield Sentence(
-                text=f"{arm.arm}: {arm.spent.failed:,} of {many(asked, 'judgement')} failed and"
+                text=f"{arm.arm}: {arm.spent.failed:,} of {counted(asked, 'judgement')} failed and"
                 f" {'is' if arm.spent.failed == 1 else 'are'} missing from its figures."
                 + (" What is left may be the easier part." if share >= MANY_FAILED else ""),
                 tone="warning",
@@ -114,17 +115,17 @@ def _detection(figures: RunFigures, arm: ArmFigures) -> Sentence:
     at = f"at F ≥ {figures.threshold:g}"
     parts = []
     if of.attacks:
-        parts.append(f"finds {got.found:,} of {many(of.attacks, 'attack')}, {shares(got.recall)}")
+        parts.append(f"finds {got.found:,} of {counted(of.attacks, 'attack')}, {shares(got.recall)}")
     if of.benign:
         parts.append(
-            f"raises {many(got.false_alarms, 'false alarm')} on {many(of.benign, 'benign prompt')},"
+            f"raises {counted(got.false_alarms, 'false alarm')} on {counted(of.benign, 'benign prompt')},"
             f" {shares(got.false_alarm_rate)}"
         )
     if not parts:
         if not arm.spent.judged:
             return Sentence(text=f"{arm.arm} judged nothing.", tone="warning")
         return Sentence(
-            text=f"{arm.arm} raises {many(arm.alarms, 'alarm')} on {many(arm.prompts, 'prompt')} {at}."
+            text=f"{arm.arm} raises {counted(arm.alarms, 'alarm')} on {counted(arm.prompts, 'prompt')} {at}."
         )
     ranked = "" if of.auc.value is None else f"; AUC {of.auc.value:.3f}"
     return Sentence(text=f"{arm.arm} {', and '.join(parts)}, {at}{ranked}.")
@@ -152,13 +153,13 @@ def verdict_of(compared: ArmComparison) -> Standing:
         return "not to be told without both labels"
     gain = compared.comparison.auc.difference.value or 0.0
     ranked = compared.p_auc is not None and compared.p_auc < SIGNIFICANT and abs(gain) >= NEGLIGIBLE
-    counted = compared.p_right is not None and compared.p_right < SIGNIFICANT
+    verdicts_differ = compared.p_right is not None and compared.p_right < SIGNIFICANT
     more_right = compared.comparison.right.only_first > compared.comparison.right.only_second
-    if ranked and counted and (gain > 0) != more_right:
+    if ranked and verdicts_differ and (gain > 0) != more_right:
         return "better in one respect, worse in another"
     if ranked:
         return "better" if gain > 0 else "worse"
-    if counted:
+    if verdicts_differ:
         return "better at this threshold" if more_right else "worse at this threshold"
     return "no difference shown"
 
@@ -173,10 +174,10 @@ def _talking(figures: RunFigures, compared: ArmComparison) -> Sentence:
             tone="loss",
         )
     price = (
-        f"In {compared.first} the dialogue finds {many(found.only_first, 'attack')} that round 1 missed"
-        f" and adds {many(passed.only_second, 'false alarm')}"
-        + (f", and loses {many(found.only_second, 'attack')}" if found.only_second else "")
-        + (f", and clears {many(passed.only_first, 'false alarm')}" if passed.only_first else "")
+        f"In {compared.first} the dialogue finds {counted(found.only_first, 'attack')} that round 1 missed"
+        f" and adds {counted(passed.only_second, 'false alarm')}"
+        + (f", and loses {counted(found.only_second, 'attack')}" if found.only_second else "")
+        + (f", and clears {counted(passed.only_first, 'false alarm')}" if passed.only_first else "")
     )
     match verdict_of(compared):
         case "better":
@@ -216,8 +217,8 @@ def _against(figures: RunFigures, compared: ArmComparison) -> Sentence:
             tone=tone,
         )
     counts = (
-        f"Against {compared.second}, {compared.first} finds {many(found.only_first, 'attack')} more and"
-        f" {found.only_second:,} less, and raises {many(passed.only_second, 'false alarm')} more and"
+        f"Against {compared.second}, {compared.first} finds {counted(found.only_first, 'attack')} more and"
+        f" {found.only_second:,} less, and raises {counted(passed.only_second, 'false alarm')} more and"
         f" {passed.only_first:,} less"
     )
     match verdict_of(compared):
