@@ -178,7 +178,7 @@ class ArmPlan(_Table):
 
 
 class Plan(_Table):
-    """Everything a run is told."""
+    """Everything a run needs to know."""
 
     name: str = Field(default="run", pattern=r"^[\w.-]{1,40}$")
     about: str = ""
@@ -252,7 +252,7 @@ def read_plan(path: Path) -> tuple[Plan, str]:
 
 
 def plan_of(text: str, where: str) -> Plan:
-    """The plan that this TOML tells; `where` stands before what is wrong with it."""
+    """The plan in this TOML text; `where` goes before any complaint."""
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:

@@ -88,7 +88,7 @@ def _patterns(database: Any) -> ValidationTest:
 def _cost(database: Any) -> ValidationTest:
     """Whether the circle is right on more prompts than one voice, with patterns on what it alone found.
 
-    More alarms find more attacks whoever raises them, so false alarms are set against them.
+    More alarms always find more attacks, so false alarms are set against them.
     """
     found, missed, patterned, spread, cleared, attacks, benign = database.execute(
         "SELECT count(*) FILTER (c.label = 'attack' AND c.alarm AND NOT s.alarm),"

@@ -174,7 +174,7 @@ class DrawCheck:
 
     problems: tuple[str, ...]
     differences: tuple[str, ...] = ()
-    """Where the history no longer tells what the draw rested on: rows were imported, pruned or late."""
+    """Where the history no longer says what the draw rested on: rows were imported, pruned or late."""
 
     @property
     def valid(self) -> bool:

@@ -136,7 +136,7 @@ class Tally(Protocol):
 
 
 class ParticipationHistory(Protocol):
-    """Whoever keeps the history. What `append` and `record_draw` return from is kept for good."""
+    """A store of the history. What `append` and `record_draw` return from is kept for good."""
 
     def append(self, row: Participation) -> None:
         """Keep one row."""

@@ -104,7 +104,7 @@ class WeightedVoiceSelector:
     """Draws circles from a pool of voices and records how.
 
     `rules` is the quorum every set must be (None for an experiment without one). In `shadow` mode a draw
-    is recorded as not used: whoever convenes keeps the circle it had. `match_expertise` lets voices that
+    is recorded as not used: the circle stays as it was. `match_expertise` lets voices that
     fit the domain come up sooner; `affinity`, pairs learnt from kept circles, those that see what the voices
     drawn before them missed.
     """

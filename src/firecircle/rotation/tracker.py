@@ -38,7 +38,7 @@ class VoiceStats(Shape):
 
 
 class VoiceHistoryTracker:
-    """Records participation and tells how the voices stand."""
+    """Records participation and sums up how the voices stand."""
 
     def __init__(self, history: ParticipationHistory, *, clock: Callable[[], float] = time.time) -> None:
         self.history = history
@@ -117,7 +117,7 @@ def sitting_of(result: FireCircleResult) -> str:
 
 
 def stats_in(tallies: Iterable[Tally], voices: Iterable[str] = ()) -> dict[str, VoiceStats]:
-    """How these voices, and whoever else is in the tallies, stand."""
+    """How these voices, and all others in the tallies, stand."""
     by_voice: dict[str, list[Tally]] = {voice: [] for voice in voices}
     for tally in tallies:
         by_voice.setdefault(tally.voice_id, []).append(tally)

@@ -199,7 +199,7 @@ def _plain(row: Row) -> dict[str, object]:
 
 
 def _as_json(value: object) -> object:
-    """What JSON has no word for is told apart from what it has."""
+    """A value for JSON; what JSON cannot hold is wrapped and named."""
     if isinstance(value, bytes | memoryview):
         return {"bytes": bytes(value).hex()}
     if isinstance(value, float) and not math.isfinite(value):

@@ -171,7 +171,7 @@ class CircleStore:
             return summary, load_circle(connection, summary).model_dump_json()
 
     def events_after(self, pk: int, seq: int = -1) -> list[tuple[int, Event]]:
-        """What a sitting circle has told after an event; empty once it is closed."""
+        """The events of a sitting circle after this one; none once it is closed."""
         query = (
             sa.select(events.c.seq, events.c.body)
             .where(events.c.circle_pk == pk, events.c.seq > seq)
@@ -183,7 +183,7 @@ class CircleStore:
     # -- deleting ----------------------------------------------------------------------------------
 
     def delete(self, id_or_prefix: str) -> CircleSummary:
-        """Take out one circle and everything that belongs to it; one that still sits must be over first."""
+        """Delete one circle and everything that belongs to it; one that still sits must be over first."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             if summary.status == "sitting":
@@ -193,7 +193,7 @@ class CircleStore:
             return summary
 
     def prune(self, filters: Filters) -> Iterator[int]:
-        """Take out every circle that matches, some at a time; tells how many after each step.
+        """Delete every circle that matches, some at a time; yields how many after each step.
 
         A circle that is still sitting stays.
         """

@@ -182,7 +182,7 @@ def _use_write_ahead_log(database: Database) -> None:
                     raw.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError as trouble:
-                # Whoever opened the new file at the same moment is at it; SQLite does not wait here.
+                # Another process opened the new file at the same moment; SQLite does not wait here.
                 if "locked" not in str(trouble) or time.monotonic() > patience:
                     raise
                 time.sleep(0.02)
@@ -243,7 +243,7 @@ def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sq
 
 
 def shrink_file(database: Database) -> None:
-    """After much was taken out, make a SQLite file as small as what is left in it.
+    """After much was deleted, make a SQLite file as small as what is left in it.
 
     A server does this by itself. While others write it waits, and gives up in the end.
     """

@@ -157,7 +157,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         # Of everybody: a damaged row may have lost its voice's name, and a draw must not overlook it.
         rows = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
         if any(row["damaged"] or isinstance(row["voice_id"], bytes) for row in rows):
-            for _ in self.participations():  # tells which row it is
+            for _ in self.participations():  # raises with the row
                 pass
         asked = None if voices is None else set(map(storable, voices))
         return [
@@ -173,7 +173,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             return int(connection.execute(query).scalar_one())
 
     def record_draw(self, draw: DrawShape) -> None:
-        """Keep one draw; its id tells everything, so the same draw again changes nothing."""
+        """Keep one draw; its id is a digest of it, so the same draw again changes nothing."""
         values = draw.model_dump(include={"draw_id", "at"})
         with self._database.writing() as connection:
             values["body"] = draw.model_dump_json()

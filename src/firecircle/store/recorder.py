@@ -100,16 +100,16 @@ class Recording:
         self._recorder._take(self, panel)
 
     async def begun(self) -> None:
-        """Once what was told is written, or could not be: it is tried again, and `settled` tells.
+        """Back once everything so far is written, or failed to be; then it is tried again, see `settled`.
 
         A circle waits for this before anybody is asked: no call is made of which nothing is kept.
         """
         self._recorder._hurry(self)
-        # Whoever stops waiting must not cancel what the thread that writes will fulfil.
+        # A caller that stops waiting must not cancel the future that the writing thread will fulfil.
         await asyncio.wait([asyncio.wrap_future(self._attempted)], timeout=LONGEST_HOLD_UP)
 
     async def settled(self) -> str | None:
-        """The id, once everything is written; None when nothing was told, or the end never was."""
+        """The id, once everything is written; None when nothing came in, or the end never did."""
         if not self._over:
             self._recorder._leave(self)
             return None
@@ -182,14 +182,14 @@ class Recorder:
                 self._changed.notify()
 
     def _hurry(self, recording: Recording) -> None:
-        """Write what was told of this one without patience for more; the news of all others go with it."""
+        """Write the news of this one at once, and those of all others with it."""
         with self._changed:
             if recording._news:
                 recording._hurried = True
                 self._changed.notify()
 
     def _leave(self, recording: Recording) -> None:
-        """Nothing more will be told of this one."""
+        """No more news of this one will come."""
         with self._changed:
             if recording in self._sitting:
                 self._sitting.remove(recording)
@@ -232,7 +232,7 @@ class Recorder:
         try:
             with self._database().writing() as connection:
                 known = [recording._write(connection, news, panel) for recording, news, panel, _ in batch]
-        except Exception as trouble:  # noqa: BLE001 - whoever waits for the recording is told
+        except Exception as trouble:  # noqa: BLE001 - the error goes to who waits for the recording
             if len(batch) > 1:  # one that cannot be written must not take the others with it
                 for single in batch:
                     self._keep([single])

@@ -252,7 +252,7 @@ bank_sightings = Table(
     Column("pk", Key, primary_key=True),
     Column("entry_pk", Key, ForeignKey("bank_entries.pk", ondelete="CASCADE"), nullable=False),
     Column("attack_id", Text, nullable=False),
-    Column("circle_id", Text, nullable=False),  # empty when it was told without one
+    Column("circle_id", Text, nullable=False),  # empty when none was named
     Column("at", Double, nullable=False),
     Column("agreement", Double, nullable=False),
     Column("description", Text, nullable=False),

@@ -56,7 +56,7 @@ def _row_of(judged: CircleOrPanel, label: str | None) -> Row:
 def open_circle(
     connection: Connection, event: CircleConvened, *, label: str | None, in_run: InRun | None
 ) -> tuple[int, str]:
-    """Write down that a circle sits: its key and its id."""
+    """Write that a circle sits: its key and its id."""
     opening = event.record
     row: Row = {
         "mode": "fire_circle",
@@ -72,7 +72,7 @@ def open_circle(
 
 
 def add_events(connection: Connection, pk: int, numbered: Sequence[tuple[int, Event]]) -> None:
-    """Write down what a sitting circle told, with the numbers of the events."""
+    """Write the events of a sitting circle, with their numbers."""
     now = time.time()
     rows = [
         {"circle_pk": pk, "seq": seq, "at": now, "kind": event.kind, "body": event.model_dump_json()}
@@ -88,7 +88,7 @@ def is_stored(connection: Connection, pk: int, name: str) -> bool:
 
 
 def heartbeat(connection: Connection, sitting: Sequence[tuple[int, str]]) -> list[int]:
-    """Write down that these circles, by key and id, still sit; which of them shall be called off."""
+    """Write that these circles, by key and id, still sit; which of them are to be cancelled."""
     mine = sa.tuple_(circles.c.pk, circles.c.id).in_(sitting)
     connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
     return list(connection.execute(sa.select(circles.c.pk).where(mine, circles.c.cancel_asked)).scalars())
@@ -105,8 +105,8 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
 def _insert_or_replace(
     connection: Connection, circle_id: str, row: Row, in_run: InRun | None
 ) -> tuple[int, str]:
-    """A judgement of a run has one circle: held once more, since the run was interrupted or it had failed, it
-    takes the place of what was written down before. A label that it was given meanwhile stays."""
+    """A judgement of a run has one circle: held once more, because the run was interrupted or it had failed,
+    it replaces the earlier one. A label added meanwhile stays."""
     if in_run is None:
         return _insert(connection, circle_id, row)
     row = {**row, **{name: storable(value) for name, value in asdict(in_run).items()}}

@@ -1,6 +1,6 @@
 """Labelled prompts as a stream of records, whatever file they come from.
 
-`read_dataset` is the door. A row that cannot be used is told with its line, never dropped in silence.
+`read_dataset` is the door. A row that cannot be used is reported with its line, never dropped in silence.
 """
 
 from firecircle.lab.datasets.reading import Survey, read_dataset, survey

@@ -18,7 +18,7 @@ from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.estimate import FloatArray, numbers
 
 PROMPT = "dataset || '/' || record_id"
-"""What tells prompts apart: an id is its dataset's own."""
+"""What identifies a prompt: ids are unique within a dataset only."""
 SCORES = ("f", "round1_f", "final_max", "final_mean", "final_median", "majority")
 
 

@@ -27,7 +27,7 @@ class Plot(Shape):
     name: Text
     title: Text
     description: Text
-    """What it shows, for whoever cannot see it."""
+    """What it shows, for readers who cannot see it."""
     caption: Text
     """How to read it."""
     spec: Text

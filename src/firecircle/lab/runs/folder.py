@@ -221,12 +221,12 @@ def _version(name: str) -> str | None:
 
 
 def runs_folder() -> Path:
-    """Where runs are kept that were not told a place."""
+    """Where runs are kept unless a folder is named."""
     return user_folder("data") / "runs"
 
 
 def new_run_id(plan: Plan) -> str:
-    """A name that tells the plan and the time."""
+    """A name made of the plan and the time."""
     return f"{plan.name}-{plan.digest[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 

@@ -51,7 +51,7 @@ _Write = tuple[str, tuple[object, ...], asyncio.Future[None], asyncio.AbstractEv
 
 
 class Journal:
-    """Reads on the caller's thread, writes on its own. `broken` tells why it cannot be written any more."""
+    """Reads on the caller's thread, writes on its own. `broken` says why it cannot be written any more."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

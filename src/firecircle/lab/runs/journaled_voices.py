@@ -42,7 +42,7 @@ class JournaledSeating:
         return voice if is_embedded(model) else JournaledVoice(model, voice, self)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """Whoever writes circles down; one of embedded voices is over before anybody could look."""
+        """Writes circles to the store; one of embedded voices is over before anybody could look."""
         return None if all(map(is_embedded, models)) else self.live.listener(circle, self.case)
 
     def seconds(self) -> float:
@@ -139,7 +139,7 @@ class ReplaySeating:
         return voice if is_embedded(model) else _ReplayedVoice(self, model)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """Nobody: what was said is told already."""
+        """None: these circles were written when they were first held."""
         return None
 
     def seconds(self) -> float:

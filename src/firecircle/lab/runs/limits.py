@@ -111,7 +111,7 @@ SETTLE_SECONDS = 0.002
 
 @dataclass(slots=True)
 class _Host:
-    """Whoever answers for some of the voices: how many calls it takes now, and how many it has."""
+    """The provider or machine behind some of the voices: how many calls it takes now, and how many it has."""
 
     limit: Callable[[], float]
     pending: int = 0

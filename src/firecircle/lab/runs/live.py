@@ -28,12 +28,12 @@ Answer = TypeVar("Answer")
 def on_thread(work: Callable[[], Answer]) -> Future[Answer]:
     """Do this on a daemon thread, which does not delay even the end of the process."""
     done: Future[Answer] = Future()
-    done.set_running_or_notify_cancel()  # whoever stops waiting cannot call it off
+    done.set_running_or_notify_cancel()  # a caller that stops waiting cannot cancel it
 
     def do() -> None:
         try:
             answer = work()
-        except BaseException as trouble:  # noqa: BLE001 - whoever waits is told
+        except BaseException as trouble:  # noqa: BLE001 - the error goes to who waits
             done.set_exception(trouble)
         else:
             done.set_result(answer)
@@ -73,7 +73,7 @@ class LiveCircles:
         self._not_before = 0.0
 
     def listener(self, circle: str, case: Case) -> Listener | None:
-        """Who is to be told what happens in a circle of a case; nobody when nothing is kept."""
+        """The listener that writes a circle of a case to the store; None when nothing is stored."""
         if self.store is None:
             return None
         name = self._name(circle, case)
@@ -129,7 +129,7 @@ class LiveCircles:
         await _waited_for(over)
         if before == _done(over) < len(over):  # nothing at all was written: is that the disk, or somebody?
             self.trouble = LOCKED if await self._is_locked() else None
-            if self.trouble is None:  # whoever it was has just let go
+            if self.trouble is None:  # the other process has just finished
                 await _waited_for(over)
         self.is_stuck = _done(over) < len(over)
         if self.is_stuck:

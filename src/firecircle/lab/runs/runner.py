@@ -2,7 +2,7 @@
 
 Embedded arms are CPU, so their records go in batches to worker processes, and each is journaled when it is
 finished. Hosted and local voices are waited for, so their records are begun while there is room for calls;
-there each finished call is journaled before it is used. Whoever starts again finds both in the journal, and
+there each finished call is journaled before it is used. A run that is resumed finds both in the journal, and
 goes on with what is missing.
 """
 
@@ -265,7 +265,7 @@ async def taught_banks(
     """The guides of an arm, one for each fold. Its teacher's alarms are what they learn from; the databases
     are named by `prefix`.
 
-    Labels play no part: whoever uses a bank has none. They are filled in the same order whenever a run is
+    Labels play no part: in use a bank has none. The banks are filled in the same order whenever a run is
     taken up again, so that the same guidance is given.
     """
     banks = [
@@ -277,7 +277,7 @@ async def taught_banks(
         held = await arm.teacher.hold(case, ReplaySeating(journal, arm.teacher.name, case))
         if held.error is not None or not held.result.alarm or not held.result.patterns:
             continue
-        # When a circle sat differs from run to run, and would differ in what is told of it.
+        # When a circle sat differs from run to run, and would differ in what the bank keeps.
         result = held.result.model_copy(update={"started_at": 0.0})
         own = arm.fold_of(case)
         for fold, bank in enumerate(banks):

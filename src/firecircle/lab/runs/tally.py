@@ -63,7 +63,7 @@ class Tally:
     spent_tokens: int = 0
     spent_usd: float = 0.0
     notes: list[str] = field(default_factory=list)
-    """What was told on the way, such as why a provider had a call wait."""
+    """Notes on the way, such as why a provider made a call wait."""
 
     @classmethod
     def of(cls, journal: Journal, arms: Iterable[str], total: int) -> Tally:

@@ -1,4 +1,4 @@
-"""Ready-made plans, one question each. On the bundled examples and the embedded circle unless told."""
+"""Ready-made plans, one question each. By default on the bundled examples with the embedded circle."""
 
 from __future__ import annotations
 

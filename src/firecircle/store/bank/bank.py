@@ -47,17 +47,17 @@ class Bank:
     def store(self, *, category: str, subcategory: str, content: PatternContent) -> str:
         """Keep a pattern: the id of the entry that means the same, or of a new one.
 
-        The same attack told of the same circle again changes nothing.
+        The same attack of the same circle again changes nothing.
         """
         return self.add(NewSighting.load(dict(content)), pattern_type=subcategory, category=category)[0]
 
     def add(self, sighting: NewSighting, *, pattern_type: str, category: str = CATEGORY) -> tuple[str, bool]:
-        """As `store`, for what has been checked; also tells whether the sighting is new."""
+        """As `store`, for what has been checked; also says whether the sighting is new."""
         with self.database.writing() as connection:
             return add_sighting(connection, category, pattern_type, sighting)
 
     def add_all(self, entries: Iterable[FullEntry]) -> Iterator[tuple[FullEntry, int]]:
-        """Take over entries of another bank; tells after each how many of its sightings are new here."""
+        """Add the entries of another bank; yields each with how many of its sightings are new here."""
         for entry in entries:
             with self.database.writing() as connection:
                 yield entry, add_entry(connection, entry)[1]
@@ -113,7 +113,7 @@ class Bank:
         )
 
     def guide(self, k: int) -> Guide:
-        """The bank as a guide that tells of the k most relevant patterns."""
+        """The bank as a guide to the k most relevant patterns."""
         if k < 1:
             raise ConfigError("bank", f"at least 1 pattern, got {k}")
         return _FixedGuide(self, k)

@@ -98,7 +98,7 @@ def find_blindspots(
 ) -> Blindspots:
     """Read every circle that matches; `threshold` replaces each circle's own alarm threshold.
 
-    `on_circle` is told how many have been looked at.
+    `on_circle` is called with how many have been looked at.
     """
     chosen = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
     read = turned = ByLabel()
@@ -159,8 +159,8 @@ def _overlooked(
 ) -> Iterator[tuple[Observation, GroundedQuote, bool]]:
     """Each observation that its voice made only after talking, and whether nobody had seen it before.
 
-    Of the whole circle, when the dialogue turned it: whoever was right alone may have turned it. Else only
-    what enough voices agreed on.
+    Of the whole circle, when the dialogue turned it: a single voice that was right may have turned it. Else
+    only what enough voices agreed on.
     """
     alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
     for spot in circle.observations:

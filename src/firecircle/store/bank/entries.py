@@ -14,7 +14,7 @@ CATEGORY = "fire_circle_pattern"
 
 
 class PatternContent(TypedDict):
-    """One pattern as it is told to a bank."""
+    """One pattern as it is handed to a bank."""
 
     description: str
     agreement: float
@@ -30,7 +30,7 @@ class PatternContent(TypedDict):
 
 
 class ReasoningBankClient(Protocol):
-    """Whoever can keep a pattern."""
+    """Anything that can keep a pattern."""
 
     def store(self, *, category: str, subcategory: str, content: PatternContent) -> object:
         """Keep it; what comes back is the bank's own affair."""
@@ -56,7 +56,7 @@ def content_of(
     seen_at: float,
     tags: Sequence[str] = (),
 ) -> PatternContent:
-    """What a bank is told of a pattern."""
+    """A pattern as it is handed to a bank."""
     return {
         "description": pattern.description,
         "agreement": pattern.model_agreement,
@@ -74,7 +74,7 @@ Agreement = Literal["agreement:all", "agreement:most", "agreement:some"]
 
 
 class NewSighting(Declaration):
-    """One pattern as somebody told it to the bank, checked."""
+    """One pattern as it was handed to the bank, checked."""
 
     description: Annotated[Text, Field(min_length=1)]
     agreement: Unit

@@ -16,7 +16,7 @@ from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.store.bank.likeness import likeness
 
 GUIDED_TYPES = frozenset(PATTERN_TYPES)
-"""For what fits none of the types we have no words of our own, so nothing is told of it."""
+"""For what fits none of the types we have no words of our own, so nothing is said of it."""
 LIKE_ENOUGH = 0.3
 """Likeness from which on a description is taken for one of the kinds of its type."""
 

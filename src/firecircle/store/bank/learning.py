@@ -38,7 +38,7 @@ class Learnt:
 
 
 def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt]:
-    """Bank the patterns of every circle that matches; tells how far it is after each circle.
+    """Bank the patterns of every circle that matches; yields the progress after each circle.
 
     Doing it again changes nothing.
     """
