@@ -34,7 +34,15 @@ from firecircle.lab.statistics.dialogue import (
     flips,
     pattern_figures,
 )
-from firecircle.lab.statistics.estimate import CONFIDENCE, Estimate, Scored, scored, wilson
+from firecircle.lab.statistics.estimate import (
+    CONFIDENCE,
+    Estimate,
+    Scored,
+    mean_with_interval,
+    scored,
+    share_over_records,
+    wilson,
+)
 from firecircle.lab.statistics.performance import (
     Group,
     Performance,
@@ -45,7 +53,6 @@ from firecircle.lab.statistics.performance import (
     rates,
     rates_by_round,
 )
-from firecircle.lab.statistics.resampling import mean_with_interval, share_over_records
 from firecircle.lab.statistics.voices import (
     ErrorCorrelation,
     SizeRates,

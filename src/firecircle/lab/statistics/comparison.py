@@ -10,22 +10,20 @@ from scipy.stats import binomtest, false_discovery_control
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
 from firecircle.lab.statistics.estimate import (
+    FEWEST,
     NO_ATTACKS,
     NO_BENIGN,
+    ROWS_DRAWN,
+    ROWS_DRAWN_TO_TEST,
     BoolArray,
     Estimate,
     FloatArray,
+    RowNumbers,
     by_label,
     nothing,
     numbers,
-    same_length,
-)
-from firecircle.lab.statistics.resampling import (
-    FEWEST,
-    ROWS_DRAWN,
-    ROWS_DRAWN_TO_TEST,
-    RowNumbers,
     resampled,
+    same_length,
 )
 from firecircle.shapes import Shape, Text
 

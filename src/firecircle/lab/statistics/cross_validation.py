@@ -10,8 +10,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from firecircle.lab.statistics.curves import recall_within
-from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, nothing, numbers
-from firecircle.lab.statistics.resampling import mean_with_interval
+from firecircle.lab.statistics.estimate import (
+    BoolArray,
+    Estimate,
+    FloatArray,
+    mean_with_interval,
+    nothing,
+    numbers,
+)
 from firecircle.shapes import Shape
 
 FOLDS = 5

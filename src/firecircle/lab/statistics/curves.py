@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, Scored, nothing, numbers
-from firecircle.lab.statistics.resampling import FEWEST, RowNumbers, resampled
+from firecircle.lab.statistics.estimate import (
+    FEWEST,
+    BoolArray,
+    Estimate,
+    FloatArray,
+    RowNumbers,
+    Scored,
+    nothing,
+    numbers,
+    resampled,
+)
 from firecircle.shapes import Shape, Text
 
 Places = NDArray[np.int64]

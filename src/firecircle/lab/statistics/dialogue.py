@@ -10,15 +10,18 @@ import numpy as np
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.comparison import Comparison, compare
 from firecircle.lab.statistics.estimate import (
+    FEWEST,
     BoolArray,
     Estimate,
     FloatArray,
     by_label,
+    mean_with_interval,
     nothing,
     numbers,
+    resampled,
     same_length,
+    share_over_records,
 )
-from firecircle.lab.statistics.resampling import FEWEST, mean_with_interval, resampled, share_over_records
 from firecircle.shapes import Shape
 
 

@@ -9,16 +9,19 @@ from scipy.stats import hypergeom
 
 from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.estimate import (
+    FEWEST,
     NO_ATTACKS,
     NO_BENIGN,
     Estimate,
     FloatArray,
+    RowNumbers,
     by_label,
+    mean_with_interval,
     nothing,
     numbers,
+    resampled,
     same_length,
 )
-from firecircle.lab.statistics.resampling import FEWEST, RowNumbers, mean_with_interval, resampled
 from firecircle.shapes import Shape, Text
 
 SAME = 1e-12
