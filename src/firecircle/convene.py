@@ -21,9 +21,10 @@ from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener, judge_alone
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
+from firecircle.circle.seating import Seating
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
-from firecircle.names import EvaluationMode, is_embedded, is_local
+from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller, CallerVoice
@@ -76,9 +77,13 @@ async def hold_circle(
     on_event: Listener | None = None,
     baseline_question: str | None = None,
     recording: Recording | None = None,
+    seating: Seating | None = None,
 ) -> FireCircleResult:
-    """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already."""
-    return await seat_circle(config, caller).hold(
+    """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already.
+
+    `seating` tells how the voices came to sit, unless whoever calls this chose them.
+    """
+    return await seat_circle(config, caller, seating).hold(
         prompt,
         session_memory,
         baseline_question=baseline_question,
@@ -99,6 +104,8 @@ class SeatedCircle:
     voices: Mapping[str, Voice]
     chair_template: str | None = None
     chair_roles: Mapping[ChairPhase, str] = field(default_factory=dict)
+    seating: Seating | None = None
+    """How the voices came to sit; None for voices that the caller chose."""
 
     async def hold(
         self,
@@ -120,6 +127,7 @@ class SeatedCircle:
             baseline_question=baseline_question,
             chair_template=self.chair_template,
             chair_roles=self.chair_roles,
+            seating=self.seating or Seating.of(config.first_asked),
         )
         dialogue = Dialogue(
             prompt,
@@ -138,6 +146,8 @@ class SeatedPanel:
 
     config: EvaluationConfig
     voices: Mapping[str, Voice]
+    seating: Seating | None = None
+    """How the voices came to sit; None for voices that the caller chose."""
 
     async def ask(
         self,
@@ -153,7 +163,11 @@ class SeatedPanel:
         """Ask each voice once; `guidance` tells them what to look out for, a line each."""
         config = _seeded(self.config, seed)
         circumstances = circumstances_of(
-            prompt, seed=config.seed, session=session_memory, baseline_question=baseline_question
+            prompt,
+            seed=config.seed,
+            session=session_memory,
+            baseline_question=baseline_question,
+            seating=self.seating or Seating.of(config.first_asked),
         )
         return await judge_alone(
             prompt,
@@ -165,23 +179,24 @@ class SeatedPanel:
         )
 
 
-def seat_circle(config: FireCircleConfig, caller: Caller | None = None) -> SeatedCircle:
+def seat_circle(
+    config: FireCircleConfig, caller: Caller | None = None, seating: Seating | None = None
+) -> SeatedCircle:
     """The circle of a configuration. A `ConfigError` if a voice or the chair's prompt cannot be had."""
     return SeatedCircle(
         config,
         seat_voices(_all_models(config), config, caller),
         _chair_template(config),
         _chair_roles(config),
+        seating,
     )
 
 
-def seat_panel(config: EvaluationConfig, caller: Caller | None = None) -> SeatedPanel:
+def seat_panel(
+    config: EvaluationConfig, caller: Caller | None = None, seating: Seating | None = None
+) -> SeatedPanel:
     """The voices of a configuration; the single mode asks the first model alone."""
-    return SeatedPanel(config, seat_voices(_asked_apart(config), config, caller))
-
-
-def _asked_apart(config: EvaluationConfig) -> tuple[str, ...]:
-    return config.models[:1] if config.mode is EvaluationMode.SINGLE else config.models
+    return SeatedPanel(config, seat_voices(config.first_asked, config, caller), seating)
 
 
 def _seeded(config: Config, seed: int | None) -> Config:
@@ -321,7 +336,7 @@ async def rehearse(
     # What would cut a rehearsal short is left out.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
-        panel = SeatedPanel(config.model_copy(update=boundless), _rehearsed(_asked_apart(config), config))
+        panel = SeatedPanel(config.model_copy(update=boundless), _rehearsed(config.first_asked, config))
         return (await panel.ask(prompt, session_memory, guidance=guidance)).calls
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
     circle = SeatedCircle(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
+from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, ModeName
 from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
-from firecircle.request import default_circle, default_panel
+from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from firecircle.store.recorder import Recording
 
 Turns = Iterable[EarlierTurn | dict[str, str]]
-Config = TypeVar("Config", EvaluationConfig, FireCircleConfig)
 
 
 class PromptGuard:
@@ -90,14 +90,18 @@ class PromptGuard:
         on_event: Listener | None = None,
         label: str | None = None,
         bank: Guide | None = None,
+        seating: Seating | None = None,
     ) -> ReciprocityMetrics:
-        """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`."""
+        """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`.
+
+        `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
+        """
         chosen = self._mode(mode, fire_circle_config)
         prompt.require_text()
         guidance = await self._guidance(prompt, chosen, bank)
         if by_layer:
             metrics = await self._layer_by_layer(
-                prompt, chosen, fire_circle_config, session_memory, label, guidance
+                prompt, chosen, fire_circle_config, session_memory, label, guidance, seating
             )
         else:
             metrics = await self._judge(
@@ -108,6 +112,7 @@ class PromptGuard:
                 on_event=on_event,
                 label=label,
                 guidance=guidance,
+                seating=seating,
             )
         if session_memory is not None:
             session_memory.record(metrics.balance, metrics.alarm)
@@ -205,19 +210,21 @@ class PromptGuard:
         on_event: Listener | None = None,
         label: str | None = None,
         guidance: Sequence[str] = (),
+        seating: Seating | None = None,
     ) -> ReciprocityMetrics:
+        config = circle if mode is EvaluationMode.FIRE_CIRCLE else self._config
+        if config is None:
+            by_default = configured(JudgingRequest(mode))
+            config, seating = by_default.config, by_default.seating
+        if focus is not None:
+            config = config.model_copy(update={"focus": focus})
         async with kept_in(self._store, label) as recording:
-            if mode is EvaluationMode.FIRE_CIRCLE:
-                metrics = await self._in_dialogue(
-                    prompt, _focused(circle or default_circle(), focus), session, on_event, recording
-                )
+            if isinstance(config, FireCircleConfig):
+                metrics = await self._in_dialogue(prompt, config, session, on_event, recording, seating)
             else:
-                config = _focused(self._config or default_panel(mode), focus).model_copy(
-                    update={"mode": mode}
-                )
-                metrics = await self._apart(
-                    prompt, config, session, recording.tell_panel if recording else None, guidance
-                )
+                apart = config.model_copy(update={"mode": mode})
+                listener = recording.tell_panel if recording else None
+                metrics = await self._apart(prompt, apart, session, listener, guidance, seating)
         return metrics.model_copy(update={"kept_as": recording.id}) if recording else metrics
 
     async def _in_dialogue(
@@ -227,9 +234,16 @@ class PromptGuard:
         session: SessionMemory | None,
         on_event: Listener | None,
         recording: Recording | None,
+        seating: Seating | None,
     ) -> ReciprocityMetrics:
         result = await hold_circle(
-            prompt, config, session, caller=self._caller, on_event=on_event, recording=recording
+            prompt,
+            config,
+            session,
+            caller=self._caller,
+            on_event=on_event,
+            recording=recording,
+            seating=seating,
         )
         return metrics_of_circle(result)
 
@@ -240,8 +254,9 @@ class PromptGuard:
         session: SessionMemory | None,
         listener: PanelListener | None,
         guidance: Sequence[str],
+        seating: Seating | None,
     ) -> ReciprocityMetrics:
-        seated = seat_panel(config, self._caller)
+        seated = seat_panel(config, self._caller, seating)
         return metrics_of_panel(await seated.ask(prompt, session, listener=listener, guidance=guidance))
 
     async def _layer_by_layer(
@@ -252,12 +267,13 @@ class PromptGuard:
         session: SessionMemory | None,
         label: str | None,
         guidance: Sequence[str],
+        seating: Seating | None,
     ) -> ReciprocityMetrics:
         """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
         focuses: tuple[Focus, ...] = ("system", "application", "user")
         judged = {
             focus: await self._judge(
-                prompt, mode, circle, session, focus=focus, label=label, guidance=guidance
+                prompt, mode, circle, session, focus=focus, label=label, guidance=guidance, seating=seating
             )
             for focus in focuses
             if getattr(prompt, focus).strip()
@@ -270,7 +286,3 @@ class PromptGuard:
                 "accounting": together([metrics.accounting for metrics in judged.values()]),
             }
         )
-
-
-def _focused(config: Config, focus: Focus | None) -> Config:
-    return config if focus is None else config.model_copy(update={"focus": focus})

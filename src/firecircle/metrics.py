@@ -7,6 +7,7 @@ from pydantic import Field
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
+from firecircle.circle.seating import Seating
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
@@ -35,6 +36,8 @@ class ReciprocityMetrics(Shape):
     fire_circle: FireCircleResult | None = None
     guidance: tuple[Text, ...] = ()
     """What the voices of the single and parallel modes were told to look out for."""
+    seating: Seating | None = None
+    """Which set of voices judged, and how they came to sit."""
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
 
@@ -60,6 +63,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         dialogue_summary=dialogue_summary(result),
         accounting=result.accounting,
         fire_circle=result,
+        seating=result.circumstances.seating,
     )
 
 
@@ -77,4 +81,5 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         failures=panel.failures,
         accounting=account(panel.calls),
         guidance=panel.guidance,
+        seating=panel.circumstances.seating,
     )

@@ -1,61 +1,123 @@
-"""Who judges, and how, when nobody was named: by the keys of the surroundings and the settings file."""
+"""From what somebody asks for to a configuration that holds, and who sits when nobody is named.
+
+Command line, viewer and lab translate their own input into a `JudgingRequest`; what it means is decided here,
+so that the same request is judged by the same voices under the same rules wherever it was written.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.config import (
+    DEFAULT_MODELS,
     EMBEDDED_MODELS,
     NEURAL_MODEL,
-    BaseEvaluationConfig,
     EvaluationConfig,
     FireCircleConfig,
 )
+from firecircle.circle.seating import Seating, SeatingKind
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode
 from firecircle.settings import current_settings
+
+if TYPE_CHECKING:
+    from firecircle.rotation.history import Draw
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 EMBEDDED_GENERALIST = "embedded:layers"
 """Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
 DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
 
-Config = TypeVar("Config", bound=BaseEvaluationConfig)
+_ONLY_CIRCLES = FireCircleConfig.model_fields.keys() - EvaluationConfig.model_fields.keys()
+_DEPEND_ON_SEATS = {
+    "models",
+    "reserves",
+    "model_characteristics",
+    "circle_size",
+    "min_viable_models",
+    "empty_chair_model",
+    "empty_chair_rotation",
+}
+"""Settings of a circle that hold or not according to who sits in it."""
 
 
-def default_circle(**settings: object) -> FireCircleConfig:
-    """The hosted circle when its key is set, else the embedded one, with the neural voice if it is here."""
-    if os.environ.get(DEFAULT_KEY_VARIABLE):
-        return FireCircleConfig(**settings)
-    return FireCircleConfig.embedded(**{"models": embedded_models(), **settings})
+@dataclass(frozen=True, slots=True)
+class JudgingRequest:
+    """What somebody asks for, wherever it is written: in flags, in a form or in a plan."""
+
+    mode: EvaluationMode = EvaluationMode.FIRE_CIRCLE
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `FireCircleConfig` by their names. None leaves one to the table and the defaults."""
+    table: Mapping[str, Any] = field(default_factory=dict)
+    """What a `[circle]` table says for all modes: those without a dialogue take from it what they know."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """How the asker writes what has another name there, such as `--rounds` for `max_rounds`."""
+    draw: Draw | None = None
+    """The voices that rotation drew, to sit instead of those named."""
+    only_free: bool = False
+    """Whether voices that cost money sit only where they are named."""
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The settings that were really asked for."""
+        return {name: value for name, value in self.settings.items() if value is not None}
+
+    def in_its_words(self, wrong: ConfigError) -> ConfigError:
+        """The mistake with the name that the asker knows the field by."""
+        name = self.written.get(wrong.field or "")
+        return wrong.renamed(name) if name and not wrong.place else wrong
 
 
-def default_panel(mode: EvaluationMode, **settings: object) -> EvaluationConfig:
-    """Who judges in the single and parallel modes when nobody was named."""
-    if os.environ.get(DEFAULT_KEY_VARIABLE):
-        return EvaluationConfig(mode=mode, **settings)
-    embedded = embedded_models() if mode is EvaluationMode.PARALLEL else (EMBEDDED_GENERALIST,)
-    return EvaluationConfig(**{"mode": mode, "models": embedded, **settings})
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration that holds together, and how its voices came to sit there."""
+
+    config: FireCircleConfig | EvaluationConfig
+    seating: Seating
 
 
-def with_file_defaults(
-    make: Callable[..., Config], wished: Mapping[str, object], kind: type[Config]
-) -> Config:
-    """What `make` makes of the wishes, with what `[circle]` in the file says where they say nothing."""
+def configured(request: JudgingRequest) -> Configured:
+    """The configuration for a request, or a `ConfigError` that names the field as the asker writes it."""
+    asked = request.asked
+    try:
+        settings, kind = _seated(request, {**request.table, **asked})
+        if request.mode is EvaluationMode.FIRE_CIRCLE:
+            config: FireCircleConfig | EvaluationConfig = FireCircleConfig(**settings)
+        else:
+            config = _panel_config(request, settings)
+    except ConfigError as wrong:
+        stands_in_table = wrong.field in request.table and wrong.field not in asked
+        raise (wrong if stands_in_table else request.in_its_words(wrong)) from None
+    return Configured(config, Seating.of(config.first_asked, kind))
+
+
+def configured_by_file(request: JudgingRequest) -> Configured:
+    """As `configured`, with what `[circle]` in the settings file says where the request says nothing."""
     settings = current_settings()
     for key in settings.circle:
         if key not in FireCircleConfig.model_fields or key in DECLARED_ELSEWHERE:
-            raise settings.mistake("circle", ConfigError(key, DECLARED_ELSEWHERE.get(key, "no such key")))
-    # The table is a circle's; the other modes take from it what they know too.
-    told = {key: value for key, value in settings.circle.items() if key in kind.model_fields}
+            wrong = ConfigError(key, DECLARED_ELSEWHERE.get(key, "no such key"))
+            raise settings.mistake("circle", wrong)
     try:
-        return make(**{**told, **wished})
+        return configured(replace(request, table=settings.circle))
     except ConfigError as wrong:
-        if not wrong.place and wrong.field in told and wrong.field not in wished:
+        if wrong.field in settings.circle and wrong.field not in request.asked:
             raise settings.mistake("circle", wrong) from None
         raise
+
+
+def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[str, ...]:
+    """Who judges when nobody was named: the hosted models if their key is set, else embedded voices.
+
+    With `only_free` a key changes nothing. `FireCircleConfig.embedded()` is not decided here: it is code, and
+    the same six voices on every machine.
+    """
+    if os.environ.get(DEFAULT_KEY_VARIABLE) and not only_free:
+        return DEFAULT_MODELS
+    return (EMBEDDED_GENERALIST,) if mode is EvaluationMode.SINGLE else embedded_models()
 
 
 def embedded_models() -> tuple[str, ...]:
@@ -63,3 +125,35 @@ def embedded_models() -> tuple[str, ...]:
     from firecircle.voices.embedded.learned.neural import is_available
 
     return (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
+
+
+def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
+    """The settings with the models of whoever shall sit."""
+    if request.draw is not None and request.draw.used:
+        from firecircle.rotation.seating import with_drawn_voices
+
+        return with_drawn_voices(settings, request.draw), "rotated"
+    if "models" in settings:
+        return settings, "chosen"
+    return {**settings, "models": default_models(request.mode, only_free=request.only_free)}, "default"
+
+
+def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> EvaluationConfig:
+    """What a circle's settings mean to voices that do not talk."""
+    mode, asked = request.written.get("mode", "mode"), request.asked
+    for name in asked:
+        if name in _ONLY_CIRCLES:
+            raise ConfigError(name, "only a circle has that", f"leave it out or use {mode} fire_circle")
+    named = asked.get("models", ())
+    if request.mode is EvaluationMode.SINGLE and len(named) > 1:
+        raise ConfigError(
+            "models",
+            f"the single mode asks one voice, got {len(named)}",
+            f"name one or use {mode} parallel",
+        )
+    # What the table says of circles means nothing here, but a mistake in it is a mistake.
+    FireCircleConfig.embedded(
+        **{name: value for name, value in request.table.items() if name not in _DEPEND_ON_SEATS}
+    )
+    shared = {name: value for name, value in settings.items() if name not in _ONLY_CIRCLES}
+    return EvaluationConfig(**{**shared, "mode": request.mode})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from firecircle import FireCircleResult, ReciprocityMetrics, SessionMemory
+from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.examples import find_example
 from tests.cli.running import ATTACK, TRIO, Ran, command, flowing, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
@@ -130,6 +131,27 @@ class TestSettings:
         assert (config.focus, config.strict, config.enforce_quorum) == ("user", True, True)
         assert config.reserves == ("openai/gpt-4o", "embedded:time")
         assert config.empty_chair_prompt_path == "chair.txt"
+
+    def test_a_fixed_chair_or_reserve_in_the_settings_file_gives_way_to_the_draw(
+        self, cli: Cli, settings_file: Callable[[str], Path]
+    ) -> None:
+        settings_file(
+            '[circle]\nempty_chair_rotation = false\nempty_chair_model = "embedded:authority"\n'
+            'models = ["embedded:time", "embedded:layers", "embedded:ngrams", "embedded:authority"]\n'
+            'reserves = ["embedded:hidden"]\ncircle_size = "small"\n'
+        )
+        asked = ("evaluate", "hello", "--models", ",".join(EMBEDDED_MODELS), "--rotate", "4", "--no-save")
+        chairs = set()
+        for seed in range(6):
+            result = result_of(cli(*asked, "--seed", str(seed), "--json"))
+            assert str(result.circumstances.seating) == "4 voices (rotated)"
+            config = result.config
+            assert ("embedded:hidden" in config.reserves) is not ("embedded:hidden" in config.models)
+            is_drawn = "embedded:authority" in config.models
+            assert config.empty_chair_rotation is not is_drawn
+            assert (config.empty_chair_model == "embedded:authority") is is_drawn
+            chairs.add(is_drawn)
+        assert chairs == {True, False}
 
     def test_without_a_quorum(self, cli: Cli) -> None:
         two = ("--models", "embedded:time", "--models", "embedded:layers")

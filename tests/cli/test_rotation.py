@@ -17,11 +17,12 @@ from firecircle.catalog import declared_in_settings
 from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.evaluate import rotating
-from firecircle.cli.evaluate.plan import Wishes, plan_from
 from firecircle.cli.rotation import command as rotation
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
+from firecircle.names import EvaluationMode
+from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.rotation.history import MemoryHistory, ParticipationHistory
 from firecircle.rotation.history_file import export_history
 from firecircle.rotation.selector import WeightedVoiceSelector
@@ -221,8 +222,13 @@ def test_a_history_that_is_none(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_drawn_circle_is_held_and_remembered() -> None:
     prompt = load_examples()[0].prompt
-    wishes, drawn = rotating.draw_circle(Wishes(domain="finance"), prompt, "4", match_expertise=True)
-    config = plan_from(wishes).config
+    asked = rotating.draw_circle(
+        JudgingRequest(settings={"decision_domain": "finance"}), prompt, "4", match_expertise=True
+    )
+    drawn, judges = asked.draw, configured_by_file(asked)
+    assert drawn is not None
+    config = judges.config
+    assert judges.seating.kind == "rotated"
     assert isinstance(config, FireCircleConfig)
     assert config.models == drawn.selected
     result = await fire_circle_evaluate(prompt, config)
@@ -236,11 +242,13 @@ async def test_a_drawn_circle_is_held_and_remembered() -> None:
 
 def test_shadow_mode_and_rehearsals_change_nothing() -> None:
     prompt = MultiNeutrosophicPrompt(user="Hello")
-    wishes, drawn = rotating.draw_circle(Wishes(), prompt, "auto", shadow=True)
-    assert wishes == Wishes()
+    asked = rotating.draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
+    drawn = asked.draw
+    assert drawn is not None
+    assert configured_by_file(asked) == configured_by_file(JudgingRequest())
     assert {one.voice_id for one in drawn.candidates} >= set(EMBEDDED_MODELS)
     assert len(drawn.selected) == 3
-    rotating.draw_circle(Wishes(), prompt, "3", keep=False)
+    rotating.draw_circle(JudgingRequest(), prompt, "3", keep=False)
     with rotation.open_history() as kept:
         assert [recorded.used for recorded in kept.draws()] == [False]
 
@@ -248,9 +256,11 @@ def test_shadow_mode_and_rehearsals_change_nothing() -> None:
 @pytest.mark.parametrize("rotate", ["1", "11", "many", "-3", "٣٣"])
 def test_a_size_that_no_circle_has(rotate: str) -> None:
     with pytest.raises(ConfigError, match=r"--rotate: a circle has 2 to 10 voices"):
-        rotating.draw_circle(Wishes(), MultiNeutrosophicPrompt(user="Hello"), rotate)
+        rotating.draw_circle(JudgingRequest(), MultiNeutrosophicPrompt(user="Hello"), rotate)
     with pytest.raises(ConfigError, match="--rotate: only a circle rotates"):
-        rotating.draw_circle(Wishes(mode="single"), MultiNeutrosophicPrompt(user="Hello"), "3")
+        rotating.draw_circle(
+            JudgingRequest(EvaluationMode.SINGLE), MultiNeutrosophicPrompt(user="Hello"), "3"
+        )
 
 
 # -- calibrate -------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from firecircle import MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.cli.evaluate import rotating
-from firecircle.cli.evaluate.plan import Wishes
 from firecircle.cli.rotation import command as rotation
 from firecircle.cli.rotation import learning as rotation_learning
+from firecircle.request import JudgingRequest
 from firecircle.rotation.drawing import verify_draw
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
@@ -68,11 +68,12 @@ async def test_a_recorded_draw_tells_its_pairs_and_verifies(
     cli: Cli, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await keep_circles(8)
-    wishes = Wishes(models=POOL, no_quorum=True)
+    pool = JudgingRequest(settings={"models": POOL, "enforce_quorum": False})
     prompt = MultiNeutrosophicPrompt(user="Hello")
     for shadow in (False, True):
-        after, drawn = rotating.draw_circle(wishes, prompt, "3", affinity=True, shadow=shadow)
-        assert (after == wishes) is shadow
+        drawn = rotating.draw_circle(pool, prompt, "3", affinity=True, shadow=shadow).draw
+        assert drawn is not None
+        assert drawn.used is not shadow
         assert "6 pairs of these voices" in flowing(capsys.readouterr().err)
         ran = cli("rotation", "verify", drawn.draw_id)
         assert ran.status == 0
@@ -80,6 +81,7 @@ async def test_a_recorded_draw_tells_its_pairs_and_verifies(
         assert f"{drawn.selected[0]} beside {drawn.selected[1]}" in ran.out
     with rotation.open_history() as kept:
         assert [verify_draw(draw, kept).valid for draw in kept.draws()] == [True, True]
+    assert drawn is not None
     # What was learnt is in the record: without the circles it verifies all the same.
     assert cli("circles", "prune", "--all", "--yes").status == 0
     assert cli("rotation", "verify", drawn.draw_id).status == 0

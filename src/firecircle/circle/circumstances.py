@@ -1,4 +1,4 @@
-"""What shapes a circle's questions besides the prompt and the settings; kept, so that it can be replayed."""
+"""When and how a prompt is judged, besides the prompt and the settings; kept, so that it can be replayed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from firecircle.circle.evidence import fresh_nonce
+from firecircle.circle.seating import Seating
 from firecircle.errors import PromptError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory, format_turn_context
@@ -32,6 +33,8 @@ class Circumstances(Shape):
     """The empty chair's prompt, if it is not the built-in one."""
     chair_roles: dict[ChairPhase, Text] = Field(default_factory=dict)
     """Whom the chair speaks for and what it asks, by phase, if a decision domain says so."""
+    seating: Seating | None = None
+    """How the voices came to sit; None in recordings from before this was kept."""
 
 
 def circumstances_of(
@@ -42,6 +45,7 @@ def circumstances_of(
     baseline_question: str | None = None,
     chair_template: str | None = None,
     chair_roles: Mapping[ChairPhase, str] | None = None,
+    seating: Seating | None = None,
 ) -> Circumstances:
     """The circumstances of judging this prompt now."""
     return Circumstances(
@@ -51,6 +55,7 @@ def circumstances_of(
         baseline_question=baseline_question,
         chair_template=chair_template,
         chair_roles=dict(chair_roles or {}),
+        seating=seating,
     )
 
 

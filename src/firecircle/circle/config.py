@@ -80,6 +80,11 @@ class BaseEvaluationConfig(Declaration):
     budget_usd: float | None = Field(default=None, gt=0)
     seed: int | None = None
 
+    @property
+    def first_asked(self) -> tuple[str, ...]:
+        """Whom the first question goes to."""
+        return self.models
+
     @field_validator("models", "reserves", mode="before", check_fields=False)
     @classmethod
     def _several(cls, value: Any) -> Any:
@@ -96,6 +101,11 @@ class EvaluationConfig(BaseEvaluationConfig):
 
     mode: EvaluationMode = EvaluationMode.SINGLE
     max_recursion_depth: int = Field(default=1, ge=0)
+
+    @property
+    def first_asked(self) -> tuple[str, ...]:
+        """The first model alone in the single mode, else all of them."""
+        return self.models[:1] if self.mode is EvaluationMode.SINGLE else self.models
 
     @model_validator(mode="after")
     def _enough_models(self) -> EvaluationConfig:
@@ -173,7 +183,10 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """The circle of embedded analysers: no key, no network, no cost."""
+        """The circle of embedded analysers: no key, no network, no cost.
+
+        The same six on every machine; `evaluate` adds a seventh where it is installed.
+        """
         return cls(**{"models": EMBEDDED_MODELS, **settings})
 
     @field_validator("circle_size", mode="before")

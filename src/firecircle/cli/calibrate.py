@@ -62,7 +62,7 @@ def calibrate(
     A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
     of runs are left out too, since several arms judge the same prompts.
     """
-    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.options import names_in
     from firecircle.cli.output import with_progress
     from firecircle.rotation.calibration import calibrate as propose
     from firecircle.store.opening import open_store

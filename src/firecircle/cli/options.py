@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -270,3 +270,11 @@ def readable(file: str) -> Iterator[BinaryIO]:
         raise ConfigError(
             "FILE", f"cannot read {file}: {unreadable.strerror or unreadable}", "name another file"
         ) from None
+
+
+def names_in(values: Sequence[str], option: str) -> tuple[str, ...]:
+    """The names in an option that may be repeated and may hold several, separated by commas."""
+    names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    if values and not names:
+        raise ConfigError(option, "no name in it", f"write {option} a,b,c or leave it out")
+    return names

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel
 from firecircle.errors import EvaluationError
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -39,12 +40,18 @@ class Convener:
         self._by_id: dict[str, asyncio.Task[None]] = {}
         self._thread.start()
 
-    async def convene(self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None) -> str:
+    async def convene(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        config: Config,
+        label: str | None,
+        seating: Seating | None = None,
+    ) -> str:
         """Begin to judge; the id, as soon as there is one. A panel is kept when it is over."""
         if len(self._sitting) >= MOST_AT_ONCE:
             raise RequestError(429, f"{MOST_AT_ONCE} circles sit already; wait for one to end, or cancel one")
         named: Future[str] = Future()
-        self._loop.call_soon_threadsafe(self._begin, prompt, config, label, named)
+        self._loop.call_soon_threadsafe(self._begin, prompt, config, label, seating, named)
         return await asyncio.shield(asyncio.wrap_future(named))
 
     async def rehearse(self, prompt: MultiNeutrosophicPrompt, config: Config) -> tuple[CallRecord, ...]:
@@ -88,9 +95,14 @@ class Convener:
     # -- on the convener's own thread ----------------------------------------------------------------------
 
     def _begin(
-        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        config: Config,
+        label: str | None,
+        seating: Seating | None,
+        named: Future[str],
     ) -> None:
-        task = self._loop.create_task(self._hold(prompt, config, label, named))
+        task = self._loop.create_task(self._hold(prompt, config, label, seating, named))
         self._sitting.add(task)
         task.add_done_callback(lambda done: self._leave(done, named))
 
@@ -102,7 +114,12 @@ class Convener:
             named.set_exception(error or RequestError(503, "called off before anything was written down"))
 
     async def _hold(
-        self, prompt: MultiNeutrosophicPrompt, config: Config, label: str | None, named: Future[str]
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        config: Config,
+        label: str | None,
+        seating: Seating | None,
+        named: Future[str],
     ) -> None:
         me = asyncio.current_task()
         assert me is not None
@@ -114,9 +131,11 @@ class Convener:
                 assert recording is not None
                 recording.opened.add_done_callback(partial(self._tell_name, me, named))
                 if isinstance(config, FireCircleConfig):
-                    judged = await hold_circle(prompt, config, recording=recording)
+                    judged = await hold_circle(prompt, config, recording=recording, seating=seating)
                 else:
-                    judged = await seat_panel(config).ask(prompt, listener=recording.tell_panel)
+                    judged = await seat_panel(config, seating=seating).ask(
+                        prompt, listener=recording.tell_panel
+                    )
         except EvaluationError:
             if recording is None or recording.id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason

@@ -15,7 +15,7 @@ from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.names import EvaluationMode
-from firecircle.request import default_circle, default_panel
+from firecircle.request import JudgingRequest, configured, default_models
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import is_available
 
@@ -67,12 +67,10 @@ def test_the_neural_voice_is_seated_by_default_only_where_it_can_speak(
     elif not is_available():
         pytest.skip("the neural voice is not installed")
     seated = (*EMBEDDED_MODELS, NEURAL_MODEL) if installed else EMBEDDED_MODELS
-    assert default_circle().models == seated
-    assert default_panel(EvaluationMode.PARALLEL).models == seated
-    assert (
-        default_circle(models=("embedded:time", "embedded:layers", "embedded:ngrams")).models[-1]
-        == "embedded:ngrams"
-    )
+    assert default_models(EvaluationMode.FIRE_CIRCLE) == seated
+    assert default_models(EvaluationMode.PARALLEL) == seated
+    named = ("embedded:time", "embedded:layers", "embedded:ngrams")
+    assert configured(JudgingRequest(settings={"models": named})).config.models == named
     assert FireCircleConfig.embedded().models == EMBEDDED_MODELS, "in code the circle is the same everywhere"
 
 

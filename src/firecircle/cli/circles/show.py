@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.circle.panel import Panel
-from firecircle.cli.evaluate.plan import Plan
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import Line, console_on, print_all, print_json, print_line, section, short_id
 from firecircle.cli.printable import printable, printable_line
@@ -19,7 +18,6 @@ from firecircle.cli.report.report import circle_report, lost_report, panel_repor
 from firecircle.cli.report.table import TableView
 from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
-from firecircle.names import EvaluationMode
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.telling.table import table_of_circle
@@ -121,8 +119,7 @@ def _report(
         for layer in kept.prompt.layers:
             yield from section("Prompt", [layer.name, Line(Text(printable(layer.text)), 1)])
         yield ""
-    mode = EvaluationMode(summary.mode)
-    request = Request(kept.prompt, Plan(mode, kept.config, chosen_by_user=True), verbose=verbose)
+    request = Request(kept.prompt, kept.config, verbose=verbose)
     if isinstance(kept, Panel):
         if kept.evaluations:
             yield from panel_report(console, request, metrics_of_panel(kept))

@@ -160,26 +160,31 @@ def evaluate(
     """
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge
-    from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
-    from firecircle.cli.evaluate.request import Request
+    from firecircle.cli.evaluate.request import OPTIONS, Request
     from firecircle.cli.evaluate.saving import guide_for, label_of, store_for
+    from firecircle.cli.options import names_in
+    from firecircle.names import EvaluationMode
+    from firecircle.request import JudgingRequest, configured_by_file
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")
-    wishes = Wishes(
-        mode=mode,
-        models=names_in(models or (), "--models"),
-        focus=focus,
-        seed=seed,
-        threshold=threshold,
-        rounds=rounds,
-        strict=strict,
-        reserves=names_in(reserves or (), "--reserves"),
-        chair_prompt=chair_prompt,
-        domain=domain,
-        no_quorum=no_quorum,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
+    asked = JudgingRequest(
+        EvaluationMode(mode),
+        {
+            "models": names_in(models or (), "--models") or None,
+            "focus": focus,
+            "seed": seed,
+            "alarm_threshold": threshold,
+            "max_rounds": rounds,
+            "failure_mode": "strict" if strict else None,
+            "reserves": names_in(reserves or (), "--reserves") or None,
+            "empty_chair_prompt_path": chair_prompt,
+            "decision_domain": domain,
+            "enforce_quorum": False if no_quorum else None,
+            "budget_usd": budget_usd,
+            "budget_tokens": budget_tokens,
+        },
+        written=OPTIONS,
     )
     layer = text if text is not None else user
     prompt = prompt_from(Sources(system, application, layer, turns, example))
@@ -188,8 +193,8 @@ def evaluate(
     if rotate is not None:
         from firecircle.cli.evaluate.rotating import draw_circle
 
-        wishes = draw_circle(
-            wishes,
+        asked = draw_circle(
+            asked,
             prompt,
             rotate,
             shadow=shadow,
@@ -197,20 +202,21 @@ def evaluate(
             affinity=affinity,
             keep=keeping is not None,
             where=store,
-        )[0]
+        )
     elif shadow or match_expertise or affinity:
         raise ConfigError(
             "--shadow, --match-expertise, --affinity", "only a drawn circle has that", "add --rotate N"
         )
-    plan = plan_from(wishes)
+    judges = configured_by_file(asked)
     memory = opened_session(session, turn, prompt)
     changed = any(given is not None for given in (system, application, layer, turns))
     request = Request(
         prompt,
-        plan,
-        memory,
-        session,
-        example,
+        judges.config,
+        judges.seating,
+        session=memory,
+        session_file=session,
+        example=example,
         store=keeping,
         label=label_of(label, example, changed=changed),
         bank=guide_for(bank, mode, store),

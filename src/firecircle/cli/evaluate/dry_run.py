@@ -29,9 +29,9 @@ NOTES = (
 def estimate(request: Request) -> int:
     """Print calls, tokens and price per round and voice; the exit status."""
     guidance = request.bank.guidance_for(request.prompt) if request.bank else ()
-    calls = asyncio.run(rehearse(request.prompt, request.plan.config, request.session, guidance=guidance))
+    calls = asyncio.run(rehearse(request.prompt, request.config, request.session, guidance=guidance))
     accounting = account(calls)
-    over = _first_round_over_budget(calls, Budget.of(request.plan.config))
+    over = _first_round_over_budget(calls, Budget.of(request.config))
     if request.as_json:
         print_json(
             {

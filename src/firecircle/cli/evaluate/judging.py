@@ -59,18 +59,19 @@ def _judge(console: Console, request: Request, introduction: str) -> int:
 
 
 async def _judged(request: Request, listener: Listener | None) -> ReciprocityMetrics | CalledOff:
-    config = request.plan.config
+    config = request.config
     guard = PromptGuard(config if isinstance(config, EvaluationConfig) else None, store=request.store)
     circle = config if isinstance(config, FireCircleConfig) else None
     try:
         return await guard.evaluate_prompt(
             request.prompt,
-            request.plan.mode,
+            request.mode,
             circle,
             request.session,
             on_event=listener,
             label=request.label,
             bank=request.bank,
+            seating=request.seating,
         )
     except CircleCancelled as cancelled:
         return CalledOff(cancelled.partial_result)
@@ -83,11 +84,11 @@ def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
     """Show the judging while it happens."""
     if request.as_json and not console.is_terminal:
         yield None
-    elif request.plan.mode is EvaluationMode.FIRE_CIRCLE:
+    elif request.mode is EvaluationMode.FIRE_CIRCLE:
         with following(console, request.threshold, request.introduction) as listener:
             yield listener
     elif console.is_terminal:
-        with console.status(f"listening to {', '.join(map(printable_line, request.plan.asked))}"):
+        with console.status(f"listening to {', '.join(map(printable_line, request.config.first_asked))}"):
             yield None
     else:
         yield None

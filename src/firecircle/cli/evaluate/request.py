@@ -5,14 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from firecircle.cli.evaluate.plan import Plan
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.seating import Seating
 from firecircle.cli.printable import printable_line
+from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.session import SessionMemory
 
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide
     from firecircle.store.opening import Store
+
+OPTIONS = {
+    "mode": "--mode",
+    "models": "--models",
+    "focus": "--focus",
+    "seed": "--seed",
+    "alarm_threshold": "--threshold",
+    "max_rounds": "--rounds",
+    "failure_mode": "--strict",
+    "reserves": "--reserves",
+    "empty_chair_prompt_path": "--chair-prompt",
+    "decision_domain": "--domain",
+    "enforce_quorum": "--no-quorum",
+    "budget_usd": "--budget-usd",
+    "budget_tokens": "--budget-tokens",
+}
+"""How `evaluate` writes the fields of a configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +40,9 @@ class Request:
     """A prompt, who is to judge it and how, and how to tell the outcome."""
 
     prompt: MultiNeutrosophicPrompt
-    plan: Plan
+    config: FireCircleConfig | EvaluationConfig
+    seating: Seating | None = None
+    """How its voices came to sit; None for a judgement that is only told again."""
     session: SessionMemory | None = None
     session_file: str | None = None
     example: str | None = None
@@ -33,21 +55,51 @@ class Request:
     verbose: bool = False
 
     @property
+    def mode(self) -> EvaluationMode:
+        """Whether the voices talk, and if not, whether there are several."""
+        return self.config.mode if isinstance(self.config, EvaluationConfig) else EvaluationMode.FIRE_CIRCLE
+
+    @property
     def threshold(self) -> float:
         """The falsehood from which on it is an alarm."""
-        return self.plan.config.alarm_threshold
+        return self.config.alarm_threshold
 
     @property
     def introduction(self) -> str:
         """Two lines: who judges, and what."""
         sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in self.prompt.layers)
         turn = self.session.turn_count if self.session else self.prompt.turn_number
-        focus = self.plan.config.focus
+        focus = self.config.focus
         parts = [
             f"example {printable_line(self.example)}" if self.example else "",
             f"{sizes} characters",
             f"turn {turn}" if turn else "turn unknown",
             f"only the {focus} layer is judged" if focus != "prompt" else "",
         ]
-        told = "; ".join(part for part in parts if part)
-        return f"Fire Circle: {self.plan.introduction}\nPrompt: {told}\n"
+        about = "; ".join(part for part in parts if part)
+        return f"Fire Circle: {self._judges}\nPrompt: {about}\n"
+
+    @property
+    def _judges(self) -> str:
+        """Who is going to judge, why they, and for how long."""
+        asked = self.config.first_asked
+        how = {
+            EvaluationMode.SINGLE: "asked once",
+            EvaluationMode.PARALLEL: "each asked once, apart from the others",
+            EvaluationMode.FIRE_CIRCLE: f"up to {_rounds(self.config)}",
+        }[self.mode]
+        seating = self.seating or Seating.of(asked)
+        who = printable_line(seating.set_name)
+        match seating.kind:
+            case "rotated":
+                return f"{who} drawn by rotation, {how}"
+            case "chosen":
+                return f"{who if len(asked) > 1 else '1 voice'}, {how}"
+        if all(map(is_embedded, asked)):
+            return f"{who} built in (no {DEFAULT_KEY_VARIABLE}, no --models: offline and free), {how}"
+        return f"{who} at {self.config.provider} (the default), {how}"
+
+
+def _rounds(config: FireCircleConfig | EvaluationConfig) -> str:
+    rounds = config.max_rounds if isinstance(config, FireCircleConfig) else 1
+    return "1 round" if rounds == 1 else f"{rounds} rounds"

@@ -6,14 +6,15 @@ import sys
 from dataclasses import replace
 
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
-from firecircle.cli.evaluate.plan import Wishes
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation.command import usual_pool
 from firecircle.cli.rotation.learning import affinity_told, pairs_learnt
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
+from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.request import JudgingRequest
 from firecircle.rotation.domains import GENERAL
 from firecircle.rotation.history import Draw
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector, circle_size_for
@@ -24,7 +25,7 @@ AUTO = "auto"
 
 
 def draw_circle(
-    wishes: Wishes,
+    asked: JudgingRequest,
     prompt: MultiNeutrosophicPrompt,
     rotate: str,
     *,
@@ -33,33 +34,32 @@ def draw_circle(
     affinity: bool = False,
     keep: bool = True,
     where: str | None = None,
-) -> tuple[Wishes, Draw]:
-    """The wishes with the drawn voices for models, and the draw; what was wished for is the pool.
+) -> JudgingRequest:
+    """The request with a draw; the models that were asked for are the pool.
 
     A draw that is not to be kept, for a rehearsal or without saving, is not recorded. The error stream tells
     who was drawn and how to verify it; a shadow's only trace would be the store otherwise.
     """
-    if wishes.mode != "fire_circle":
+    if asked.mode is not EvaluationMode.FIRE_CIRCLE:
         raise ConfigError("--rotate", "only a circle rotates", "leave it out or use --mode fire_circle")
-    pool = wishes.models or usual_pool()
+    settings = asked.asked
+    pool = settings.get("models") or usual_pool()
     count = _count(rotate, prompt, len(pool))
     with open_store(where) as store:
         selector = WeightedVoiceSelector(
             VoiceHistoryTracker(participation_history(store)),
-            rules=None if wishes.no_quorum else DEFAULT_RULES,
+            rules=DEFAULT_RULES if settings.get("enforce_quorum", True) else None,
             match_expertise=match_expertise,
             affinity=pairs_learnt(store.circles, pool) if affinity else (),
             shadow=shadow,
         )
-        seed = None if wishes.seed is None else str(wishes.seed)
-        drawn = selector.draw(pool, count, wishes.domain or GENERAL, session_seed=seed, record=keep)
+        seed = str(settings["seed"]) if "seed" in settings else None
+        domain = settings.get("decision_domain", GENERAL)
+        drawn = selector.draw(pool, count, domain, session_seed=seed, record=keep)
     console = console_on(sys.stderr)
     for told in (_told(drawn, kept=keep), *((affinity_told(drawn),) if affinity else ())):
         console.print(told, soft_wrap=not console.is_terminal)
-    if shadow:
-        return wishes, drawn
-    reserves = tuple(reserve for reserve in wishes.reserves if reserve not in drawn.selected)
-    return replace(wishes, models=drawn.selected, reserves=reserves), drawn
+    return replace(asked, draw=drawn)
 
 
 def _told(drawn: Draw, *, kept: bool) -> str:

@@ -215,7 +215,7 @@ def study(
 ) -> int:
     """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
     _require_extra("altair", "vl_convert")
-    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.options import names_in
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text
 

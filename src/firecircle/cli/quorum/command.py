@@ -24,7 +24,7 @@ def quorum(
 
     from firecircle.catalog import characteristics_of, require_distinct
     from firecircle.circle.quorum import QuorumRules
-    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.options import names_in
     from firecircle.cli.quorum.view import list_families, weigh
 
     names = names_in(models or (), "MODEL")

@@ -19,7 +19,6 @@ from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
-from firecircle.cli.evaluate.plan import Plan
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
@@ -29,7 +28,6 @@ from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
-from firecircle.names import EvaluationMode
 from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
 
@@ -121,8 +119,7 @@ class Replay:
     @property
     def request(self) -> Request:
         """The same as a request to judge, for the views that show one."""
-        plan = Plan(EvaluationMode.FIRE_CIRCLE, self.config, chosen_by_user=True)
-        return Request(self.record.prompt, plan, as_json=self.as_json, verbose=self.verbose)
+        return Request(self.record.prompt, self.config, as_json=self.as_json, verbose=self.verbose)
 
     @property
     def introduction(self) -> str:

@@ -80,7 +80,7 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
         console, _verdict(metrics, request.threshold, panel_sentences(metrics, printable_line), cautions)
     )
     if rest := [
-        *_guidance(metrics.guidance, request.plan.asked),
+        *_guidance(metrics.guidance, request.config.first_asked),
         *section("Lost", cautions.get("Lost", ())),
         *section("Cost", [_cost_line(metrics.accounting)]),
         *_session(request),

@@ -263,13 +263,13 @@ def _opened(file: str | None, where: str | None) -> AbstractContextManager[Parti
 
 def usual_pool() -> tuple[str, ...]:
     """Who is drawn from when nobody was named: the voices of the usual circle."""
-    from firecircle.cli.evaluate.plan import Wishes, plan_from
+    from firecircle.request import JudgingRequest, configured_by_file
 
-    return plan_from(Wishes()).config.models
+    return configured_by_file(JudgingRequest()).config.models
 
 
 def _pool(models: list[str] | None) -> tuple[str, ...]:
-    from firecircle.cli.evaluate.plan import names_in
+    from firecircle.cli.options import names_in
 
     return names_in(models or (), "--models") or usual_pool()
 

@@ -71,11 +71,12 @@ def doctor(
     import sys
 
     from firecircle.catalog import require_distinct
-    from firecircle.cli.evaluate.plan import Wishes, names_in, plan_from
+    from firecircle.cli.options import names_in
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
     from firecircle.cli.voices.checkup import as_line, check
+    from firecircle.request import JudgingRequest, configured_by_file
 
-    names = names_in(models or (), "MODEL") or plan_from(Wishes()).config.models
+    names = names_in(models or (), "MODEL") or configured_by_file(JudgingRequest()).config.models
     require_distinct(names, "MODEL")
     console = console_on(sys.stdout)
     checkups = asyncio.run(

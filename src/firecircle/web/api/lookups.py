@@ -9,8 +9,7 @@ from starlette.responses import JSONResponse, Response
 from firecircle.catalog import families
 from firecircle.circle.pattern_types import MEANINGS
 from firecircle.errors import ConfigError
-from firecircle.request import default_circle, embedded_models
-from firecircle.settings import current_settings
+from firecircle.request import JudgingRequest, configured_by_file, embedded_models
 from firecircle.store import tables
 from firecircle.web.api.shapes import PatternKind, PatternKinds, VoiceKind, Voices
 from firecircle.web.viewer import viewer_of
@@ -56,8 +55,7 @@ def list_voices(_: Request) -> Response:
 
 def default_models() -> tuple[str, ...]:
     """Who sits in a circle when nobody is named."""
-    named = current_settings().circle.get("models")
     try:
-        return default_circle(**({"models": named} if named else {})).models
+        return configured_by_file(JudgingRequest()).config.models
     except ConfigError:
         return embedded_models()
