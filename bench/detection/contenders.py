@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bench.detection.seats import Seats
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.dialogue import Dialogue
+from firecircle.convene import SeatedCircle
 from firecircle.lab.datasets import Record
 from training.labelled import ALARM
 
@@ -105,7 +105,7 @@ async def _judge_all(name: str, records: Sequence[Record], seats: Seats) -> Judg
 
 
 async def _judge(record: Record, config: FireCircleConfig, seats: Seats) -> Judgement:
-    result = await Dialogue(record.prompt, config, seats[record.source]).hold()
+    result = await SeatedCircle(config, seats[record.source]).hold(record.prompt)
     return Judgement(
         tuple(
             {evaluation.model: evaluation.falsehood for evaluation in held.evaluations}

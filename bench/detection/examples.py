@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from bench.figures import shown
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.dialogue import Dialogue
+from firecircle.convene import seat_circle
 from firecircle.examples import Label, load_examples
 from firecircle.lab.statistics import auc, scored
 from firecircle.request import embedded_models
-from firecircle.voices.embedded import embedded_voice
 from training.labelled import ALARM
 
 
@@ -28,15 +27,14 @@ class Seen:
 def print_examples() -> None:
     """One table for the examples the rules may know, one for those held back."""
     models = embedded_models()
-    seated = {name: embedded_voice(name) for name in models}
-    config = FireCircleConfig.embedded(models=models, seed=1)
+    circle = seat_circle(FireCircleConfig.embedded(models=models, seed=1))
     print(f"\nthe default circle of this machine, {len(models)} voices, on the bundled examples")
     for split in ("open", "held"):
         rows: dict[str, list[Seen]] = {}
         for example in load_examples():
             if example.split != split:
                 continue
-            result = asyncio.run(Dialogue(example.prompt, config, seated).hold())
+            result = asyncio.run(circle.hold(example.prompt))
             assert result.consensus is not None
             seen = Seen(
                 example.label,

@@ -1,4 +1,4 @@
-"""What a decoder hands over: plain text, and where in the text it was taken from its disguise stands."""
+"""What a decoder yields: plain text, and where in the original its disguise stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 LONGEST = 4_000
-"""The longest stretch that is read again as one."""
+"""The longest stretch that is decoded as one."""
 NEAR = 200
 """Two stretches with no more than this between them are one."""
 FAR = 400

@@ -1,4 +1,4 @@
-"""The lens of concealment: what is kept from the reader's eye, by a disguise or by the mass around it.
+"""The lens of concealment: what a reader is meant to miss, in a disguise or in the mass of text around it.
 
 A disguise by itself is no attack: the plain text is judged by the same reading as visible text.
 """
