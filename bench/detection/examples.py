@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from bench.figures import shown
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import seat_circle
-from firecircle.examples import Label, load_examples
+from firecircle.examples import load_examples
 from firecircle.lab.statistics import auc, scored
+from firecircle.names import Label
 from firecircle.request import embedded_models
 from training.labelled import ALARM
 

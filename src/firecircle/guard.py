@@ -14,8 +14,8 @@ from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
-from firecircle.names import EvaluationMode, ModeName
-from firecircle.prompt import EarlierTurn, Focus, MultiNeutrosophicPrompt
+from firecircle.names import EvaluationMode, Focus, ModeName
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller

@@ -27,6 +27,14 @@ RunState = Literal["finished", "unfinished"]
 """How a run of the lab stands."""
 
 
+LayerName = Literal["system", "application", "user", "turns"]
+"""The parts of a prompt in which words can stand."""
+Focus = Literal["prompt", "system", "application", "user"]
+"""What is judged: the whole prompt, or one layer with the others as context."""
+Label = Literal["attack", "benign"]
+"""What a prompt really is, where somebody knows."""
+
+
 class PatternType(Enum):
     """The manipulations a circle looks for."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import model_validator
 
 from firecircle.errors import PromptError
+from firecircle.names import Focus, LayerName
 from firecircle.shapes import Declaration, Shape, Text
-
-LayerName = Literal["system", "application", "user", "turns"]
-Focus = Literal["prompt", "system", "application", "user"]
 
 MAX_LAYER_CHARS = 1_000_000
 """About a quarter of a million tokens: more than any voice reads attentively."""

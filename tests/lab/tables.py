@@ -6,11 +6,11 @@ from pathlib import Path
 
 import duckdb
 
-from firecircle.examples import Label
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.records import RunRecord, VoiceRound
 from firecircle.lab.runs.starting import column_types
+from firecircle.names import Label
 
 THRESHOLD = 0.7
 

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
-from firecircle.examples import Label
 from firecircle.lab.records import RunRecord
 from firecircle.lab.report.summary import summary, verdict_of
 from firecircle.lab.statistics import Estimate
+from firecircle.names import Label
 from tests.lab.tables import figures_of, judgement
 
 

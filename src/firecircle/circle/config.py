@@ -31,8 +31,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
-from firecircle.names import EvaluationMode
-from firecircle.prompt import Focus
+from firecircle.names import EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit
 
 DEFAULT_MODELS = (

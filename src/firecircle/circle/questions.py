@@ -14,8 +14,8 @@ from firecircle.circle.evidence import evidence_text, fence, without_nonce
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
-from firecircle.names import OTHER_TYPE, PATTERN_TYPES
-from firecircle.prompt import Focus, MultiNeutrosophicPrompt
+from firecircle.names import OTHER_TYPE, PATTERN_TYPES, Focus
+from firecircle.prompt import MultiNeutrosophicPrompt
 
 LONGEST_REASONING = 700
 LONGEST_NOTE = 300

@@ -13,8 +13,8 @@ from firecircle.circle.quorum import QuorumVerdict
 from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.names import StopReason
-from firecircle.prompt import LayerName, MultiNeutrosophicPrompt
+from firecircle.names import LayerName, StopReason
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, Unit
 
 SCHEMA_VERSION = 1

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.prompt import Focus, MultiNeutrosophicPrompt
+from firecircle.names import Focus
+from firecircle.prompt import MultiNeutrosophicPrompt
 
 Role = Literal["system", "user", "assistant"]
 

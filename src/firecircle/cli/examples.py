@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firecircle.cli.options import PatternType
 from firecircle.errors import ConfigError
+from firecircle.names import Label
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 def examples(
     pattern_type: PatternType = None,
-    label: Annotated[
-        Literal["attack", "benign"] | None, typer.Option(help="Only attacks, or only their benign twins.")
-    ] = None,
+    label: Annotated[Label | None, typer.Option(help="Only attacks, or only their benign twins.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, prompts included.")] = False,
 ) -> int:
     """List the bundled examples: id, pattern type, label and why. Try one with `evaluate --example ID`."""

@@ -9,10 +9,10 @@ from importlib import resources
 from typing import Literal
 
 from firecircle.errors import ConfigError
+from firecircle.names import Label
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
-Label = Literal["attack", "benign"]
 Split = Literal["open", "held"]
 
 NEAR_IDS = 3

@@ -16,10 +16,9 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError
-from firecircle.examples import Label
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
-from firecircle.names import ModeName
+from firecircle.names import Label, ModeName
 from firecircle.settings import LARGEST_BYTES, SECRETS
 from firecircle.shapes import Location, Shape, Unit, config_error, mistake_behind
 

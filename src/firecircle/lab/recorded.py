@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.record import BadRow, FieldMap, Label, Row
+from firecircle.lab.datasets.record import BadRow, FieldMap, Row
 from firecircle.lab.datasets.rows import jsonl_rows
 from firecircle.lab.statistics import (
     ErrorCorrelation,
@@ -35,6 +35,7 @@ from firecircle.lab.statistics import (
     weighted_scores,
 )
 from firecircle.lab.statistics.estimate import BoolArray, FloatArray, numbers
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text, Unit, config_error
 
 ALARM_THRESHOLD = 0.7

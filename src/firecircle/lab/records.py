@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from firecircle.examples import Label
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 Status = Literal["judged", "failed"]

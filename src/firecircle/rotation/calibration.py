@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from firecircle.catalog import ModelCharacteristics, find_characteristics, original_of
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
-from firecircle.names import PatternType
+from firecircle.names import Label, PatternType
 from firecircle.shapes import Shape, Text, Unit
-
-CircleLabel = Literal["attack", "benign"]
 
 LOOKS_FOR: Mapping[str, frozenset[str]] = {
     "temporal_reasoning": frozenset(
@@ -45,7 +42,7 @@ class LabelledCircle:
     """A circle whose prompt somebody judged by other means."""
 
     result: FireCircleResult
-    label: CircleLabel
+    label: Label
     pattern_type: str | None = None
     """The kind of attack, if it is one of the pattern types; else what the circle agreed on stands for it."""
     counted_for: frozenset[str] = frozenset()

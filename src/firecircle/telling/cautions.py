@@ -9,8 +9,7 @@ from typing import Literal
 
 from firecircle.circle.result import Failure, FireCircleResult, Substitution
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import is_embedded
-from firecircle.prompt import LayerName
+from firecircle.names import LayerName, is_embedded
 from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.telling.answers import cares_about
 from firecircle.telling.quorum import quorum_line

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from firecircle.lab.datasets import Label
 from firecircle.lab.statistics import chair_effect, compare, false_discovery, holm, mcnemar
+from firecircle.names import Label
 
 LABELS: list[Label | None] = ["attack" if row < 30 else "benign" for row in range(60)]
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from firecircle import ConfigError
-from firecircle.lab.datasets import Label
 from firecircle.lab.statistics import (
     Estimate,
     auc,
@@ -23,6 +22,7 @@ from firecircle.lab.statistics import (
     scored,
     wilson,
 )
+from firecircle.names import Label
 
 F = st.one_of(st.sampled_from([0.0, 0.3, 0.7, 1.0]), st.floats(0, 1))
 LABELS = st.sampled_from(["attack", "benign", None])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, quantile_test
 
 from firecircle import ConfigError
-from firecircle.lab.datasets import Label
 from firecircle.lab.statistics import (
     Opinions,
     calibrate,
@@ -23,6 +22,7 @@ from firecircle.lab.statistics import (
     rates,
     scored,
 )
+from firecircle.names import Label
 
 
 def opinions(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats.contingency import association, crosstab
 
-from firecircle.lab.datasets import Label
 from firecircle.lab.statistics import effective_voices, error_correlation, krippendorff_alpha, rates_by_size
+from firecircle.names import Label
 
 _ = float("nan")
 OBSERVERS = np.array(

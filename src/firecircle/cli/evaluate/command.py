@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from firecircle.cli.options import (
     Verbose,
 )
 from firecircle.errors import ConfigError
-from firecircle.names import ModeName
+from firecircle.names import Focus, ModeName
 
 SOURCE = "text, @file, or - for standard input"
 
@@ -83,7 +83,7 @@ def evaluate(
         typer.Option(help="One voice, several apart, or several in dialogue."),
     ] = "fire_circle",
     focus: Annotated[
-        Literal["prompt", "system", "application", "user"] | None,
+        Focus | None,
         typer.Option(help="Judge one layer, the others as context."),
     ] = None,
     rounds: Annotated[

@@ -34,7 +34,8 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.arms.arm import Case, Seating
 from firecircle.lab.arms.outcomes import outcome_of_circle
 from firecircle.lab.records import Outcome
-from firecircle.prompt import Focus, MultiNeutrosophicPrompt
+from firecircle.names import Focus
+from firecircle.prompt import MultiNeutrosophicPrompt
 
 FEWEST_WORTH_SHOWING = 80
 """Characters; a shorter piece of an answer or of the evidence only puzzles."""

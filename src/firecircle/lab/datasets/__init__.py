@@ -4,6 +4,6 @@
 """
 
 from firecircle.lab.datasets.reading import Survey, read_dataset, survey
-from firecircle.lab.datasets.record import BadRow, BadRows, FieldMap, Label, Record
+from firecircle.lab.datasets.record import BadRow, BadRows, FieldMap, Record
 
-__all__ = ["BadRow", "BadRows", "FieldMap", "Label", "Record", "Survey", "read_dataset", "survey"]
+__all__ = ["BadRow", "BadRows", "FieldMap", "Record", "Survey", "read_dataset", "survey"]

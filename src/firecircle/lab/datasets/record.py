@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic import model_validator
 
 from firecircle.errors import ConfigError
-from firecircle.examples import Label
+from firecircle.names import Label
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Declaration, Text
 
-__all__ = ["BadRow", "BadRows", "Label", "Record", "Row"]
+__all__ = ["BadRow", "BadRows", "Record", "Row"]
 
 KEPT_BAD_ROWS = 100
 """Enough to see what is wrong with a file; the count goes on beyond it."""

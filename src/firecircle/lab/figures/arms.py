@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
 from firecircle.lab.statistics import (
     Calibration,
@@ -34,6 +33,7 @@ from firecircle.lab.statistics import (
 )
 from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
 from firecircle.lab.statistics.estimate import FloatArray, by_label
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 CALIBRATED_FOR = (0.01, 0.05)

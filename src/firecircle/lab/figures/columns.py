@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.estimate import FloatArray, numbers
+from firecircle.names import Label
 
 PROMPT = "dataset || '/' || record_id"
 """What identifies a prompt: ids are unique within a dataset only."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.figures.arms import ArmFigures, arm_figures, opinions
 from firecircle.lab.figures.columns import ArmColumns, RecordFile
 from firecircle.lab.statistics import (
@@ -19,6 +18,7 @@ from firecircle.lab.statistics import (
     holm,
 )
 from firecircle.lab.statistics.estimate import FloatArray
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")

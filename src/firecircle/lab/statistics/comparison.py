@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.stats import binomtest, false_discovery_control
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
 from firecircle.lab.statistics.estimate import (
     FEWEST,
@@ -25,6 +24,7 @@ from firecircle.lab.statistics.estimate import (
     resampled,
     same_length,
 )
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.comparison import Comparison, compare
 from firecircle.lab.statistics.estimate import (
     FEWEST,
@@ -22,6 +21,7 @@ from firecircle.lab.statistics.estimate import (
     same_length,
     share_over_records,
 )
+from firecircle.names import Label
 from firecircle.shapes import Shape
 
 

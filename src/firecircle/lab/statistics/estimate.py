@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, bootstrap
 
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets.record import Label
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 FloatArray = NDArray[np.float64]

@@ -7,7 +7,6 @@ from math import hypot
 
 import numpy as np
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.curves import auc, average_precision, recall_at
 from firecircle.lab.statistics.estimate import (
     NO_ATTACKS,
@@ -21,6 +20,7 @@ from firecircle.lab.statistics.estimate import (
     scored,
     wilson,
 )
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import hypergeom
 
-from firecircle.lab.datasets.record import Label
 from firecircle.lab.statistics.estimate import (
     FEWEST,
     NO_ATTACKS,
@@ -22,6 +21,7 @@ from firecircle.lab.statistics.estimate import (
     resampled,
     same_length,
 )
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 SAME = 1e-12

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from firecircle.names import CircleStatus, ModeName, RunState
-from firecircle.prompt import MAX_LAYER_CHARS, Focus
+from firecircle.names import CircleStatus, Focus, ModeName, RunState
+from firecircle.prompt import MAX_LAYER_CHARS
 from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry
