@@ -11,9 +11,9 @@ from starlette.responses import Response
 from firecircle.errors import ConfigError
 from firecircle.names import PATTERN_TYPES
 from firecircle.web.api.learnt import bank_entries, blindspots, entry_asked_for, heard
-from firecircle.web.api.reading import query_as
+from firecircle.web.api.reading import filled_in, parameters_as
 from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery
-from firecircle.web.pages import page_response, without_empty
+from firecircle.web.pages import page_response
 from firecircle.web.problems import RequestError, plain_detail
 
 MOST_SIGHTINGS = 200
@@ -22,10 +22,10 @@ MOST_GROUPS = 200
 
 def bank_page(request: Request) -> Response:
     """The bank, searched and filtered."""
-    asked, given = without_empty(request)
+    given = filled_in(request)
     trouble, page = "", BankEntries(entries=())
     try:
-        page = bank_entries(request, query_as(BankQuery, asked))
+        page = bank_entries(request, parameters_as(BankQuery, given))
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
     return page_response(
@@ -46,8 +46,8 @@ def entry_page(request: Request) -> Response:
 
 def blindspots_page(request: Request) -> Response:
     """What judging alone overlooked."""
-    asked, given = without_empty(request)
-    query = query_as(BlindspotQuery, asked)
+    given = filled_in(request)
+    query = parameters_as(BlindspotQuery, given)
     page = blindspots(request, query)
     older = urlencode({**given, "before": page.next_before}) if page.next_before is not None else None
     return page_response(

@@ -14,9 +14,8 @@ from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import embedded_models
 from firecircle.telling.answers import answer_of
-from firecircle.web.api.circles import filters_of
 from firecircle.web.api.lookups import default_models
-from firecircle.web.api.reading import query_as
+from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.shapes import CircleQuery, PromptQuery
 from firecircle.web.middleware import LOGIN, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, title_of
@@ -33,12 +32,12 @@ def home(_: Request) -> Response:
 def circles_page(request: Request) -> Response:
     """The list of circles, filtered; an empty field filters nothing."""
     viewer = viewer_of(request)
-    asked, given = without_empty(request)
+    given = filled_in(request)
     trouble = ""
     query, page = CircleQuery(), None
     try:
-        query = query_as(CircleQuery, _with_times(asked, given))
-        page = viewer.store.circles.find(filters_of(query), before=query.before, limit=query.limit)
+        query = parameters_as(CircleQuery, _with_times(given))
+        page = viewer.store.circles.find(query, before=query.before, limit=query.limit)
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
     filters = {name: value for name, value in given.items() if name != "before"}
@@ -143,8 +142,8 @@ def refusal_page(request: Request, refusal: RequestError) -> Response:
     return response
 
 
-def _with_times(request: Request, given: dict[str, str]) -> Request:
-    """The request with the days of the form as the API takes them; the last day counts whole."""
+def _with_times(given: dict[str, str]) -> dict[str, str]:
+    """The form with its days as the API takes them; the last day counts whole."""
     rest = {name: value for name, value in given.items() if name not in ("from", "to")}
     try:
         if first := given.get("from"):
@@ -153,10 +152,4 @@ def _with_times(request: Request, given: dict[str, str]) -> Request:
             rest["until"] = str((datetime.fromisoformat(last) + timedelta(days=1)).timestamp())
     except (ValueError, OverflowError):
         raise RequestError(422, "from, to: write a day as 2026-01-31") from None
-    return Request({**request.scope, "query_string": urlencode(rest).encode()})
-
-
-def without_empty(request: Request) -> tuple[Request, dict[str, str]]:
-    """The request without the fields of a form that were left empty, and those that were not."""
-    given = {name: value.strip() for name, value in request.query_params.items() if value.strip()}
-    return Request({**request.scope, "query_string": urlencode(given).encode()}), given
+    return rest

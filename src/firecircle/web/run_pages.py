@@ -17,11 +17,11 @@ from firecircle.store.circles import CircleStore
 from firecircle.store.finding import Filters
 from firecircle.store.rows import title_of
 from firecircle.telling.answers import all_answers
-from firecircle.web.api.reading import query_as
+from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
 from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements
-from firecircle.web.pages import page_response, without_empty
+from firecircle.web.pages import page_response
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.page import Caption, page_of
 from firecircle.web.shown.passages import ShownLayer, shown_layers
@@ -55,8 +55,8 @@ def runs_page(request: Request) -> Response:
 
 def run_page(request: Request) -> Response:
     """How far a run is, its judgements in plots once it is finished, and one by one."""
-    asked, given = without_empty(request)
-    query = query_as(JudgementQuery, asked)
+    given = filled_in(request)
+    query = parameters_as(JudgementQuery, given)
     run = run_asked_for(request.path_params["run_id"])
     rows = judgements(run, query, ROWS + 1)
     listed = rows[:ROWS]

@@ -11,7 +11,6 @@ from starlette.responses import JSONResponse, Response
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import messages
 from firecircle.errors import ConfigError
-from firecircle.store.finding import Filters
 from firecircle.web.api.reading import body_as, query_as
 from firecircle.web.api.shapes import (
     Asked,
@@ -26,15 +25,10 @@ from firecircle.web.problems import RequestError
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 
-def filters_of(query: CircleQuery) -> Filters:
-    """The part of a query that narrows a list down."""
-    return Filters(**query.model_dump(exclude={"limit", "before"}))
-
-
 def list_circles(request: Request) -> Response:
     """A page of circles, the newest first."""
     query = query_as(CircleQuery, request)
-    page = viewer_of(request).store.circles.find(filters_of(query), before=query.before, limit=query.limit)
+    page = viewer_of(request).store.circles.find(query, before=query.before, limit=query.limit)
     return JSONResponse(page.model_dump())
 
 

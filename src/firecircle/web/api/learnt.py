@@ -11,7 +11,7 @@ from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
 from firecircle.rotation.fairness import FairnessReport, fairness_in
 from firecircle.store.bank.blindspots import find_blindspots
-from firecircle.store.bank.entries import BankFilters, FullEntry
+from firecircle.store.bank.entries import FullEntry
 from firecircle.store.circles import CircleStore
 from firecircle.store.database import Database
 from firecircle.store.finding import CircleSummary, Filters
@@ -46,8 +46,7 @@ def get_fairness(request: Request) -> Response:
 
 def bank_entries(request: Request, query: BankQuery) -> BankEntries:
     """The entries that a query asks for."""
-    filters = BankFilters(**query.model_dump(exclude={"limit"}))
-    return BankEntries(entries=tuple(viewer_of(request).store.bank.find(filters, limit=query.limit)))
+    return BankEntries(entries=tuple(viewer_of(request).store.bank.find(query, limit=query.limit)))
 
 
 def entry_asked_for(request: Request) -> FullEntry:

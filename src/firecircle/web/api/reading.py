@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -18,14 +19,24 @@ Wanted = TypeVar("Wanted", bound=Shape)
 
 
 def query_as(shape: type[Wanted], request: Request) -> Wanted:
-    """The query as a shape. A parameter given twice or unknown is refused, an empty one is left out."""
-    told: dict[str, str] = {}
+    """The query as a shape. A parameter given twice or unknown is refused."""
+    parameters: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
-        if name in told:
+        if name in parameters:
             raise RequestError(422, f"{name}: given twice; keep one")
-        told[name] = value
+        parameters[name] = value
+    return parameters_as(shape, parameters)
+
+
+def filled_in(request: Request) -> dict[str, str]:
+    """The fields of a form in the query that were not left empty."""
+    return {name: value.strip() for name, value in request.query_params.items() if value.strip()}
+
+
+def parameters_as(shape: type[Wanted], parameters: Mapping[str, str]) -> Wanted:
+    """Parameters by their names as a shape. One that the shape does not know is refused."""
     try:
-        return shape.model_validate_strings(told)
+        return shape.model_validate_strings(parameters)
     except ValidationError as wrong:
         raise invalid(wrong, "query") from None
 

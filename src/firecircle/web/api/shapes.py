@@ -10,8 +10,8 @@ from firecircle.names import CircleStatus, Focus, ModeName, RunState
 from firecircle.prompt import MAX_LAYER_CHARS
 from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
-from firecircle.store.bank.entries import BankEntry
-from firecircle.store.finding import CircleSummary
+from firecircle.store.bank.entries import BankEntry, BankFilters
+from firecircle.store.finding import CircleSummary, Filters
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
@@ -81,23 +81,18 @@ class Estimate(Shape):
     models: tuple[str, ...]
 
 
-class CircleQuery(Shape):
-    """Which circles, and from where in the list."""
+class CircleQuery(Filters):
+    """Which circles, and from where in the list: the filters of the store, with limits."""
 
     limit: int = Field(default=50, ge=1, le=200)
     before: int | None = Field(default=None, ge=0, lt=2**62)
     """`next_before` of the page before."""
     since: float | None = Field(default=None, ge=0, le=1e11)
     until: float | None = Field(default=None, ge=0, le=1e11)
-    alarm: bool | None = None
-    status: CircleStatus | None = None
-    mode: ModeName | None = None
     pattern: Name | None = None
     voice: Name | None = None
     label: Name | None = None
     run_id: Name | None = None
-    in_run: bool | None = None
-    least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: Words | None = None
 
 
@@ -173,8 +168,8 @@ class Voices(Shape):
     families: tuple[VoiceKind, ...]
 
 
-class BankQuery(Shape):
-    """Which entries of the bank."""
+class BankQuery(BankFilters):
+    """Which entries of the bank: the filters of the store, with limits."""
 
     limit: int = Field(default=100, ge=1, le=500)
     pattern_type: Name | None = None
