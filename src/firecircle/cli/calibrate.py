@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import AsJson, StoreOption
+from firecircle.cli.options import AsJson, StoreOption, names_in
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def calibrate(
     A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
     of runs are left out too, since several arms judge the same prompts.
     """
-    from firecircle.cli.options import names_in
     from firecircle.cli.output import with_progress
     from firecircle.rotation.calibration import calibrate as propose
     from firecircle.store.opening import open_store
@@ -184,7 +183,6 @@ def _nothing_to_go_by(in_runs: int) -> ConfigError:
 
 
 def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
-
     heard = frozenset[str]().union(*(in_circle for _, in_circle in reading.heard))
     unheard = [voice for voice in voices if voice not in heard]
     if unheard:

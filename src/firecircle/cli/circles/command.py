@@ -46,7 +46,7 @@ def list_circles(
     firecircle circles list --alarm --since 7d
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
-    from firecircle.cli.circles.show import show_page
+    from firecircle.cli.circles.view import show_page
     from firecircle.store.opening import open_store
 
     filters = given.filters(store)
@@ -64,7 +64,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole record as JSON.")] = False,
 ) -> int:
     """Show one circle as `evaluate` told it; of one that was interrupted, all that was heard."""
-    from firecircle.cli.circles.show import show_circle
+    from firecircle.cli.circles.view import show_circle
     from firecircle.store.opening import open_store
 
     with open_store(store) as opened:

@@ -13,6 +13,7 @@ from firecircle.cli.options import (
     StoreOption,
     Threshold,
     Verbose,
+    names_in,
 )
 from firecircle.errors import ConfigError
 from firecircle.names import Focus, ModeName
@@ -161,8 +162,7 @@ def evaluate(
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge
     from firecircle.cli.evaluate.request import OPTIONS, Request
-    from firecircle.cli.evaluate.saving import guide_for, label_of, store_for
-    from firecircle.cli.options import names_in
+    from firecircle.cli.evaluate.storage import guide_for, label_of, store_for
     from firecircle.names import EvaluationMode
     from firecircle.request import JudgingRequest, configured_by_file
 

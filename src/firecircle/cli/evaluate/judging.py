@@ -15,7 +15,7 @@ from firecircle.circle.events import Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.inputs import save_session
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.evaluate.saving import told_when_not_kept
+from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.live import following
@@ -38,7 +38,7 @@ def judge(request: Request) -> int:
     """Judge the prompt and print what came of it; the exit status."""
     console = console_on(sys.stderr if request.as_json else sys.stdout)
     introduction = request.introduction
-    with told_when_not_kept(), request.store or nullcontext():
+    with warned_when_not_kept(), request.store or nullcontext():
         return _judge(console, request, introduction)
 
 

@@ -9,7 +9,7 @@ from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation.command import usual_pool
-from firecircle.cli.rotation.learning import affinity_told, pairs_learnt
+from firecircle.cli.rotation.learning import affinity_note, pairs_learnt
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode
@@ -57,12 +57,12 @@ def draw_circle(
         domain = settings.get("decision_domain", GENERAL)
         drawn = selector.draw(pool, count, domain, session_seed=seed, record=keep)
     console = console_on(sys.stderr)
-    for told in (_told(drawn, kept=keep), *((affinity_told(drawn),) if affinity else ())):
-        console.print(told, soft_wrap=not console.is_terminal)
+    for note in (_draw_note(drawn, kept=keep), *((affinity_note(drawn),) if affinity else ())):
+        console.print(note, soft_wrap=not console.is_terminal)
     return replace(asked, draw=drawn)
 
 
-def _told(drawn: Draw, *, kept: bool) -> str:
+def _draw_note(drawn: Draw, *, kept: bool) -> str:
     names = ", ".join(map(printable_line, drawn.selected))
     how = "drawn" if drawn.used else "would be drawn (shadow)"
     verify = f"`firecircle rotation verify {drawn.draw_id[:8]}`" if kept else "not recorded"

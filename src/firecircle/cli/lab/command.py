@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import THRESHOLD, AsJson, with_options
+from firecircle.cli.options import THRESHOLD, AsJson, names_in, with_options
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def run(plan: PlanFile, *, given: RunOptions) -> int:
 
     path = Path(plan)
     read, text = read_plan(path)
-    return _carry_out(read, text, path.parent, given)
+    return _run_plan(read, text, path.parent, given)
 
 
 def resume(
@@ -129,10 +129,10 @@ def resume(
 ) -> int:
     """Go on with a run where it stopped."""
     _require_extra()
-    from firecircle.cli.lab.running import carried_out
+    from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.folder import find_run
 
-    return carried_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
+    return carry_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
 
 
 def report(
@@ -215,7 +215,6 @@ def study(
 ) -> int:
     """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
     _require_extra("altair", "vl_convert")
-    from firecircle.cli.options import names_in
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text
 
@@ -224,10 +223,10 @@ def study(
     if plan_only:
         print_json(plan.model_dump(mode="json")) if given.as_json else print(text, end="")
         return 0
-    return _carry_out(plan, text, Path.cwd(), given, validated=name == "validation", reported=True)
+    return _run_plan(plan, text, Path.cwd(), given, validated=name == "validation", reported=True)
 
 
-def _carry_out(
+def _run_plan(
     plan: Plan,
     text: str,
     base: Path,
@@ -236,11 +235,11 @@ def _carry_out(
     validated: bool = False,
     reported: bool = False,
 ) -> int:
-    from firecircle.cli.lab.running import carried_out
+    from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.starting import open_run
 
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
-    return carried_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)
+    return carry_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)
 
 
 def _require_extra(*more: str) -> None:

@@ -1,4 +1,4 @@
-"""A run on the screen: a live table or plain lines while it goes, and its report told in sentences."""
+"""A run on the screen: a live table or plain lines while it goes, then its outcome and its report."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from firecircle.cli.evaluate.saving import store_for
+from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.lab.view import arms_table, show_outcome
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import complain
+from firecircle.cli.trouble import INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
@@ -30,55 +30,15 @@ from firecircle.lab.runs.tally import Tally
 
 if TYPE_CHECKING:
     from firecircle.lab.report.page import ReportFiles
-    from firecircle.lab.runs.folder import RunFolder
-
-
-MARKS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
-"""Before a sentence: it shows a gain, no gain, or calls for care."""
-
-
-def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
-    """Write the report and tell it."""
-    if as_json:
-        print_json({"run_id": folder.about.run_id, **report_data(folder, out)})
-    else:
-        _tell(_written(folder, out))
-    return 0
-
-
-def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
-    from firecircle.lab.report.page import write_report
-
-    folder.require_finished()
-    return asyncio.run(write_report(folder, out))
-
-
-def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:
-    """Write the report; where it is and what it says, for `--json`."""
-    written = _written(folder, out)
-    files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
-    return {
-        **files,
-        "pictures": [str(one) for one in written.pictures],
-        "sentences": [one.model_dump(mode="json") for one in written.sentences],
-    }
-
-
-def _tell(written: ReportFiles) -> None:
-    console = console_on(sys.stdout)
-    width = console.width if console.is_terminal else 10_000
-    for one in written.sentences:
-        line = f"{MARKS[one.tone]} {printable_line(one.text)}"
-        print_line(console, textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
-    print_line(console, f"\nreport: {printable_line(str(written.page))}")
-
 
 FRAMES_PER_SECOND = 4
 SECONDS_BETWEEN_LINES = 5.0
-DONE, STOPPED, INTERRUPTED = 0, 1, 130
+DONE, STOPPED = 0, 1
+TONE_SIGNS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
+"""Before a sentence: it shows a gain, no gain, or calls for care."""
 
 
-def carried_out(
+def carry_out(
     folder: RunFolder,
     *,
     save: bool | None,
@@ -87,18 +47,17 @@ def carried_out(
     validated: bool = False,
     reported: bool = False,
 ) -> int:
-    """Carry the run out and tell how it went, and if asked whether it passes validation and what it shows;
-    the exit status."""
+    """Carry the run out and print its outcome, validation and report as asked; the exit status."""
     console = console_on(sys.stderr)
 
     @contextmanager
     def following(run: RunFolder) -> Iterator[Follower]:
-        _tell_beginning(console, run)
+        _print_beginning(console, run)
         with _live(console) if console.is_terminal else _lines(console) as follow:
             yield follow
 
     store = store_for(save, None, None)
-    _unlisted(folder)  # the end tells, when the store may be free again
+    _unlisted(folder)  # reported at the end, when the store may be free again
     try:
         with store or nullcontext():
             state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=store))
@@ -111,10 +70,10 @@ def carried_out(
         from firecircle.lab.validation import validate
 
         validation = validate(folder)
-    told_too = reported and folder.state == "finished"
-    written = report_data(folder) if told_too and as_json else None
-    show_outcome(folder, state, validation, written, as_json=as_json)
-    if told_too and not as_json:
+    with_report = reported and folder.state == "finished"
+    report = report_data(folder) if with_report and as_json else None
+    show_outcome(folder, state, validation, report, as_json=as_json)
+    if with_report and not as_json:
         report_on(folder, None, as_json=False)
     if state.not_stored:
         print(f"warning: not kept: {printable_line(state.not_stored)}", file=sys.stderr)
@@ -124,8 +83,8 @@ def carried_out(
 
 
 def _unlisted(folder: RunFolder) -> str | None:
-    """Have the store know of the run; else why it does not. A store that cannot be used costs no run, and one
-    that is locked a moment."""
+    """Register the run in the store; if that fails, why. A store that cannot be used costs no run, and one
+    that is locked only a moment."""
     try:
         on_thread(lambda: register_run(folder)).result(A_MOMENT)
     except StoreError as trouble:
@@ -135,7 +94,7 @@ def _unlisted(folder: RunFolder) -> str | None:
     return None
 
 
-def _tell_beginning(console: Console, run: RunFolder) -> None:
+def _print_beginning(console: Console, run: RunFolder) -> None:
     print_line(console, f"run {printable_line(run.about.run_id)} in {printable_line(str(run.path))}")
     begun_with, now = run.about.versions.get("firecircle"), version("firecircle")
     if begun_with != now:
@@ -154,8 +113,8 @@ def _tell_beginning(console: Console, run: RunFolder) -> None:
                 "row cannot be used, and is" if dataset.bad_rows == 1 else "rows cannot be used, and are"
             )
             print_line(console, f"{name}: {dataset.bad_rows:,} {unusable} left out:")
-            for told in dataset.first_bad_rows:
-                print_line(console, f"  {printable_line(told, 200)}")
+            for why in dataset.first_bad_rows:
+                print_line(console, f"  {printable_line(why, 200)}")
 
 
 @contextmanager
@@ -163,10 +122,10 @@ def _live(console: Console) -> Iterator[Follower]:
     latest: list[Tally] = []
     started = time.monotonic()
 
-    def picture() -> RenderableType:
-        return _picture(latest[-1], console.width, time.monotonic() - started) if latest else Text("")
+    def view() -> RenderableType:
+        return _live_view(latest[-1], console.width, time.monotonic() - started) if latest else Text("")
 
-    with Live(get_renderable=picture, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
+    with Live(get_renderable=view, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
 
         def follow(tally: Tally) -> None:
             latest[:] = [tally]
@@ -174,7 +133,7 @@ def _live(console: Console) -> Iterator[Follower]:
         yield follow
 
 
-def _picture(tally: Tally, width: int, seconds: float) -> RenderableType:
+def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
     return Group(arms_table(tally, width), Text(_spending(tally, seconds), style="dim"))
 
 
@@ -191,13 +150,49 @@ def _spending(tally: Tally, seconds: float) -> str:
 
 @contextmanager
 def _lines(console: Console) -> Iterator[Follower]:
-    told_at = started = time.monotonic()
+    printed_at = started = time.monotonic()
 
     def follow(tally: Tally) -> None:
-        nonlocal told_at
+        nonlocal printed_at
         now = time.monotonic()
-        if now - told_at >= SECONDS_BETWEEN_LINES:
-            told_at = now
+        if now - printed_at >= SECONDS_BETWEEN_LINES:
+            printed_at = now
             print_line(console, _spending(tally, now - started))
 
     yield follow
+
+
+def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
+    """Write the report and print what it says; the exit status."""
+    if as_json:
+        print_json({"run_id": folder.about.run_id, **report_data(folder, out)})
+    else:
+        _print_sentences(_written(folder, out))
+    return 0
+
+
+def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
+    from firecircle.lab.report.page import write_report
+
+    folder.require_finished()
+    return asyncio.run(write_report(folder, out))
+
+
+def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:
+    """Write the report; where it is and what it says, for `--json`."""
+    written = _written(folder, out)
+    files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
+    return {
+        **files,
+        "pictures": [str(picture) for picture in written.pictures],
+        "sentences": [sentence.model_dump(mode="json") for sentence in written.sentences],
+    }
+
+
+def _print_sentences(written: ReportFiles) -> None:
+    console = console_on(sys.stdout)
+    width = console.width if console.is_terminal else 10_000
+    for sentence in written.sentences:
+        line = f"{TONE_SIGNS[sentence.tone]} {printable_line(sentence.text)}"
+        print_line(console, textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
+    print_line(console, f"\nreport: {printable_line(str(written.page))}")

@@ -63,15 +63,15 @@ def _duration(seconds: float) -> str:
 # -- before a run --------------------------------------------------------------------------------------
 
 
-def show_estimate(found: Estimate, plan: Plan, *, as_json: bool) -> None:
+def show_estimate(estimate: Estimate, plan: Plan, *, as_json: bool) -> None:
     """What each arm may take, and all together."""
     if as_json:
-        total = {"cost_usd": found.cost_usd, "tokens": found.tokens}
-        print_json({**found.model_dump(mode="json"), "total": total, "digest": plan.digest})
+        total = {"cost_usd": estimate.cost_usd, "tokens": estimate.tokens}
+        print_json({**estimate.model_dump(mode="json"), "total": total, "digest": plan.digest})
         return
     console = table_console()
     table = _table(("records", "calls", "tokens in", "tokens out", "price", "time"))
-    for arm in found.arms:
+    for arm in estimate.arms:
         table.add_row(
             shortened(printable_line(arm.arm), max(12, console.width - 66)),
             f"{arm.records:,}",
@@ -82,19 +82,21 @@ def show_estimate(found: Estimate, plan: Plan, *, as_json: bool) -> None:
             _duration(arm.seconds),
         )
     console.print(table)
-    console.print(f"\nall, at most: {found.tokens:,} tokens, {_money(found.cost_usd)}")
-    if found.over_budget:
-        console.print(Text(f"over budget: {found.over_budget}; the run would stop on the way", "bold yellow"))
+    console.print(f"\nall, at most: {estimate.tokens:,} tokens, {_money(estimate.cost_usd)}")
+    if estimate.over_budget:
+        console.print(
+            Text(f"over budget: {estimate.over_budget}; the run would stop on the way", "bold yellow")
+        )
     notes = [
-        f"Nothing was sent. {found.rehearsed:,} records were rehearsed with every round that could be held; a"
-        " circle that agrees early holds fewer.",
-        f"Time: embedded arms as measured on this machine; others take {found.seconds_per_call:g} s a call,"
-        f" {plan.concurrency.calls} at once.",
+        f"Nothing was sent. {estimate.rehearsed:,} records were rehearsed with every round that could be"
+        " held; a circle that agrees early holds fewer.",
+        "Time: embedded arms as measured on this machine;"
+        f" others take {estimate.seconds_per_call:g} s a call, {plan.concurrency.calls} at once.",
     ]
     notes.extend(
         f"{printable_line(dataset.name, 60)}: {dataset.bad_rows:,} rows cannot be used, the first is"
         f" {printable_line(dataset.first_bad_rows[0], 120)}."
-        for dataset in found.census.datasets
+        for dataset in estimate.census.datasets
         if dataset.bad_rows
     )
     for note in notes:

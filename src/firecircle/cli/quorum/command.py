@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firecircle.cli.options import AsJson
+from firecircle.cli.options import AsJson, names_in
 from firecircle.errors import ConfigError
 
 
@@ -24,7 +24,6 @@ def quorum(
 
     from firecircle.catalog import characteristics_of, require_distinct
     from firecircle.circle.quorum import QuorumRules
-    from firecircle.cli.options import names_in
     from firecircle.cli.quorum.view import list_families, weigh
 
     names = names_in(models or (), "MODEL")

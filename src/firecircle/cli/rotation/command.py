@@ -16,6 +16,7 @@ from firecircle.cli.options import (
     ReplacedFile,
     StoreOption,
     Yes,
+    names_in,
     refuse_json_beside_export,
 )
 from firecircle.errors import ConfigError
@@ -269,8 +270,6 @@ def usual_pool() -> tuple[str, ...]:
 
 
 def _pool(models: list[str] | None) -> tuple[str, ...]:
-    from firecircle.cli.options import names_in
-
     return names_in(models or (), "--models") or usual_pool()
 
 
@@ -286,14 +285,13 @@ def _print_affinity(drawn: Draw) -> None:
     import sys
 
     from firecircle.cli.output import console_on
-    from firecircle.cli.rotation.learning import affinity_told
+    from firecircle.cli.rotation.learning import affinity_note
 
     console = console_on(sys.stderr)
-    console.print(affinity_told(drawn), soft_wrap=not console.is_terminal)
+    console.print(affinity_note(drawn), soft_wrap=not console.is_terminal)
 
 
 def _find_draw(history: ParticipationHistory, given: str) -> Draw:
-
     draws = [draw for draw in history.draws() if given and draw.draw_id.startswith(given)]
     if not draws:
         raise ConfigError(

@@ -37,7 +37,7 @@ def glances(circles: CircleStore, summaries: Iterable[CircleSummary]) -> Iterato
             continue
 
 
-def affinity_told(drawn: Draw) -> str:
+def affinity_note(drawn: Draw) -> str:
     """How much a draw that was asked to heed affinity knew."""
     if not drawn.affinities:
         return (

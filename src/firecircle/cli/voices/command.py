@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firecircle.cli.options import AsJson
+from firecircle.cli.options import AsJson, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,6 @@ def doctor(
     import sys
 
     from firecircle.catalog import require_distinct
-    from firecircle.cli.options import names_in
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
     from firecircle.cli.voices.checkup import as_line, check
     from firecircle.request import JudgingRequest, configured_by_file

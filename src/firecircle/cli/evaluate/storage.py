@@ -74,8 +74,8 @@ class StoredGuide:
 
 
 @contextmanager
-def told_when_not_kept(stream: TextIO | None = None) -> Iterator[None]:
-    """Turn the warning that a judgement could not be kept into one line, once everything else is said."""
+def warned_when_not_kept() -> Iterator[None]:
+    """Print a judgement that could not be kept as one line, after everything else."""
     unkept: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("always", NotKeptWarning)
@@ -99,4 +99,4 @@ def told_when_not_kept(stream: TextIO | None = None) -> Iterator[None]:
             yield
         finally:
             for why in unkept:
-                print(f"warning: not kept: {printable_line(why)}", file=stream or sys.stderr)
+                print(f"warning: not kept: {printable_line(why)}", file=sys.stderr)
