@@ -13,6 +13,9 @@ from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
 from firecircle.lab.records import Outcome
 
+FIRST, SECOND = "/first", "/second"
+"""What the names of a cascade's two circles end with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

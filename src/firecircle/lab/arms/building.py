@@ -8,8 +8,8 @@ from typing import Any
 from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, FireCircleConfig
 from firecircle.convene import seat_circle, seat_panel
 from firecircle.errors import ConfigError
-from firecircle.lab.arms.arm import Arm
-from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm
+from firecircle.lab.arms.arm import FIRST, SECOND, Arm
+from firecircle.lab.arms.circle import CascadeArm, CircleArm
 from firecircle.lab.arms.guided import USUAL_FOLDS, GuidedArm
 from firecircle.lab.arms.panel import ApartArm
 from firecircle.lab.arms.reflect import ReflectArm

@@ -81,10 +81,6 @@ class CircleArm:
 _SUMS = ("calls", "attempts", "tokens_in", "tokens_cached", "tokens_out", "calls_without_tokens")
 
 
-FIRST, SECOND = "/first", "/second"
-"""Behind the arm's name: what its circles are called."""
-
-
 @dataclass(frozen=True, slots=True)
 class CascadeArm:
     """`cascade`: the second circle sits when the first one's F is within the band, or when it failed."""

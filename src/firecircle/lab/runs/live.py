@@ -14,8 +14,7 @@ from typing import TypeVar
 from firecircle.circle.events import CircleClosed, CircleConvened, Event, Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
-from firecircle.lab.arms.arm import Case
-from firecircle.lab.arms.circle import FIRST, SECOND
+from firecircle.lab.arms.arm import FIRST, SECOND, Case
 from firecircle.lab.datasets import Record
 from firecircle.lab.runs.folder import RunAbout
 from firecircle.names import PATTERN_TYPES

@@ -15,8 +15,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from firecircle.errors import ConfigError, FireCircleError
-from firecircle.lab.arms.arm import Arm, Case
-from firecircle.lab.arms.circle import FIRST, SECOND, CascadeArm, CircleArm, Held
+from firecircle.lab.arms.arm import FIRST, SECOND, Arm, Case
+from firecircle.lab.arms.circle import CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
