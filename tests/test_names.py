@@ -12,7 +12,7 @@ from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.questions import Questions
-from firecircle.circle.schema import reply_schema
+from firecircle.circle.answer import reply_schema
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 

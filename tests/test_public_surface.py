@@ -20,9 +20,9 @@ FROM_THE_DOCUMENTS = """
     VoiceHistoryTracker WeightedVoiceSelector EmptyChairProtocol
 """.split()
 OUR_OWN = """
-    BudgetError CircleCancelled ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
+    BudgetError ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
-    judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store
+    judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store partial_result_of
     __version__
 """.split()
 

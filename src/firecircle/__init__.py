@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
     from firecircle.errors import (
         BudgetError,
-        CircleCancelled,
         ConfigError,
         EvaluationError,
         FireCircleError,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
         StoreError,
         UnknownModelError,
         VoiceError,
+        partial_result_of,
     )
     from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetError",
-    "CircleCancelled",
     "CircleSize",
     "ConfigError",
     "DialogueRound",
@@ -112,6 +111,7 @@ __all__ = [
     "get_empty_chair_model",
     "judge_quorum",
     "open_store",
+    "partial_result_of",
     "quorum_with_failures",
     "reaggregate",
     "replay_circle",
@@ -133,8 +133,8 @@ _ROOMS = {
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
     "convene": "fire_circle_evaluate fire_circle_events replay_circle",
-    "errors": "BudgetError CircleCancelled ConfigError EvaluationError FireCircleError NotKeptWarning "
-    "PromptError QuorumError StoreError UnknownModelError VoiceError",
+    "errors": "BudgetError ConfigError EvaluationError FireCircleError NotKeptWarning "
+    "PromptError QuorumError StoreError UnknownModelError VoiceError partial_result_of",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
     "evaluator": "FireCircleEvaluator LLMEvaluator",
     "guard": "PromptGuard",

@@ -11,7 +11,7 @@ FireCircleError
     ├── QuorumError               the surviving voices are too few or too alike
     └── BudgetError               the money or tokens granted are spent
 
-CircleCancelled (asyncio.CancelledError)   the circle was called off; it too carries `partial_result`
+A circle that is called off raises plain `asyncio.CancelledError`; `partial_result_of` finds what was heard.
 NotKeptWarning (UserWarning)               judged, but the store could not keep it
 """
 
@@ -30,6 +30,7 @@ FailureKind = Literal[
     "http_error",
     "connection",
     "refused",
+    "cut_off",
     "unparseable",
     "over_budget",
     "raised",
@@ -151,13 +152,15 @@ class BudgetError(EvaluationError):
     """The money or tokens granted to this circle are spent."""
 
 
-class CircleCancelled(asyncio.CancelledError):
-    """The circle was called off; everything heard until then is in `partial_result`."""
-
-    def __init__(self, partial_result: FireCircleResult) -> None:
-        super().__init__("the circle was cancelled")
-        self.partial_result = partial_result
-
-
 class NotKeptWarning(UserWarning):
     """A prompt was judged, but the store could not keep what was said; the message says why."""
+
+
+def carry_partial_result(cancelled: asyncio.CancelledError, partial_result: FireCircleResult) -> None:
+    """Attach what a circle heard to the cancellation that ended it."""
+    vars(cancelled)["partial_result"] = partial_result
+
+
+def partial_result_of(error: BaseException) -> FireCircleResult | None:
+    """What a circle had heard when this error, cancellation or time-out ended it, if a circle sat at all."""
+    return getattr(error, "partial_result", None) or getattr(error.__cause__, "partial_result", None)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from firecircle.circle.result import DialogueRound, FireCircleResult, PatternObservation
 
 Verdict = Literal["violation", "no_violation", "unsure"]
-ReadAs = Literal["json", "stated", "logprobs", "keyword", "carried"]
+ReadAs = Literal["json", "stated", "reasoning", "logprobs", "keyword", "carried"]
 Polarity = Literal["consistent", "clarified", "corrected"]
 
 
@@ -40,8 +40,9 @@ class NeutrosophicEvaluation(Shape):
     speaks_for: Text | None = None
     """Whom the empty chair spoke for, in its own words."""
     read_as: ReadAs = "json"
-    """How the numbers were found in the reply. `logprobs`: falsehood is the probability of the verdict word;
-    `keyword` is a guess; `carried` repeats the last round."""
+    """How the numbers were found: in the answer's JSON, stated in its text, or only in the `reasoning`
+    channel; `logprobs`: falsehood is the probability of the verdict word; `keyword` is a guess; `carried`
+    repeats the last round."""
     guessed: bool = False
     """True when the numbers rest on a keyword guess, now or in the round they were carried from."""
     polarity: Polarity = "consistent"

@@ -121,7 +121,7 @@ async def test_a_reserve_that_does_not_fit_is_not_called() -> None:
     partial = caught.value.partial_result
     assert partial is not None
     assert voices["r"].asked == 0
-    assert partial.dialogue_history[0].active_models == ("a", "b")
+    assert partial.dialogue_history[0].asked_models == ("a", "b")
 
 
 async def test_a_classifier_that_does_not_fit_is_replaced_by_the_heuristic() -> None:

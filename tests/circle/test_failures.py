@@ -10,13 +10,13 @@ import pytest
 
 from firecircle import (
     BudgetError,
-    CircleCancelled,
     EvaluationError,
     FireCircleConfig,
     ModelCharacteristics,
     QuorumError,
     VoiceError,
     fire_circle_evaluate,
+    partial_result_of,
 )
 from firecircle.circle.events import Event
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
@@ -295,9 +295,10 @@ async def test_cancelling_leaves_no_task_and_hands_back_what_was_heard() -> None
     )
     await in_round_2.wait()
     circling.cancel()
-    with pytest.raises(CircleCancelled) as caught:
+    with pytest.raises(asyncio.CancelledError) as caught:
         await circling
-    partial = caught.value.partial_result
+    partial = partial_result_of(caught.value)
+    assert partial is not None
     assert partial.stopped == "cancelled"
     assert partial.consensus is None
     assert [s.model for held in partial.dialogue_history for s in held.evaluations] == ["a", "b", "c", "b"]

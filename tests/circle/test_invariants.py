@@ -119,11 +119,11 @@ def test_the_invariants_of_a_circle(sitting: Sitting) -> None:
     # nobody rejoins, nobody lost is asked again, everybody active is asked
     for model, number in lost.items():
         assert all((said.round_number or 0) < number for said in spoken if said.model == model)
-        assert all(model not in held.active_models for held in history if held.round_number > number)
+        assert all(model not in held.asked_models for held in history if held.round_number > number)
     seated = set(config.models) | {new.model for new in result.substitutions}
     for held in history:
         for model in config.models:
-            assert (model in held.active_models) == (lost.get(model, 99) >= held.round_number)
+            assert (model in held.asked_models) == (lost.get(model, 99) >= held.round_number)
     assert set(result.active_models) == seated - set(lost)
     assert script.heard, "somebody was asked"
 
@@ -145,7 +145,7 @@ def test_the_invariants_of_a_circle(sitting: Sitting) -> None:
     assert chairs[0] is None
     for earlier, later in pairwise(chairs):
         assert later is None or later != earlier
-    assert all(held.empty_chair_model in (None, *held.active_models) for held in history)
+    assert all(held.empty_chair_model in (None, *held.asked_models) for held in history)
     assert 0.0 <= result.empty_chair_influence <= 1.0
 
     # bookkeeping

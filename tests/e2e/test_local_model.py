@@ -64,15 +64,15 @@ def require_complete_record(result: FireCircleResult, voices: tuple[str, ...], r
             for call in result.calls
             if call.round_number == held.round_number and call.purpose == "answer"
         ]
-        assert {call.model for call in answers} == set(held.active_models)
+        assert {call.model for call in answers} == set(held.asked_models)
         for said in held.evaluations:
             assert said.raw_replies
             assert said.raw_replies[0].strip()
         spoke = {said.model for said in held.evaluations}
-        assert {model for model in held.active_models if (model, held.round_number) in lost} == (
-            set(held.active_models) - spoke
+        assert {model for model in held.asked_models if (model, held.round_number) in lost} == (
+            set(held.asked_models) - spoke
         )
-    assert set(result.dialogue_history[0].active_models) == set(voices)
+    assert set(result.dialogue_history[0].asked_models) == set(voices)
     for call in result.calls:
         assert call.failed is None
         assert call.tokens_in is not None

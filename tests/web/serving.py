@@ -14,7 +14,7 @@ import httpx
 
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt
 from firecircle.convene import fire_circle_evaluate
-from firecircle.errors import CircleCancelled, VoiceError
+from firecircle.errors import VoiceError, partial_result_of
 from firecircle.store.opening import Store
 from firecircle.web.access import WRITE_HEADER, Access
 from firecircle.web.app import build_site
@@ -96,8 +96,8 @@ class Held:
             self.outcome = asyncio.run(
                 fire_circle_evaluate(self.prompt, config, caller=self.speak, store=self.store)
             )
-        except CircleCancelled as cancelled:
-            self.outcome = cancelled.partial_result
+        except asyncio.CancelledError as cancelled:
+            self.outcome = partial_result_of(cancelled)
 
 
 @contextmanager

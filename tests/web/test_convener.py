@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from firecircle import fire_circle_evaluate
 from firecircle.convene import kept_in
-from firecircle.errors import CircleCancelled
 from firecircle.store.opening import Store, open_store
 from tests.cli.running import endpoint
 from tests.loopback import completion
@@ -35,7 +34,7 @@ async def test_a_sitting_circle_has_its_id(store: Store) -> None:
         assert recording.id == name
         assert store.circles.summary(name).status == "sitting"
         judging.cancel()
-        with pytest.raises(CircleCancelled):
+        with pytest.raises(asyncio.CancelledError):
             await judging
     assert store.circles.summary(name).status == "cancelled"
 

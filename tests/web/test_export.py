@@ -58,7 +58,7 @@ def test_the_file_holds_everything_and_asks_nobody(client: httpx.Client, store: 
     assert HOSTILE not in page
     for voice in VOICES:
         assert page.count(f'data-answer data-voice="{voice}"') == len(
-            [held for held in kept.dialogue_history if voice in held.active_models]
+            [held for held in kept.dialogue_history if voice in held.asked_models]
         )
     assert kept.evidence.splitlines()[0] in html.unescape(page)
 

@@ -6,6 +6,7 @@ Because nothing here asks a voice, a stored circle can be concluded again, under
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.chair import PERFORMATIVE_BELOW, influence_of
@@ -17,6 +18,7 @@ from firecircle.circle.quorum import QuorumVerdict, judge_quorum
 from firecircle.circle.result import CircleRecord, FireCircleResult, active_voices, zombie_voices
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.thresholds import reaches
 
 CONCLUSIVE = ("all_rounds_held", "converged")
 
@@ -30,7 +32,9 @@ def conclude(record: CircleRecord) -> FireCircleResult:
         for held in record.dialogue_history
     )
     spoken = [said for held in history for said in held.evaluations]
-    consensus = highest_falsehood(spoken, active) if record.stopped in CONCLUSIVE else None
+    quorum = final_quorum(record, active)
+    refused = _why_no_consensus(record, active, quorum)
+    consensus = None if refused else highest_falsehood(spoken, active)
 
     characteristics = {model: config.characteristics(model) for model in active}
     observations = observe(history, typing_from(record.classified), record.prompt)
@@ -40,11 +44,12 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     chairs = {held.round_number: held.occupied_chair for held in history if held.occupied_chair}
     influence = influence_of(observations, chairs)
     moves = flips(history)
+    raises_alarm = partial(reaches, threshold=config.alarm_threshold)
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
     return FireCircleResult(
-        **{**facts, "dialogue_history": history},
+        **{**facts, "dialogue_history": history, "abort_reason": refused},
         consensus=consensus,
-        alarm=consensus is not None and consensus.falsehood >= config.alarm_threshold,
+        alarm=consensus is not None and reaches(consensus.falsehood, config.alarm_threshold),
         decided_by_guess=consensus is not None and consensus.guessed,
         active_models=active,
         zombies=zombie_voices(record),
@@ -53,17 +58,32 @@ def conclude(record: CircleRecord) -> FireCircleResult:
         ungrounded_patterns=sifted.ungrounded,
         observations=sifted.observations,
         empty_chair_influence=influence,
-        performative=bool(chairs) and influence < PERFORMATIVE_BELOW,
-        quorum=final_quorum(record, active),
+        performative=not reaches(influence, PERFORMATIVE_BELOW) if chairs and observations else None,
+        quorum=quorum,
         round_metrics=round_metrics(history, observations),
         flips=moves,
-        groupthink_losses=tuple(m for m in moves if m.before >= config.alarm_threshold > m.after),
-        rescues=tuple(m for m in moves if m.before < config.alarm_threshold <= m.after),
+        groupthink_losses=tuple(
+            move for move in moves if raises_alarm(move.before) and not raises_alarm(move.after)
+        ),
+        rescues=tuple(move for move in moves if not raises_alarm(move.before) and raises_alarm(move.after)),
         rival_verdicts=rival_verdicts(history, active, config.alarm_threshold),
         voice_scores=voice_scores(sifted.patterns, active),
         accounting=account(record.calls),
         partial=bool(record.failures) or record.stopped not in CONCLUSIVE,
     )
+
+
+def _why_no_consensus(record: CircleRecord, active: Sequence[str], quorum: QuorumVerdict) -> str | None:
+    """Why what was said is no consensus: the circle broke off, or under these settings it has no quorum."""
+    if record.stopped not in CONCLUSIVE:
+        return record.abort_reason or f"the circle was {record.stopped}"
+    if len(active) < record.config.min_viable_models:
+        return (
+            f"{len(active)} active voices, and min_viable_models asks for {record.config.min_viable_models}"
+        )
+    if record.config.enforce_quorum and not quorum.valid:
+        return f"no quorum under these settings: {quorum.reason}"
+    return None
 
 
 def reaggregate(result: CircleRecord, config: FireCircleConfig | None = None) -> FireCircleResult:

@@ -13,6 +13,7 @@ import hashlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from statistics import fmean
 from typing import NoReturn
 
@@ -40,9 +41,10 @@ from firecircle.circle.result import (
 )
 from firecircle.circle.turns import Turns
 from firecircle.circle.voice import Voice
-from firecircle.errors import BudgetError, CircleCancelled, EvaluationError, QuorumError
+from firecircle.errors import BudgetError, EvaluationError, QuorumError, carry_partial_result
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.thresholds import exceeds, reaches
 
 DIVERGENT_ABOVE = 0.3
 
@@ -75,6 +77,7 @@ class Dialogue:
             self._circumstances,
             focus=config.focus,
             anonymous=config.anonymize_peers,
+            with_chair=config.empty_chair,
         )
         self._ledger = Ledger(config)
         self._reserves = list(config.reserves)
@@ -124,8 +127,10 @@ class Dialogue:
                 number += 1
             self._require_occupied_chair()
             return await self._conclude(stopped)
-        except asyncio.CancelledError:
-            raise CircleCancelled(self._close("cancelled")) from None
+        except asyncio.CancelledError as cancelled:
+            # Cancellation stays what it is, so that `asyncio.timeout` and task groups know it.
+            carry_partial_result(cancelled, self._close("cancelled"))
+            raise
 
     # -- one round ---------------------------------------------------------------------------------
 
@@ -193,7 +198,7 @@ class Dialogue:
     def _reason_to_stop(self, page: RoundPage) -> StopReason | None:
         """Agreement ends a circle from round 2 on; division earns a large one a fourth round."""
         apart = spread(page.evaluations)
-        if page.number >= 2 and apart < self._config.early_stop_convergence:
+        if page.number >= 2 and not reaches(apart, self._config.early_stop_convergence):
             return "converged"
         if page.number < self._config.max_rounds:
             return None
@@ -201,7 +206,7 @@ class Dialogue:
             self._config.extra_round_on_divergence
             and self._config.size is CircleSize.LARGE
             and page.number == self._config.max_rounds == 3
-            and apart > DIVERGENT_ABOVE
+            and exceeds(apart, DIVERGENT_ABOVE)
         )
         return None if divided else "all_rounds_held"
 
@@ -231,27 +236,41 @@ class Dialogue:
         return viable and (verdict.valid or not self._config.enforce_quorum)
 
     async def _recruit(self, page: RoundPage) -> None:
-        """Seat the first reserve that restores the quorum: its baseline first, then this round."""
+        """Seat the fewest reserves that restore the quorum; one that fails makes way for others."""
         lost = tuple(failure.model for failure in page.failures)
-        for reserve in tuple(self._reserves):
-            seated = (*self._ledger.active, reserve)
-            if not self._may_go_on(seated, self._weigh(seated, page)):
-                continue
-            self._reserves.remove(reserve)
-            for asked_in in dict.fromkeys((1, page.number)):
-                earlier = self._ledger.pages[asked_in - 1]
-                asked = self._turns.prompt_for(earlier, reserve, self._ledger.rounds(before=asked_in))
-                self._require_budget(earlier, [asked])
-                earlier.prompts[reserve] = asked
-                self._tell(events.ReserveAsked(round_number=asked_in, model=reserve, prompt=asked))
-                heard = await self._hear(earlier, reserve)
-                if heard.failure:
+        while chosen := self._reserves_that_help(page):
+            for reserve in chosen:
+                self._reserves.remove(reserve)
+                if not await self._seat(reserve, page, lost):
                     break
-            else:
-                new = Substitution(model=reserve, round_number=page.number, replaces=lost)
-                self._ledger.substitutions.append(new)
-                self._tell(events.VoiceRecruited(round_number=page.number, model=reserve, substitution=new))
-                return
+
+    def _reserves_that_help(self, page: RoundPage) -> tuple[str, ...]:
+        """The first reserve that restores the quorum by itself, else the first two that do, and so on."""
+        active = self._ledger.active
+        if self._may_go_on(active, self._weigh(active, page)):
+            return ()
+        for several in range(1, len(self._reserves) + 1):
+            for chosen in combinations(self._reserves, several):
+                seated = (*active, *chosen)
+                if self._may_go_on(seated, self._weigh(seated, page)):
+                    return chosen
+        return ()
+
+    async def _seat(self, reserve: str, page: RoundPage, replaces: tuple[str, ...]) -> bool:
+        """Ask a reserve for its baseline, then for its part in this round; whether it answered both."""
+        for number in dict.fromkeys((1, page.number)):
+            earlier = self._ledger.pages[number - 1]
+            history = self._ledger.rounds(before=number)
+            asked = self._turns.prompt_for(earlier, reserve, history, joins=True)
+            self._require_budget(earlier, [asked])
+            earlier.prompts[reserve] = asked
+            self._tell(events.ReserveAsked(round_number=number, model=reserve, prompt=asked))
+            if (await self._hear(earlier, reserve)).failure:
+                return False
+        new = Substitution(model=reserve, round_number=page.number, replaces=replaces)
+        self._ledger.substitutions.append(new)
+        self._tell(events.VoiceRecruited(round_number=page.number, model=reserve, substitution=new))
+        return True
 
     # -- the end ---------------------------------------------------------------------------------------
 
@@ -317,19 +336,28 @@ class Dialogue:
         self._abort(EvaluationError, message, model=failure.model, number=number)
 
     def _abort_for_quorum(self, page: RoundPage, verdict: QuorumVerdict) -> NoReturn:
-        lost = ", ".join(failure.model for failure in page.failures)
-        fewest = self._config.min_viable_models
-        if len(self._ledger.active) < fewest:
+        """Say what is missing, who was lost when, and in whose words."""
+        fewest, active = self._config.min_viable_models, self._ledger.active
+        losses = page.failures or self._ledger.failures
+        lost = ", ".join(failure.model for failure in losses)
+        if len(active) < fewest:
             message = f"Fire Circle degraded below minimum ({fewest} active models) after {lost} failure"
-        else:
+        elif page.failures:
             message = f"Loss of {lost} breaks quorum in round {page.number}: {verdict.reason}"
+        else:
+            message = f"Quorum broken in round {page.number}, in which nobody was lost: {verdict.reason}"
+            if self._config.empty_chair and page.number > 1 and page.occupied_chair is None:
+                message += ". Nobody held the empty chair in this round"
         blind = lost_lenses(
-            [self._config.characteristics(model) for model in page.asked],
-            [self._config.characteristics(model) for model in self._ledger.active],
+            [self._config.characteristics(model) for model in (*active, *(loss.model for loss in losses))],
+            [self._config.characteristics(model) for model in active],
         )
         if blind:
             message += f". Lost lenses: {', '.join(blind)}"
-        self._abort(QuorumError, message, number=page.number)
+        causes = "; ".join(
+            f"{loss.message} in voice {loss.model}, round {loss.round_number}" for loss in losses
+        )
+        self._abort(QuorumError, f"{message}. {causes}" if causes else message, number=page.number)
 
     def _require_budget(self, page: RoundPage, questions: Sequence[VoicePrompt]) -> None:
         """What is left must do for all these questions: a budget ends a circle as a whole."""

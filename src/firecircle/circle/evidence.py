@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
+import unicodedata
 from collections.abc import Iterable
 from itertools import count
 
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 NONCE_LENGTH = 12
+
+_NO_LETTER = re.compile(r"[^0-9a-z]+")
+_INVISIBLE_ASCII = {0xE0000 + code: chr(code) for code in range(0x80)}
+_LOOK_ALIKES = str.maketrans("аɑαьвсϲԁеєҽғƒоο", "aaabbccdeeeff00") | _INVISIBLE_ASCII
+"""Letters of other scripts that pass for those a code is made of, and tags, which nobody sees."""
 
 
 def fresh_nonce(seed: int | None, texts: Iterable[str]) -> str:
@@ -49,5 +56,32 @@ def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
 
 
 def without_nonce(text: str, nonce: str) -> str:
-    """Words of another evaluator, who has seen the code, made unable to close a marker."""
-    return text.replace(nonce, "…")
+    """Words of another evaluator, who has seen the code, made unable to close a marker.
+
+    The code is taken out in every spelling that looks or reads like it: in any case, width or script style,
+    with invisible signs or separators in it.
+    """
+    if nonce not in _read_plainly(text):
+        return text
+    letters: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        for letter in _read_plainly(character):
+            letters.append(letter)
+            places.append(place)
+    plain = "".join(letters)
+    kept: list[str] = []
+    end = 0
+    start = plain.find(nonce)
+    while start >= 0:
+        kept += [text[end : places[start]], "…"]
+        end = places[start + len(nonce) - 1] + 1
+        start = plain.find(nonce, start + len(nonce))
+    return "".join((*kept, text[end:]))
+
+
+def _read_plainly(text: str) -> str:
+    """The letters and digits a text reads as, without space, punctuation and invisible signs."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text).casefold().translate(_LOOK_ALIKES)
+    return _NO_LETTER.sub("", text.lower())

@@ -6,7 +6,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply, read_with_probability
+from firecircle.circle.reading import (
+    Reading,
+    Refused,
+    Unreadable,
+    answers_nothing,
+    read_reply,
+    read_thinking,
+    read_with_probability,
+)
 from firecircle.circle.result import CallPurpose, CallRecord, Failure
 from firecircle.circle.voice import Message, Reply, Retry, Turn, Voice
 from firecircle.errors import FailureKind, VoiceError
@@ -52,7 +60,7 @@ async def hear(
     """Ask one voice and fill in its hearing. Only a cancellation escapes; all else is on record there."""
     clock = asyncio.get_running_loop().time
     started = clock()
-    texts = tuple(layer.text for layer in turn.prompt.layers)
+    texts = (*(layer.text for layer in turn.prompt.layers), turn.question)
     reply: Reply | None = None
     try:
         reply = await call(heard, voice, turn, "answer")
@@ -61,7 +69,11 @@ async def hear(
         except Refused as refused:
             raise Lost("refused", str(refused), reply.attempts) from None
         except Unreadable as unreadable:
+            if reply.cut_short and answers_nothing(reply.text):
+                raise Lost("cut_off", _cut_while_thinking(turn.max_tokens), reply.attempts) from None
             if turn.own_last is None or strict:
+                if reply.cut_short:
+                    raise Lost("cut_off", _cut(turn.max_tokens, unreadable), reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
             heard.evaluation = _carried(turn, reply)
             return
@@ -84,6 +96,7 @@ async def hear(
             message=str(lost)[:LONGEST_MESSAGE],
             attempts=lost.attempts,
             raw_reply=reply.text if reply else None,
+            reasoning_trace=reply.reasoning_trace if reply else None,
             elapsed_seconds=clock() - started,
         )
 
@@ -91,7 +104,19 @@ async def hear(
 def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     if reply.violation_probability is not None:
         return read_with_probability(reply.text, reply.violation_probability, evidence=texts)
+    if reply.reasoning_trace and answers_nothing(reply.text):
+        in_thinking = read_thinking(reply.reasoning_trace, evidence=texts)
+        if in_thinking is not None:
+            return in_thinking
     return read_reply(reply.text + "\n" if reply.finished else reply.text, evidence=texts, strict=strict)
+
+
+def _cut_while_thinking(max_tokens: int) -> str:
+    return f"cut off while thinking: max_tokens={max_tokens} was spent before an answer; give it more"
+
+
+def _cut(max_tokens: int, unreadable: Unreadable) -> str:
+    return f"cut off at max_tokens={max_tokens} before a judgement ({unreadable}); give it more"
 
 
 def contradicts(reading: Reading) -> bool:
@@ -150,7 +175,10 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
             reply = await voice.speak(turn._replace(on_retry=retrying))
         text = writable(reply.text)
         return reply if text == reply.text else replace(reply, text=text)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
+        if not _is_called_off():
+            lost = Lost("raised", f"{type(error).__name__}: {error}".rstrip(": "), attempts)
+            raise lost from error
         cancelled = True
         raise
     except Exception as error:
@@ -176,6 +204,12 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 failed="cancelled" if cancelled else lost.kind if lost else None,
             )
         )
+
+
+def _is_called_off() -> bool:
+    """Whether somebody cancelled this task; else the voice's own code raised the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _as_lost(error: Exception, attempts: int) -> Lost:

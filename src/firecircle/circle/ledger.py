@@ -91,7 +91,8 @@ class RoundPage:
             convergence_metric=spread(self.evaluations),
             timestamp=self.opened_at,
             kind=self.kind,
-            active_models=self.asked,
+            asked_models=self.asked,
+            active_models=tuple(said.model for said in self.evaluations),
             voice_prompts=tuple(self.prompts.values()),
             duration_seconds=self.duration,
         )

@@ -21,6 +21,7 @@ from firecircle.circle.result import (
     Usages,
 )
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.thresholds import exceeds, reaches
 
 MOVED = 1e-9
 
@@ -105,12 +106,12 @@ def rival_verdicts(
         "max_stated": _highest(evaluation for evaluation in evaluations if not evaluation.guessed),
     }
     verdicts = {
-        rule: RivalVerdict(value=value, alarm=value >= alarm_threshold)
+        rule: RivalVerdict(value=value, alarm=reaches(value, alarm_threshold))
         for rule, value in values.items()
         if value is not None
     }
-    share = sum(falsehood >= alarm_threshold for falsehood in final) / len(final)
-    verdicts["majority"] = RivalVerdict(value=share, alarm=share > 0.5)
+    share = sum(reaches(falsehood, alarm_threshold) for falsehood in final) / len(final)
+    verdicts["majority"] = RivalVerdict(value=share, alarm=exceeds(share, 0.5))
     return verdicts
 
 

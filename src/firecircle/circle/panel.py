@@ -8,28 +8,38 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Protocol
+from typing import Annotated, Protocol
 
+from pydantic import AfterValidator
+
+from firecircle.circle.answer import reply_schema
 from firecircle.circle.asking import Asker, hear_all
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.ledger import RoundPage
 from firecircle.circle.questions import Questions
-from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, VoicePrompt, messages
-from firecircle.circle.schema import reply_schema
+from firecircle.circle.result import (
+    SCHEMA_VERSION,
+    CallRecord,
+    Failure,
+    VoicePrompt,
+    messages,
+    require_known_version,
+)
 from firecircle.circle.voice import Turn, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import reaches
 
 
 class Panel(Shape):
     """What several voices were asked and said, each on its own."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     panel_id: Text
     started_at: float = 0.0
     duration_seconds: float = 0.0
@@ -54,7 +64,7 @@ class Panel(Shape):
     @property
     def alarm(self) -> bool:
         """Whether what they say together reaches the alarm threshold."""
-        return bool(self.evaluations) and self.consensus.falsehood >= self.config.alarm_threshold
+        return bool(self.evaluations) and reaches(self.consensus.falsehood, self.config.alarm_threshold)
 
     @property
     def mean(self) -> NeutrosophicEvaluation:
@@ -128,6 +138,7 @@ async def judge_alone(
     turn = Turn(
         messages=messages(questions.system, questions.evidence, question),
         prompt=prompt,
+        question=question,
         focus=config.focus,
         turn_number=circumstances.turn_number,
         reply_schema=reply_schema("baseline"),

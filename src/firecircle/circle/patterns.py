@@ -12,9 +12,12 @@ from firecircle.circle.grounding import ground_all, quotes_of
 from firecircle.circle.pattern_types import UNCLASSIFIED, Typing, heuristic_typing
 from firecircle.circle.result import DialogueRound, GroundedQuote, LeftOut, Observation, PatternObservation
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.thresholds import reaches
 
 SIMILAR = 75.0
-"""Token-set similarity above which two unclassified observations are about the same thing."""
+"""Likeness, word order aside, above which two unclassified observations are about the same thing.
+
+A remark whose words are all contained in a longer one is not like it for that reason alone."""
 
 
 def observe(
@@ -48,7 +51,7 @@ def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Obser
             typed.setdefault(seen.pattern_type, []).append(seen)
             continue
         for group in loose:
-            if fuzz.token_set_ratio(group[0].description.lower(), seen.description.lower()) >= SIMILAR:
+            if fuzz.token_sort_ratio(group[0].description.lower(), seen.description.lower()) >= SIMILAR:
                 group.append(seen)
                 break
         else:
@@ -108,7 +111,7 @@ def _why_not(
     threshold: float,
     characteristics: Mapping[str, ModelCharacteristics] | None,
 ) -> LeftOut | None:
-    if pattern.model_agreement < threshold:
+    if not reaches(pattern.model_agreement, threshold):
         return "below_threshold"
     if characteristics is not None and not any(
         characteristics[model].holds_critical_role() for model in pattern.models_observing
@@ -144,6 +147,7 @@ def _pattern_of(
         first_observed_by=first.model,
         grounded_agreement=len(grounded_by) / len(active_models),
         evidence=evidence,
+        corroborated=len(observers) > 1,
     )
 
 

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
-from string import Template
+from string import Template, ascii_uppercase
 
+from firecircle.circle.answer import answer_format
 from firecircle.circle.circumstances import ChairPhase, Circumstances
 from firecircle.circle.evidence import evidence_text, fence, without_nonce
+from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
@@ -19,8 +21,11 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 
 LONGEST_REASONING = 700
 LONGEST_NOTE = 300
+LONGEST_TYPE = 60
 MOST_NOTES = 8
 """What a voice is shown of each peer; the record keeps every word."""
+LINE_MARK = "| "
+"""Before every line of a peer's statement, so that none of them can pass for a heading of ours."""
 
 _PLACEHOLDER_LINE = re.compile(r"\$\{(\w+)\}")
 
@@ -36,31 +41,43 @@ class Questions:
         *,
         focus: Focus = "prompt",
         anonymous: bool = True,
+        with_chair: bool = True,
     ) -> None:
         self._turn_context = circumstances.turn_context
         self._turn_fact = _turn_fact(circumstances.turn_number, prompt)
-        self._baseline_question = circumstances.baseline_question or _question_about(focus)
+        self._question = _question_about(focus)
+        self._baseline_question = circumstances.baseline_question or self._question
+        self._focused = focus != "prompt"
+        self._with_chair = with_chair
         self._chair_template = circumstances.chair_template or template("chair")
         self._chair_roles = circumstances.chair_roles
         self.nonce = circumstances.nonce
         self.system = template("system").strip()
         self.evidence = evidence_text(prompt, self.nonce)
         self.labels = _anonymous(models, self.nonce) if anonymous else {model: model for model in models}
+        self._names = PeerNames(self.labels, prompt) if anonymous else None
         self._statements: dict[tuple[str, int | None], str] = {}
 
     def standard(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
-        """The question that every voice but the chair is asked in this round."""
+        """The question that every voice but the chair is asked in this round.
+
+        From round 2 on `closing` follows, which is each voice's own.
+        """
         if kind == "baseline":
             return render(
-                template("baseline"), question=self._baseline_question, turn_context=self._turn_context
+                template("baseline"),
+                question=self._baseline_question,
+                turn_context=self._turn_context,
+                answer=answer_format(kind),
             )
         return render(
             template(kind),
+            question=self._question,
             turn_context=self._turn_context,
             turn_fact=self._turn_fact,
             dialogue=self._dialogue(history),
+            chair_question="- What does the empty chair perspective add?" if self._with_chair else "",
             divergence=self._opposed_positions(history) if opposed else "",
-            answer=_answer_format(kind),
         )
 
     def guided(self, guidance: Sequence[str]) -> str:
@@ -72,29 +89,49 @@ class Questions:
         block = fence(self.nonce, "patterns seen in other prompts", lines)
         return render(template("guided"), guidance=block, plain=self.standard("baseline", ()))
 
-    def chair(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
+    def chair(
+        self,
+        kind: RoundKind,
+        history: Sequence[DialogueRound],
+        closing: str,
+        *,
+        opposed: bool = False,
+    ) -> str:
         """The question of the one who speaks for the absent: its role first, its own questions."""
         phase = _chair_phase(kind, history, opposed=opposed)
         values = {
             "role": self._chair_roles.get(phase) or template("chair_role").strip("\n"),
+            "question": self._question,
             "turn_context": self._turn_context,
             "turn_fact": self._turn_fact,
             "dialogue": self._dialogue(history),
             "divergence": self._opposed_positions(history) if opposed else "",
-            "answer": _answer_format(kind, is_chair=True),
+            "answer": closing,
         }
         text = self._chair_template
-        for needed in ("dialogue", "answer"):
+        for needed in ("dialogue", *(("question",) if self._focused else ()), "answer"):
             if f"${{{needed}}}" not in text:
-                text += f"\n\n${{{needed}}}\n"
+                text = f"{text.rstrip()}\n\n${{{needed}}}\n"
         return render(text, **values)
 
-    def own_part(self, model: str, last: NeutrosophicEvaluation | None) -> str:
-        """What only this voice is told: which of the statements is its own."""
+    def closing(
+        self, model: str, kind: RoundKind, last: NeutrosophicEvaluation | None, *, is_chair: bool, joins: bool
+    ) -> str:
+        """The end of a question from round 2 on: what this voice said last, then what to answer with."""
+        parts = (self._own_words(model, last, joins=joins), answer_format(kind, is_chair=is_chair))
+        return "\n\n".join(part for part in parts if part)
+
+    def _own_words(self, model: str, last: NeutrosophicEvaluation | None, *, joins: bool) -> str:
+        """Which of the statements is the voice's own. Of one that joins now, none is among them yet."""
         if last is None:
             return ""
-        whose = f"In the statements above you are {self.labels[model]}. Your own last evaluation"
-        return f"\n\n{whose} (round {last.round_number}): {_numbers(last)}."
+        whose = (
+            f"You are {self.labels[model]} and join the circle in this round: none of the statements above is"
+            " yours. Your own evaluation"
+            if joins
+            else f"In the statements above you are {self.labels[model]}. Your own last evaluation"
+        )
+        return f"{whose} (round {last.round_number}): {_numbers(last)}."
 
     def clarify(self, verdict: str, truth: float, falsehood: float) -> str:
         """The question to a voice whose word and numbers contradict each other."""
@@ -114,6 +151,8 @@ class Questions:
             in_order, chair = self._in_label_order(held), held.empty_chair_model
             parts.append(f"ROUND {held.round_number} PATTERN OBSERVATIONS:")
             parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model != chair)
+            if not self._with_chair:
+                continue
             parts.append("Empty chair perspective (speaking for future/absent):")
             parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model == chair)
             if not held.occupied_chair:
@@ -121,7 +160,9 @@ class Questions:
         return "\n\n".join(parts)
 
     def _in_label_order(self, held: DialogueRound) -> list[NeutrosophicEvaluation]:
-        return sorted(held.evaluations, key=lambda evaluation: self.labels[evaluation.model])
+        return sorted(
+            held.evaluations, key=lambda evaluation: (len(self.labels[evaluation.model]), self.labels[evaluation.model])
+        )
 
     def _statement(self, evaluation: NeutrosophicEvaluation) -> str:
         """What a voice said, fenced: the chair, all others and later rounds are told the same."""
@@ -133,12 +174,28 @@ class Questions:
     def _worded(self, evaluation: NeutrosophicEvaluation) -> str:
         lines = [_numbers(evaluation)]
         if evaluation.speaks_for:
-            lines.append(f"Speaking for: {_short(evaluation.speaks_for, LONGEST_NOTE)}")
+            lines.append(f"Speaking for: {self._shown(evaluation.speaks_for, LONGEST_NOTE)}")
         if evaluation.reasoning:
-            lines.append(_short(evaluation.reasoning, LONGEST_REASONING))
-        lines.extend(_note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
+            lines.append(self._shown(evaluation.reasoning, LONGEST_REASONING))
+        lines.extend(self._note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
         statement = without_nonce("\n".join(lines), self.nonce)
-        return fence(self.nonce, f"statement of {self.labels[evaluation.model]}", statement)
+        marked = "\n".join(f"{LINE_MARK}{line}".rstrip() for line in statement.splitlines())
+        return fence(self.nonce, f"statement of {self.labels[evaluation.model]}", marked)
+
+    def _note_line(self, note: PatternNote) -> str:
+        head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
+        quote = f' (quote: "{self._quote(note.quote)}")' if note.quote else ""
+        return f"- {head}{self._shown(note.description, LONGEST_NOTE)}{quote}"
+
+    def _shown(self, words: str, longest: int) -> str:
+        """What others are shown of a voice's words: not too many of them, and nobody's name."""
+        words = _short(words, longest)
+        return self._names.hidden_in(words) if self._names else words
+
+    def _quote(self, quote: str) -> str:
+        """Words of the evidence stay as they are; only what stands nowhere in it can give a name away."""
+        quote = _short(quote, LONGEST_NOTE)
+        return self._names.hidden_in_quote(quote) if self._names else quote
 
     def _opposed_positions(self, history: Sequence[DialogueRound]) -> str:
         by_falsehood = sorted(history[-1].evaluations, key=lambda evaluation: evaluation.falsehood)
@@ -188,8 +245,14 @@ def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
     """What each voice is called before the others: a letter, in an order that follows from the nonce."""
     order = list(models)
     random.Random(nonce).shuffle(order)
-    letters = {model: chr(ord("A") + place) for place, model in enumerate(order)}
+    letters = {model: _letters(place) for place, model in enumerate(order)}
     return {model: f"Evaluator {letters[model]}" for model in models}
+
+
+def _letters(place: int) -> str:
+    """A to Z, then AA, AB and so on."""
+    more, letter = divmod(place, len(ascii_uppercase))
+    return (_letters(more - 1) if more else "") + ascii_uppercase[letter]
 
 
 def _chair_phase(kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool) -> ChairPhase:
@@ -224,31 +287,6 @@ def _numbers(evaluation: NeutrosophicEvaluation) -> str:
     return f"{numbers}, falsehood {evaluation.falsehood:.2f}{word}"
 
 
-def _note_line(note: PatternNote) -> str:
-    head = f"{note.type}: " if note.type else ""
-    quote = f' (quote: "{_short(note.quote, LONGEST_NOTE)}")' if note.quote else ""
-    return f"- {head}{_short(note.description, LONGEST_NOTE)}{quote}"
-
-
 def _short(text: str, longest: int) -> str:
     text = text.strip()
     return text if len(text) <= longest else text[:longest].rstrip() + "…"
-
-
-def _answer_format(kind: RoundKind, *, is_chair: bool = False) -> str:
-    chair = '    "speaks_for": "<whom you speak for>",\n' if is_chair else ""
-    field = "consensus_patterns" if kind == "synthesis" else "patterns_observed"
-    return (
-        "Respond with JSON:\n{\n"
-        f"{chair}"
-        '    "truth": <0.0 to 1.0, how strongly it keeps reciprocity>,\n'
-        '    "indeterminacy": <0.0 to 1.0>,\n'
-        '    "falsehood": <0.0 to 1.0, how strongly it violates reciprocity>,\n'
-        '    "verdict": "violation" | "no_violation" | "unsure",\n'
-        '    "reasoning": "<your assessment>",\n'
-        f'    "{field}": [\n'
-        f'        {{"type": "<{" | ".join((*PATTERN_TYPES, OTHER_TYPE))}>",\n'
-        '         "description": "<what you see>", "quote": "<exact words of the evidence>",'
-        ' "layer": "<system | application | user | turns>"}\n'
-        "    ]\n}"
-    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import reaches
 
 FEWEST_VOICES = 2
 CHAIR_ROLE = "future_impact"
@@ -79,7 +80,7 @@ def judge_quorum(
     if len(voices) < FEWEST_VOICES:
         shortfalls.append("Minimum 2 active models required")
     total = sum(coverage.values())
-    if total < rules.min_cognitive_coverage - 1e-9:
+    if not reaches(total, rules.min_cognitive_coverage):
         shortfalls.append(f"Insufficient cognitive coverage: {total:.1f} < {rules.min_cognitive_coverage}")
     if len(lineages) < rules.min_provider_groups:
         shortfalls.append(f"Insufficient provider diversity: {len(lineages)} < {rules.min_provider_groups}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
@@ -17,13 +17,21 @@ from firecircle.names import LayerName, StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, Unit
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1 called those asked in a round `active_models`; 2 knows who was asked and who spoke."""
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
 CallPurpose = Literal["answer", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
 FoundBy = Literal["exact", "normalised", "fuzzy"]
 LeftOut = Literal["below_threshold", "no_critical_role", "no_grounded_quote", "voice_not_active"]
+
+
+def require_known_version(version: int) -> int:
+    """Refuse a record of a version that this one does not know."""
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise ValueError(f"version {version} is unknown; this firecircle reads 1 to {SCHEMA_VERSION}")
+    return version
 
 
 class VoicePrompt(Shape):
@@ -51,8 +59,10 @@ class DialogueRound(Shape):
     """Population standard deviation of F over the voices active in this round."""
     timestamp: float = 0.0
     kind: RoundKind = "discussion"
-    active_models: tuple[Text, ...] = ()
+    asked_models: tuple[Text, ...] = ()
     """Who was asked in this round."""
+    active_models: tuple[Text, ...] = ()
+    """Who spoke in this round."""
     voice_prompts: tuple[VoicePrompt, ...] = ()
     duration_seconds: float = 0.0
 
@@ -79,6 +89,8 @@ class Failure(Shape):
     message: Text
     attempts: int = 1
     raw_reply: Text | None = None
+    reasoning_trace: Text | None = None
+    """What the voice had thought when it was lost, where the provider hands that out."""
     elapsed_seconds: float = 0.0
 
     @property
@@ -184,6 +196,8 @@ class PatternObservation(Shape):
     first_observed_by: Text = ""
     grounded_agreement: Unit = 0.0
     evidence: tuple[GroundedQuote, ...] = ()
+    corroborated: bool = False
+    """Whether two or more voices saw it; else it is one voice's word, whatever its share is."""
 
 
 class RoundMetrics(Shape):
@@ -217,7 +231,7 @@ class RivalVerdict(Shape):
 class CircleRecord(Shape):
     """What was asked, said and lost. Everything else in a result is computed from this."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     circle_id: Text
     started_at: float = 0.0
     duration_seconds: float = 0.0
@@ -238,8 +252,18 @@ class CircleRecord(Shape):
     classifier_replies: tuple[Text, ...] = ()
     stopped: StopReason = "all_rounds_held"
     abort_reason: Text | None = None
+    """Why there is no consensus, when there is none."""
     advisories: tuple[Text, ...] = ()
     """What went wrong without costing a voice, for instance a classifier that did not answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older(cls, data: Any) -> Any:
+        """A record of version 1 as one of this version."""
+        if not isinstance(data, dict) or data.get("schema_version", SCHEMA_VERSION) != 1:
+            return data
+        rounds = [_round_of_version_1(held) for held in data.get("dialogue_history", ())]
+        return {**data, "schema_version": SCHEMA_VERSION, "dialogue_history": rounds}
 
     def question_to(self, model: str, round_number: int) -> str:
         """What a voice was asked in a round, after the evidence; raises `LookupError` when it was not."""
@@ -251,6 +275,15 @@ class CircleRecord(Shape):
     def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
         """The exact messages a voice was sent in a round (before any clarifying question)."""
         return messages(self.system_message, self.evidence, self.question_to(model, round_number))
+
+
+def _round_of_version_1(held: Any) -> Any:
+    if not isinstance(held, dict):
+        return held
+    spoke = [
+        said["model"] for said in held.get("evaluations", ()) if isinstance(said, dict) and "model" in said
+    ]
+    return {**held, "asked_models": held.get("active_models", ()), "active_models": spoke}
 
 
 def active_voices(
@@ -289,8 +322,9 @@ class FireCircleResult(CircleRecord):
     ungrounded_patterns: tuple[PatternObservation, ...] = ()
     observations: tuple[Observation, ...] = ()
     empty_chair_influence: float = 0.0
-    performative: bool = False
-    """True when a chair was held and brought less than a tenth of the pattern types."""
+    performative: bool | None = None
+    """True when a chair was held and brought less than a tenth of the pattern types; None when nobody held
+    one or there was nothing to find."""
     quorum: QuorumVerdict
     round_metrics: tuple[RoundMetrics, ...] = ()
     flips: tuple[Flip, ...] = ()

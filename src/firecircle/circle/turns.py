@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from firecircle.circle import events
+from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_words
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import DialogueRound, VoicePrompt, messages
-from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -35,23 +35,31 @@ class Turns:
         """Whether a round is held only because the voices are divided."""
         return number > self.config.max_rounds
 
-    def prompt_for(self, page: RoundPage, model: str, history: Sequence[DialogueRound]) -> VoicePrompt:
+    def prompt_for(
+        self, page: RoundPage, model: str, history: Sequence[DialogueRound], *, joins: bool = False
+    ) -> VoicePrompt:
         """What a voice is asked beyond what all are asked; the chair has a question of its own.
 
-        `history` are the rounds before this one.
+        `history` are the rounds before this one; a voice that `joins` in it has no statement among them yet.
         """
-        own = self.questions.own_part(model, self.ledger.last_said(model, before=page.number))
-        if model != page.chair:
-            return VoicePrompt(model=model, text=own)
-        question = self.questions.chair(page.kind, history, opposed=self.is_extra(page.number))
-        return VoicePrompt(model=model, is_chair=True, text=question + own)
+        kind, is_chair = page.kind, model == page.chair
+        if kind == "baseline":
+            return VoicePrompt(model=model, text="")
+        last = self.ledger.last_said(model, before=page.number)
+        closing = self.questions.closing(model, kind, last, is_chair=is_chair, joins=joins)
+        if not is_chair:
+            return VoicePrompt(model=model, text=f"\n\n{closing}")
+        question = self.questions.chair(kind, history, closing, opposed=self.is_extra(page.number))
+        return VoicePrompt(model=model, is_chair=True, text=question)
 
     def turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
         """The question to one voice, with all that goes with it."""
         model = asked.model
+        question = asked.question(page.question)
         return Turn(
-            messages=messages(self.questions.system, self.questions.evidence, asked.question(page.question)),
+            messages=messages(self.questions.system, self.questions.evidence, question),
             prompt=self.prompt,
+            question=question,
             round_number=page.number,
             focus=self.config.focus,
             turn_number=self.circumstances.turn_number,

@@ -50,6 +50,8 @@ class Turn(NamedTuple):
 
     messages: tuple[Message, ...]
     prompt: MultiNeutrosophicPrompt
+    question: str = ""
+    """What stands after the evidence. Numbers that a reply only repeats from it are no vote."""
     round_number: int = 1
     focus: Focus = "prompt"
     turn_number: int | None = None
@@ -97,6 +99,8 @@ class Reply:
     attempts: int = 1
     finished: bool = False
     """Whether the provider says that the voice came to its end, so that a last number is whole."""
+    cut_short: bool = False
+    """Whether the provider says that `max_tokens` ended the answer."""
     cached: bool = False
     """Whether it was said to an earlier call just like this one, and nobody was asked now."""
     violation_probability: float | None = None

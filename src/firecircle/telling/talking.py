@@ -120,7 +120,7 @@ def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
 def _round_line(result: FireCircleResult, place: int, line: SafeLine) -> str:
     held = result.dialogue_history[place]
     number = held.round_number
-    parts = [ROUND_WORDS[held.kind], f"{len(held.evaluations)} of {len(held.active_models)} voices heard"]
+    parts = [ROUND_WORDS[held.kind], f"{len(held.evaluations)} of {len(held.asked_models)} voices heard"]
     if held.empty_chair_model:
         parts.append(f"{line(held.empty_chair_model)} speaks for the absent")
     if lost := [failure.model for failure in result.failures if failure.round_number == number]:

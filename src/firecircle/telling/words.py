@@ -28,6 +28,7 @@ FAILURE_WORDS: dict[FailureKind, str] = {
     "http_error": "http error",
     "connection": "connection",
     "refused": "refused",
+    "cut_off": "cut off",
     "unparseable": "unreadable",
     "over_budget": "budget",
     "raised": "error",

@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from firecircle.circle.reading.numbers import Scores
     from firecircle.evaluation import PatternNote, Verdict
 
-__all__ = ["Reading", "Refused", "Unreadable", "read_reply", "read_with_probability"]
+__all__ = [
+    "Reading",
+    "Refused",
+    "Unreadable",
+    "answers_nothing",
+    "read_reply",
+    "read_thinking",
+    "read_with_probability",
+]
+
+_NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+"""Full-width digits, colons and letters as the plain ones, place by place."""
 
 GUESSED_FALSEHOOD = 0.8
 GUESSED_TRUTH = 0.2
@@ -40,7 +51,7 @@ class Reading:
     truth: float
     indeterminacy: float
     falsehood: float
-    read_as: Literal["json", "stated", "logprobs", "keyword"]
+    read_as: Literal["json", "stated", "reasoning", "logprobs", "keyword"]
     verdict: Verdict | None
     reasoning: str
     imputed: tuple[str, ...] = ()
@@ -74,7 +85,7 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
     if verdict is not None:
         return _read_from_object(verdict, spoken)
 
-    answer = objects.without_evidence
+    answer = objects.without_evidence.translate(_NARROW)
     scores = stated_scores(answer, known)
     if scores is not None:
         return _read_from_text(scores, answer, spoken)
@@ -107,6 +118,20 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
         read_as="logprobs",
         imputed=(),
     )
+def read_thinking(trace: str, *, evidence: Sequence[str] = ()) -> Reading | None:
+    """The complete judgement in a reasoning channel, for a voice that answered nowhere else.
+
+    What is thought weighs numbers; only a whole object that states falsehood counts as an answer.
+    """
+    said = Objects(writable(trace), Evidence(evidence)).verdict(complete_only=True)
+    if said is None:
+        return None
+    return replace(_read_from_object(said, Spoken("", trace, ends_in_thought=True)), read_as="reasoning")
+
+
+def answers_nothing(text: str) -> bool:
+    """Whether a reply has no word outside its thinking."""
+    return not split_thinking(text).answer.strip()
 
 
 def _read_from_object(verdict: VerdictObject, spoken: Spoken) -> Reading:

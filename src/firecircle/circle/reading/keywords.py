@@ -2,6 +2,8 @@
 
 Only an assertion counts. A question, a quotation, the task repeated back or a denial is none, and denying
 takes many forms; where the grammar leaves a doubt the word is not counted, for this is a guess already.
+Denials are read in English alone, and "violation" is a word of other languages too: a sentence in one of
+them is not guessed at.
 """
 
 from __future__ import annotations
@@ -27,6 +29,20 @@ _ILLNESS = re.compile(r"\b(?:heart|panic|asthma)\s+\Z", re.IGNORECASE)
 
 _END = re.compile(r"[.!?;。？！](?=\s|\Z|[\"'”)])|\n\s*(?:\n|[-*•#>|{}\]\"]|[0-9]+[.)])")
 _REACH = 400
+
+_OTHER_LANGUAGE = re.compile(
+    r"(?<!\w)(?:il|elle|une|les|des|dans|cette|ce|est|sont|pas|aucune?s?|pour|avec|que|sans|ici|ni|cela"
+    r"|una|ning[uú]n[ao]?|hay|esta|este|para|ninguno|aqu[ií]|esto|del"
+    r"|uma|n[aã]o|nenhuma?|h[aá]|isso|isto|sem|nesta|neste"
+    r"|nessuna?|questo|questa|della|dello|senza|che|qui|c'[eè]|è"
+    r"|keine?[nrs]?|eine?[nrms]?|ist|sind|nicht|das|diese[rsmn]?|hier|liegt|ohne|und|auf|dem"
+    r"|geen|het|niet|een|deze|zonder|ingen|inget|nej|inte|och|det|ikke|ei|ole"
+    r"|brak|nie|jest|bez|není|žádn[ýáé])(?!\w)"
+    r"|(?<!\w)(?:n|d|l|qu|c|s|j)'(?=[aeiouyhéèêà])",
+    re.IGNORECASE,
+)
+"""Small words of languages whose denials are not read here: a sentence with one of them asserts nothing."""
+_ANOTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u00c0-\u024f]")
 
 _ASIDE = re.compile(r"\([^()]*\)")
 _AFFIRMATION = re.compile(
@@ -117,6 +133,9 @@ def _is_asserted(text: str, mention: re.Match[str]) -> bool:
     after = text[mention.end() : mention.end() + _REACH]
     end = _END.search(after)
     if end and end[0] in ("?", "？"):
+        return False
+    sentence = before + mention[0] + (after[: end.start()] if end else after)
+    if _OTHER_LANGUAGE.search(sentence) or _ANOTHER_SCRIPT.search(sentence):
         return False
     if _ILLNESS.search(before) or _DENIED_AFTER.match(after[: end.start()] if end else after):
         return False

@@ -29,12 +29,22 @@ _DIMENSIONS: Final[dict[str, Dimension]] = {"t": "truth", "i": "indeterminacy", 
 _LONG = r"(?i:truth|indeterminacy|falsehood|falsity|falseness)"
 _MARK = r"\s++|[*_`\"'“”\\~≈:=|(–—−-]|[-=]>|→"
 _ASIDE = rf"\((?!\s*{DECIMAL}{SCALE}?\s*\))[^()\n]{{1,60}}\)"
+_MOVE = (
+    r"(?i:ris(?:es?|en|ing)|rose|rais(?:es?|ed|ing)|increas(?:es?|ed|ing)|grow(?:s|n|ing)?|grew|go(?:es|ne|ing)?|went"
+    r"|climb(?:s|ed|ing)?|jump(?:s|ed|ing)?|mov(?:es?|ed|ing)|chang(?:es?|ed|ing)|shift(?:s|ed|ing)?"
+    r"|drop(?:s|ped|ping)?|fall(?:s|en|ing)?|fell|decreas(?:es?|ed|ing)|lower(?:s|ed|ing)?|revis(?:es?|ed|ing)"
+    r"|updat(?:es?|ed|ing)|adjust(?:s|ed|ing)?|up|down|has|have)(?![a-z])"
+)
+"""A score may be said to move: `rises from 0.3 to 0.8` states 0.8, and 0.3 not at all."""
 _LINK = (
     r"(?i:(?:score|value|level|rating|degree|component|is|was|of|at|as|to|be|being|set|now|still|remains|stays"
     r"|assigned|estimated|equals?|around|about|approximately|roughly|very|extremely|fairly|quite|relatively"
     r"|high|low|medium|moderate|minimal|negligible|strong|weak|none|an?|the)(?![a-z]))"
 )
-_CHANGE = rf"(?:(?i:from)\s+{DECIMAL}{SCALE}?\s*(?:(?i:to)|→|[-=]>)|{DECIMAL}{SCALE}?\s*(?:→|[-=]>))\s*"
+_CHANGE = (
+    rf"(?:(?i:from)\s+{DECIMAL}{SCALE}?\s*(?:(?i:to)|→|[-=]>)"
+    rf"|{DECIMAL}{SCALE}?\s*(?:→|[-=]>|(?:{_MOVE}\s+){{1,2}}(?i:to)))\s*"
+)
 _NOT_AFTER = (
     r"(?![\w%])(?!\.[0-9,}\]|])"
     r"(?!\s*[,;/|]\s*\.?[0-9])"
@@ -42,11 +52,12 @@ _NOT_AFTER = (
     r"(?!\s*\+)(?!\s*(?i:out\s+)?(?i:of)\s+[0-9])"
     r"(?!\s*(?i:or|and)\s+(?i:above|higher|more|greater|over|up|below|lower|less|under)\b)"
     r"(?!\s*(?i:means|would|denotes)\b)"
+    rf"(?!\s+(?:{_MOVE}\s+){{1,2}}(?i:to)\b)"
 )
 _STATEMENT = re.compile(
     rf"(?<![\w/])(?:(?P<long>{_LONG})|(?P<short>[TIF])(?:\s?\(\s?{_LONG}\s?\))?)"
     rf"(?:[_ -]?(?i:score|value|level|rating|degree))?\)?(?!\w)"
-    rf"(?P<gap>(?:{_ASIDE}|{_LINK}|{_MARK}){{1,24}}?)"
+    rf"(?P<gap>(?:{_ASIDE}|{_LINK}|{_MOVE}|{_MARK}){{1,24}}?)"
     rf"(?:{_CHANGE})?"
     rf"(?P<number>(?>{DECIMAL}))(?P<scale>{SCALE})?+{_NOT_AFTER}"
 )

@@ -21,7 +21,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.report.live import following
 from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
-from firecircle.errors import CircleCancelled, EvaluationError
+from firecircle.errors import EvaluationError, partial_result_of
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode
@@ -73,10 +73,8 @@ async def _judged(request: Request, listener: Listener | None) -> ReciprocityMet
             bank=request.bank,
             seating=request.seating,
         )
-    except CircleCancelled as cancelled:
-        return CalledOff(cancelled.partial_result)
-    except asyncio.CancelledError:
-        return CalledOff()
+    except asyncio.CancelledError as cancelled:
+        return CalledOff(partial_result_of(cancelled))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+from firecircle.circle.answer import answer_format, reply_schema
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import FireCircleConfig
@@ -27,7 +28,6 @@ from firecircle.circle.result import (
     VoicePrompt,
     messages,
 )
-from firecircle.circle.schema import reply_schema
 from firecircle.circle.voice import Turn, Voice
 from firecircle.convene import rehearse
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -39,8 +39,6 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 
 FEWEST_WORTH_SHOWING = 80
 """Characters; a shorter piece of an answer or of the evidence only puzzles."""
-
-_ANSWER = "Respond with JSON:"
 
 
 class ReflectionQuestions:
@@ -59,9 +57,7 @@ class ReflectionQuestions:
 
     def again(self, kind: RoundKind, said: Sequence[NeutrosophicEvaluation], length: int) -> str:
         """The question of a later round, filled up to this length with the evidence, to be read once more."""
-        # The answer asked for is the circle's own, whatever that comes to be.
-        answer = _ANSWER + self._of_the_circle.standard(kind, ()).rpartition(_ANSWER)[2]
-        values = {"turn_fact": self._turn_fact(), "answer": answer}
+        values = {"turn_fact": self._turn_fact(), "answer": answer_format(kind)}
         bare = len(render(_template(), own="", again="", **values))
         own = self._statements(said, length - bare)
         again = self._evidence_again(length - bare - len(own))
@@ -180,6 +176,7 @@ class ReflectArm:
         return Turn(
             messages=messages(questions.system, questions.evidence, question),
             prompt=case.record.prompt,
+            question=question,
             round_number=number,
             focus=self.config.focus,
             turn_number=circumstances.turn_number,
@@ -227,7 +224,8 @@ class ReflectArm:
             round_number=number,
             kind=self._kind_of(number),
             evaluations=tuple(page.heard.evaluation for page in pages if page.heard.evaluation),
-            active_models=tuple(page.prompt.model for page in pages),
+            asked_models=tuple(page.prompt.model for page in pages),
+            active_models=tuple(page.heard.model for page in pages if page.heard.evaluation),
             voice_prompts=tuple(page.prompt for page in pages),
         )
 

@@ -133,6 +133,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         _usage(body.get("usage")),
         attempts,
         finished=choice.get("finish_reason") == "stop",
+        cut_short=choice.get("finish_reason") in ("length", "max_tokens"),
     )
 
 

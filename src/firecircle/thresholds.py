@@ -1,0 +1,33 @@
+"""Comparing a figure with a threshold: one tolerance for all, and a figure that never belies the outcome.
+
+Three voices at 0.7 have the mean 0.6999…; that is an alarm at 0.7. Whoever compares with a threshold
+asks here.
+"""
+
+from __future__ import annotations
+
+TOLERANCE = 1e-9
+"""Far below any difference a voice could mean, far above what adding floats up loses."""
+MOST_DECIMALS = 6
+
+
+def reaches(value: float, threshold: float) -> bool:
+    """Whether the value is at or above the threshold."""
+    return value >= threshold - TOLERANCE
+
+
+def exceeds(value: float, threshold: float) -> bool:
+    """Whether the value is above the threshold, not merely at it."""
+    return value > threshold + TOLERANCE
+
+
+def figure_beside(value: float, threshold: float, decimals: int = 2) -> str:
+    """The value with as many decimals as it takes to stand on the right side of the threshold.
+
+    0.696 beside 0.7 is not shown as 0.70, because a reader would take it for an alarm.
+    """
+    for places in range(decimals, MOST_DECIMALS):
+        shown = f"{value:.{places}f}"
+        if reaches(float(shown), threshold) == reaches(value, threshold):
+            return shown
+    return f"{value:.{MOST_DECIMALS}f}"
