@@ -386,6 +386,12 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
     if caller is not None:
         if config.budget_usd is not None:
             raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
+        if config.budget_tokens is not None:
+            raise ConfigError(
+                "budget_tokens",
+                "a function of your own tells no tokens, so none can be counted",
+                "leave it out",
+            )
         return CallerVoice(model, caller)
     if is_embedded(model):
         from firecircle.voices.embedded import embedded_voice

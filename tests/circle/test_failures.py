@@ -267,17 +267,12 @@ async def test_half_of_the_survivors_is_enough_for_a_pattern() -> None:
 # -- the end of money and patience ------------------------------------------------------------------
 
 
-async def test_an_unoccupied_chair_is_an_advisory_or_in_strict_an_abort() -> None:
+async def test_an_unoccupied_chair_is_an_advisory() -> None:
     lines = {"time": [0.3], "layers": [0.4]}
     base = diverse("time", "layers").model_copy(update={"max_rounds": 1})
     result = await fire_circle_evaluate(PROMPT, base, caller=Script(lines))
     assert result.quorum.valid
     assert any("empty chair" in advisory for advisory in result.quorum.advisories)
-    strict = FireCircleConfig(
-        models=("time", "layers"), model_characteristics=WHO, max_rounds=1, failure_mode="strict"
-    )
-    with pytest.raises(QuorumError, match="empty chair"):
-        await fire_circle_evaluate(PROMPT, strict, caller=Script(lines))
 
 
 async def test_cancelling_leaves_no_task_and_hands_back_what_was_heard() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ async def test_a_spread_of_exactly_the_threshold_neither_stops_early_nor_earns_a
 
 async def test_an_agreement_of_exactly_the_threshold_is_enough() -> None:
     seen = says(0.8, patterns_observed=[pattern("false_authority")])
-    lines = {"a": [0.1, seen], "b": [0.1, 0.1], "c": [0.1, 0.1]}
+    lines: dict[str, list[Any]] = {"a": [0.1, seen], "b": [0.1, 0.1], "c": [0.1, 0.1]}
     config = circle("a", "b", "c", max_rounds=2, pattern_threshold=1 / 3)
     result = await fire_circle_evaluate(PROMPT, config, caller=Script(lines))
     assert [found.pattern_type for found in result.patterns] == ["false_authority"]
@@ -134,7 +135,7 @@ async def test_whether_the_chair_was_performative_is_unknown_when_there_was_noth
     nothing = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=Script(lines))
     assert nothing.performative is None
     seen = says(0.8, patterns_observed=[pattern("false_authority")])
-    lines_with_finds = {"a": [0.1, seen], "b": [0.3, 0.3], "c": [0.5, seen]}
+    lines_with_finds: dict[str, list[Any]] = {"a": [0.1, seen], "b": [0.3, 0.3], "c": [0.5, seen]}
     idle = await fire_circle_evaluate(
         PROMPT, circle("a", "b", "c", max_rounds=2), caller=Script(lines_with_finds)
     )

@@ -85,6 +85,7 @@ def sittings(draw: st.DrawFn) -> Sitting:
         max_rounds=draw(st.integers(1, 4)),
         failure_mode=draw(st.sampled_from(["resilient", "resilient", "resilient", "strict"])),
         empty_chair=draw(st.booleans()),
+        require_empty_chair_role=False,
         early_stop_convergence=draw(st.sampled_from([0.0, 0.1])),
         pattern_threshold=draw(units),
         seed=draw(st.integers(0, 5)),

@@ -263,9 +263,22 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     def _check_chair(self) -> None:
         if self.empty_chair_model is not None and self.empty_chair_model not in self.models:
-            raise ConfigError("empty_chair_model", f"{self.empty_chair_model!r} is not one of the models")
+            raise ConfigError(
+                "empty_chair_model",
+                f"{self.empty_chair_model!r} is not one of the models, and only one of them can hold"
+                " its chair",
+                "add it to models or name one of them",
+            )
         if self.empty_chair and not self.empty_chair_rotation and self.empty_chair_model is None:
             raise ConfigError("empty_chair_model", "name who keeps the chair when it does not rotate")
+        needs_chair = self.strict and self.enforce_quorum and self.require_empty_chair_role
+        if needs_chair and not (self.empty_chair and self.max_rounds > 1):
+            without = "empty_chair=False" if not self.empty_chair else f"max_rounds={self.max_rounds}"
+            raise ConfigError(
+                "require_empty_chair_role",
+                f"a STRICT circle must hear the empty chair, and with {without} nobody can hold it",
+                "allow a chair from round 2 on, or set require_empty_chair_role=False",
+            )
 
     def _check_classifier(self) -> None:
         if self.pattern_classification == "llm" and self.classifier_model is None:

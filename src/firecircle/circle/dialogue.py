@@ -125,7 +125,6 @@ class Dialogue:
                 if stopped := self._reason_to_stop(page):
                     break
                 number += 1
-            self._require_occupied_chair()
             return await self._conclude(stopped)
         except asyncio.CancelledError as cancelled:
             # Cancellation stays what it is, so that `asyncio.timeout` and task groups know it.
@@ -364,15 +363,6 @@ class Dialogue:
         if spent := self._asker.shortage(page, questions):
             message = f"over_budget: {spent}, what is left is not enough for round {page.number}"
             self._abort(BudgetError, message, number=page.number, stopped="over_budget")
-
-    def _require_occupied_chair(self) -> None:
-        """In a STRICT circle somebody must have spoken for the absent."""
-        config = self._config
-        needed = config.strict and config.enforce_quorum and config.require_empty_chair_role
-        if needed and not any(page.occupied_chair for page in self._ledger.pages):
-            self._abort(
-                QuorumError, "no round had an occupied empty chair, and require_empty_chair_role asks for one"
-            )
 
 
 def _new_circle_id(config: FireCircleConfig, nonce: str) -> str:
