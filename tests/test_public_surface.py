@@ -17,12 +17,13 @@ FROM_THE_DOCUMENTS = """
     ModelCharacteristics validate_quorum quorum_with_failures fire_circle_evaluate format_turn_context
     get_empty_chair_model validate_quorum_with_empty_chair aggregate_consensus calculate_empty_chair_influence
     extract_patterns classify_pattern_heuristic ReasoningBankClient store_fire_circle_patterns
-    VoiceHistoryTracker WeightedVoiceSelector EmptyChairProtocol
+    VoiceHistoryTracker WeightedVoiceSelector EmptyChairProtocol CacheConfig FailureAction
+    handle_model_failure_with_quorum extract_patterns_with_quorum classify_pattern_llm
 """.split()
 OUR_OWN = """
     BudgetError ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
-    judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store partial_result_of
+    judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store partial_result_of Judged
     __version__
 """.split()
 

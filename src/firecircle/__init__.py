@@ -7,12 +7,20 @@ if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
     from firecircle.circle.chair import calculate_empty_chair_influence, get_empty_chair_model
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
-    from firecircle.circle.config import CircleSize, EvaluationConfig, FailureMode, FireCircleConfig
+    from firecircle.circle.config import (
+        CacheConfig,
+        CircleSize,
+        EvaluationConfig,
+        FailureMode,
+        FireCircleConfig,
+    )
     from firecircle.circle.events import Event
     from firecircle.circle.pattern_types import classify_pattern_heuristic
-    from firecircle.circle.patterns import extract_patterns
+    from firecircle.circle.patterns import extract_patterns, extract_patterns_with_quorum
     from firecircle.circle.quorum import (
+        FailureAction,
         QuorumVerdict,
+        handle_model_failure_with_quorum,
         judge_quorum,
         quorum_with_failures,
         validate_quorum,
@@ -25,7 +33,12 @@ if TYPE_CHECKING:
         RoundMetrics,
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
-    from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
+    from firecircle.convene import (
+        classify_pattern_llm,
+        fire_circle_evaluate,
+        fire_circle_events,
+        replay_circle,
+    )
     from firecircle.errors import (
         BudgetError,
         ConfigError,
@@ -41,7 +54,7 @@ if TYPE_CHECKING:
     )
     from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
-    from firecircle.guard import PromptGuard
+    from firecircle.guard import Judged, PromptGuard
     from firecircle.metrics import ReciprocityMetrics
     from firecircle.names import EvaluationMode, PatternType
     from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
@@ -57,6 +70,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetError",
+    "CacheConfig",
     "CircleSize",
     "ConfigError",
     "DialogueRound",
@@ -67,12 +81,14 @@ __all__ = [
     "EvaluationMode",
     "EvaluationResult",
     "Event",
+    "FailureAction",
     "FailureMode",
     "Filters",
     "FireCircleConfig",
     "FireCircleError",
     "FireCircleEvaluator",
     "FireCircleResult",
+    "Judged",
     "LLMEvaluator",
     "Message",
     "ModelCharacteristics",
@@ -104,11 +120,14 @@ __all__ = [
     "aggregate_consensus",
     "calculate_empty_chair_influence",
     "classify_pattern_heuristic",
+    "classify_pattern_llm",
     "extract_patterns",
+    "extract_patterns_with_quorum",
     "fire_circle_evaluate",
     "fire_circle_events",
     "format_turn_context",
     "get_empty_chair_model",
+    "handle_model_failure_with_quorum",
     "judge_quorum",
     "open_store",
     "partial_result_of",
@@ -125,19 +144,19 @@ _ROOMS = {
     "circle.chair": "calculate_empty_chair_influence get_empty_chair_model",
     "circle.pattern_types": "classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
-    "circle.config": "CircleSize EvaluationConfig FailureMode FireCircleConfig",
+    "circle.config": "CircleSize EvaluationConfig FailureMode FireCircleConfig CacheConfig",
     "circle.events": "Event",
-    "circle.patterns": "extract_patterns",
+    "circle.patterns": "extract_patterns extract_patterns_with_quorum",
     "circle.quorum": "QuorumVerdict judge_quorum quorum_with_failures validate_quorum "
-    "validate_quorum_with_empty_chair",
+    "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
-    "convene": "fire_circle_evaluate fire_circle_events replay_circle",
+    "convene": "fire_circle_evaluate fire_circle_events replay_circle classify_pattern_llm",
     "errors": "BudgetError ConfigError EvaluationError FireCircleError NotKeptWarning "
     "PromptError QuorumError StoreError UnknownModelError VoiceError partial_result_of",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
     "evaluator": "FireCircleEvaluator LLMEvaluator",
-    "guard": "PromptGuard",
+    "guard": "PromptGuard Judged",
     "metrics": "ReciprocityMetrics",
     "names": "EvaluationMode PatternType",
     "prompt": "EarlierTurn MultiNeutrosophicPrompt",

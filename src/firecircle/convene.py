@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
+from firecircle.circle.classifier import classify_descriptions
 from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener, judge_alone
+from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.seating import Seating
@@ -404,7 +406,7 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
     from firecircle.voices.hosted.voice import hosted_voice
 
     voice = hosted_voice(model, config)
-    if not config.cache_enabled:
+    if not config.uses_cache:
         return voice
     from firecircle.voices.cache import CachedVoice, ReplyCache
 
@@ -424,7 +426,8 @@ def _chair_roles(config: FireCircleConfig) -> Mapping[ChairPhase, str]:
 
     brought = best_contributions(config.characteristics(model) for model in config.models)
     protocol = EmptyChairProtocol()
-    return protocol.prompts_of(protocol.prepare_empty_chair_context(config.decision_domain, brought))
+    context = protocol.prepare_empty_chair_context(config.decision_domain, participating_perspectives=brought)
+    return protocol.prompts_of(context)
 
 
 def _chair_template(config: FireCircleConfig) -> str | None:
@@ -443,3 +446,25 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     if not text.strip():
         raise ConfigError("empty_chair_prompt_path", f"{path} is empty")
     return text
+
+
+async def classify_pattern_llm(
+    pattern_str: str, model: str = "", *, caller: Caller | None = None, config: FireCircleConfig | None = None
+) -> str:
+    """The type a voice gives to a described pattern; the keyword heuristic where it names none.
+
+    `model` is asked, else the configuration's `classifier_model`; `caller` answers instead of a provider.
+    """
+    settings = config or FireCircleConfig.embedded()
+    name = model or settings.classifier_model or ("classifier" if caller else "")
+    if not name:
+        raise ConfigError("model", "nobody to ask", "name a cheap model, or pass a caller")
+    outcome = await classify_descriptions(
+        name,
+        _voice(name, settings, caller),
+        [pattern_str],
+        prompt=MultiNeutrosophicPrompt(user=pattern_str),
+        config=settings,
+        round_number=1,
+    )
+    return outcome.types.get(pattern_str) or classify_pattern_heuristic(pattern_str)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.events import Listener
@@ -12,7 +14,7 @@ from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
 from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, seat_panel
-from firecircle.errors import ConfigError, EvaluationError
+from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
@@ -25,6 +27,24 @@ if TYPE_CHECKING:
     from firecircle.store.recorder import Recording
 
 Turns = Iterable[EarlierTurn | dict[str, str]]
+PromptLike = MultiNeutrosophicPrompt | Mapping[str, Any] | str
+"""A prompt, its layers by name, or the user's message alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of one prompt of a batch: its place there, its label, and the judgement or the error."""
+
+    index: int
+    label: str | None
+    outcome: ReciprocityMetrics | FireCircleError
+
+    def to_row(self) -> dict[str, str | float | bool | None]:
+        """One flat row; of a prompt that could not be judged, the error."""
+        place = {"index": self.index, "label": self.label}
+        if isinstance(self.outcome, FireCircleError):
+            return {**place, "error": str(self.outcome)}
+        return {**place, **self.outcome.to_row(), "error": None}
 
 
 class PromptGuard:
@@ -98,25 +118,50 @@ class PromptGuard:
         """
         chosen = self._mode(mode, fire_circle_config)
         prompt.require_text()
+        if session_memory is None:
+            return await self._evaluate(
+                prompt, chosen, fire_circle_config, None, by_layer, on_event, label, bank, seating
+            )
+        session_memory.take_back_failure(prompt.user)
+        if prompt.turns is None:
+            prompt = prompt.model_copy(update={"turns": session_memory.earlier_turns})
+        try:
+            metrics = await self._evaluate(
+                prompt, chosen, fire_circle_config, session_memory, by_layer, on_event, label, bank, seating
+            )
+        except EvaluationError:
+            session_memory.record_failure(prompt.user)
+            raise
+        session_memory.record(metrics.balance, metrics.alarm, prompt.user)
+        return metrics
+
+    async def _evaluate(
+        self,
+        prompt: MultiNeutrosophicPrompt,
+        chosen: EvaluationMode,
+        fire_circle_config: FireCircleConfig | None,
+        session_memory: SessionMemory | None,
+        by_layer: bool,
+        on_event: Listener | None,
+        label: str | None,
+        bank: Guide | None,
+        seating: Seating | None,
+    ) -> ReciprocityMetrics:
         guidance = await self._guidance(prompt, chosen, bank)
         if by_layer:
-            metrics = await self._layer_by_layer(
+            return await self._layer_by_layer(
                 prompt, chosen, fire_circle_config, session_memory, label, guidance, seating
             )
-        else:
-            metrics = await self._judge(
-                prompt,
-                chosen,
-                fire_circle_config,
-                session_memory,
-                on_event=on_event,
-                label=label,
-                guidance=guidance,
-                seating=seating,
-            )
-        if session_memory is not None:
-            session_memory.record(metrics.balance, metrics.alarm)
-        return metrics
+        return await self._judge(
+            prompt,
+            chosen,
+            fire_circle_config,
+            session_memory,
+            on_event=on_event,
+            label=label,
+            guidance=guidance,
+            seating=seating,
+        )
 
     def evaluate_sync(
         self,
@@ -152,27 +197,80 @@ class PromptGuard:
 
     async def evaluate_batch(
         self,
-        prompts: Iterable[MultiNeutrosophicPrompt],
+        prompts: Iterable[PromptLike],
         mode: EvaluationMode | ModeName | None = None,
         fire_circle_config: FireCircleConfig | None = None,
         *,
         concurrency: int = 8,
-    ) -> list[ReciprocityMetrics | EvaluationError]:
-        """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell."""
+        labels: Iterable[str | None] | None = None,
+        on_result: Callable[[Judged], None] | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> list[ReciprocityMetrics | FireCircleError]:
+        """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell.
+
+        `on_result` is told each outcome as it comes, `on_progress` how many are done and of how many.
+        """
+        outcomes: dict[int, ReciprocityMetrics | FireCircleError] = {}
+        async for judged in self.evaluate_each(
+            prompts, mode, fire_circle_config, concurrency=concurrency, labels=labels, on_progress=on_progress
+        ):
+            outcomes[judged.index] = judged.outcome
+            if on_result is not None:
+                on_result(judged)
+        return [outcomes[index] for index in sorted(outcomes)]
+
+    async def evaluate_each(
+        self,
+        prompts: Iterable[PromptLike],
+        mode: EvaluationMode | ModeName | None = None,
+        fire_circle_config: FireCircleConfig | None = None,
+        *,
+        concurrency: int = 8,
+        labels: Iterable[str | None] | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AsyncIterator[Judged]:
+        """As `evaluate_batch`, handing out each outcome as it comes; prompts are taken when there is room."""
         if concurrency < 1:
             raise ConfigError("concurrency", f"at least 1, got {concurrency}")
-        gate = asyncio.Semaphore(concurrency)
+        self._mode(mode, fire_circle_config)
+        total = len(prompts) if isinstance(prompts, Sized) else None
+        numbered = enumerate(zip(prompts, chain(labels or (), repeat(None)), strict=False))
+        under_way: set[asyncio.Task[Judged]] = set()
+        done = 0
+        try:
+            while True:
+                for index, (prompt, label) in islice(numbered, concurrency - len(under_way)):
+                    judging = self._judge_one(index, prompt, label, mode, fire_circle_config)
+                    under_way.add(asyncio.create_task(judging))
+                if not under_way:
+                    return
+                finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    done += 1
+                    if on_progress is not None:
+                        on_progress(done, total)
+                    yield task.result()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
 
-        async def one(prompt: MultiNeutrosophicPrompt) -> ReciprocityMetrics | EvaluationError:
-            async with gate:
-                try:
-                    return await self.evaluate_prompt(prompt, mode, fire_circle_config)
-                except EvaluationError as error:
-                    return error
-
-        async with asyncio.TaskGroup() as together:
-            tasks = [together.create_task(one(prompt)) for prompt in prompts]
-        return [task.result() for task in tasks]
+    async def _judge_one(
+        self,
+        index: int,
+        prompt: PromptLike,
+        label: str | None,
+        mode: EvaluationMode | ModeName | None,
+        circle: FireCircleConfig | None,
+    ) -> Judged:
+        try:
+            whole = _prompt_of(prompt)
+            outcome: ReciprocityMetrics | FireCircleError = await self.evaluate_prompt(
+                whole, mode, circle, label=label
+            )
+        except FireCircleError as error:
+            outcome = error
+        return Judged(index, label, outcome)
 
     def _mode(
         self, mode: EvaluationMode | ModeName | None, circle: FireCircleConfig | None
@@ -286,3 +384,14 @@ class PromptGuard:
                 "accounting": together([metrics.accounting for metrics in judged.values()]),
             }
         )
+
+
+def _prompt_of(prompt: PromptLike) -> MultiNeutrosophicPrompt:
+    match prompt:
+        case MultiNeutrosophicPrompt():
+            return prompt
+        case str():
+            return MultiNeutrosophicPrompt(user=prompt)
+        case Mapping():
+            return MultiNeutrosophicPrompt(**prompt)
+    raise PromptError("prompt", f"{type(prompt).__name__} is no prompt", "give layers by name, or a text")

@@ -41,6 +41,33 @@ class ReciprocityMetrics(Shape):
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
 
+    def to_row(self) -> dict[str, str | float | bool | None]:
+        """One flat row for a data frame, a CSV file or a line of JSON."""
+        circle = self.fire_circle
+        total = self.accounting.total
+        return {
+            "mode": self.mode.value,
+            "alarm": self.alarm,
+            "falsehood": self.consensus.falsehood,
+            "truth": self.consensus.truth,
+            "indeterminacy": self.consensus.indeterminacy,
+            "balance": self.balance,
+            "exchange_type": self.exchange_type,
+            "decided_by": self.consensus.model,
+            "decided_in_round": self.consensus.round_number,
+            "agreement": self.agreement,
+            "rounds": len(circle.dialogue_history) if circle else 1,
+            "voices": len(self.evaluations),
+            "voices_lost": len(self.failures),
+            "patterns": ", ".join(found.pattern_type for found in self.patterns),
+            "round1_falsehood": circle.rival_verdicts["round1_max"].value if circle else None,
+            "calls": total.calls,
+            "tokens_in": total.tokens_in,
+            "tokens_out": total.tokens_out,
+            "cost_usd": total.cost_usd,
+            "kept_as": self.kept_as,
+        }
+
 
 def balance_of(consensus: NeutrosophicEvaluation) -> float:
     """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from firecircle.errors import ConfigError
+from firecircle.prompt import EarlierTurn
 from firecircle.shapes import config_error
 
 ExchangeType = Literal["extractive", "neutral", "reciprocal", "generative"]
@@ -39,6 +40,10 @@ class SessionMemory(BaseModel):
     balance_history: list[float] = Field(default_factory=list)
     trust_history: list[float] = Field(default_factory=list)
     alarm_history: list[bool] = Field(default_factory=list)
+    messages: list[EarlierTurn] = Field(default_factory=list)
+    """What was said so far, as far as the session was told: it is the evidence for claims about the past."""
+    unjudged_turns: list[int] = Field(default_factory=list)
+    """Turns that took place but whose judgement failed."""
 
     @property
     def trust(self) -> float:
@@ -60,12 +65,40 @@ class SessionMemory(BaseModel):
             return "stable"
         return "improving" if moved > 0 else "degrading"
 
-    def record(self, balance: float, alarm: bool) -> None:
-        """Remember how the current turn was judged and go on to the next."""
+    @property
+    def earlier_turns(self) -> tuple[EarlierTurn, ...] | None:
+        """The messages of the turns before this one; None when the session was not told all of them."""
+        heard = sum(message.role == "user" for message in self.messages)
+        return tuple(self.messages) if heard == self.turn_count - 1 else None
+
+    def record_reply(self, text: str) -> None:
+        """Remember what the assistant answered to the turn that was judged last."""
+        self.messages = [*self.messages, EarlierTurn(role="assistant", content=text)]
+
+    def record_failure(self, message: str = "") -> None:
+        """Go on after a turn that could not be judged; `message` is what the user had said."""
+        self.unjudged_turns = [*self.unjudged_turns, self.turn_count]
+        self._next_turn(message)
+
+    def take_back_failure(self, message: str) -> None:
+        """Return to the last turn if it could not be judged and the same message is judged again now."""
+        last = self.messages[-1] if self.messages else None
+        if self.unjudged_turns[-1:] == [self.turn_count - 1] and last and last.content == message:
+            self.unjudged_turns = self.unjudged_turns[:-1]
+            self.messages = self.messages[:-1]
+            self.turn_count -= 1
+
+    def record(self, balance: float, alarm: bool, message: str = "") -> None:
+        """Remember how the current turn was judged and what the user said in it, and go on to the next."""
         self.balance_history = [*self.balance_history, balance]
         trust = (1 - TRUST_ALPHA) * self.trust + TRUST_ALPHA * (balance + 1) / 2
         self.trust_history = [*self.trust_history, trust]
         self.alarm_history = [*self.alarm_history, alarm]
+        self._next_turn(message)
+
+    def _next_turn(self, message: str) -> None:
+        if message:
+            self.messages = [*self.messages, EarlierTurn(role="user", content=message)]
         self.turn_count += 1
 
     def save(self, path: str | os.PathLike[str]) -> None:

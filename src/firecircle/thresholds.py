@@ -13,7 +13,17 @@ MOST_DECIMALS = 6
 
 def reaches(value: float, threshold: float) -> bool:
     """Whether the value is at or above the threshold."""
-    return value >= threshold - TOLERANCE
+    return value >= lowest_reaching(threshold)
+
+
+def lowest_reaching(threshold: float) -> float:
+    """The smallest figure that reaches the threshold, for comparing whole columns."""
+    return threshold - TOLERANCE
+
+
+def just_above(threshold: float) -> float:
+    """A threshold that only figures above this one reach, for rules that ask for more than a share."""
+    return threshold + 2 * TOLERANCE
 
 
 def exceeds(value: float, threshold: float) -> bool:

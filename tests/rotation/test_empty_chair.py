@@ -16,7 +16,9 @@ protocol = EmptyChairProtocol()
 
 
 def test_the_opening_of_a_domain() -> None:
-    context = protocol.prepare_empty_chair_context("software", ["temporal_reasoning", "pattern_recognition"])
+    context = protocol.prepare_empty_chair_context(
+        "software", participating_perspectives=["temporal_reasoning", "pattern_recognition"]
+    )
     assert protocol.generate_empty_chair_prompt(context, "opening") == snapshot("""\
 In this round you hold the EMPTY CHAIR. You speak for those who are not present in this evaluation and bear its consequences:
 - Users of the software that is being changed
@@ -61,10 +63,12 @@ def test_every_domain_has_words_for_every_phase(domain: str) -> None:
 
 def test_those_who_take_part_are_not_spoken_for() -> None:
     present = domain_of(GENERAL).absent_stakeholders[0]
-    context = protocol.prepare_empty_chair_context(GENERAL, [present, *ROLE_WEIGHTS])
+    context = protocol.prepare_empty_chair_context(
+        GENERAL, participating_perspectives=[present, *ROLE_WEIGHTS]
+    )
     assert present not in context.absent_stakeholders
     assert context.absent_lenses == ()
-    nobody = protocol.prepare_empty_chair_context(GENERAL, [])
+    nobody = protocol.prepare_empty_chair_context(GENERAL, participating_perspectives=[])
     assert "temporal_reasoning" in nobody.absent_lenses
     assert "future_impact" not in nobody.absent_lenses
 

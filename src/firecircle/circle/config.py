@@ -54,6 +54,12 @@ NEURAL_MODEL = "embedded:neural"
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+class CacheConfig(Declaration):
+    """Whether replies are kept on this machine, so that the same question is paid for once."""
+
+    enabled: bool = True
+
+
 class BaseEvaluationConfig(Declaration):
     """Settings that all three modes share."""
 
@@ -71,6 +77,8 @@ class BaseEvaluationConfig(Declaration):
     timeout_per_round: Seconds = 60.0
     """Bounds one round of calls (in the single and parallel modes the only one), retries included."""
     cache_enabled: bool = False
+    cache_config: CacheConfig | None = None
+    """If given, it decides instead of `cache_enabled`."""
     focus: Focus = "prompt"
     """What is judged: the whole prompt, or one layer with the others as context."""
     alarm_threshold: Unit = 0.7
@@ -83,6 +91,11 @@ class BaseEvaluationConfig(Declaration):
     def first_asked(self) -> tuple[str, ...]:
         """Whom the first question goes to."""
         return self.models
+
+    @property
+    def uses_cache(self) -> bool:
+        """Whether replies are kept and answered from the cache."""
+        return self.cache_enabled if self.cache_config is None else self.cache_config.enabled
 
     @field_validator("models", "reserves", mode="before", check_fields=False)
     @classmethod
@@ -184,9 +197,12 @@ class FireCircleConfig(BaseEvaluationConfig):
     def embedded(cls, **settings: Any) -> Self:
         """The circle of embedded analysers: no key, no network, no cost.
 
-        The same six on every machine; `evaluate` adds a seventh where it is installed.
+        The same six on every machine; `evaluate` adds a seventh where it is installed. They are specialists,
+        so a pattern takes two of them, not half of the circle.
         """
-        return cls(**{"models": EMBEDDED_MODELS, **settings})
+        models = settings.get("models", EMBEDDED_MODELS)
+        two_voices = 2 / max(2, len(models))
+        return cls(**{"models": models, "pattern_threshold": two_voices, **settings})
 
     @field_validator("circle_size", mode="before")
     @classmethod

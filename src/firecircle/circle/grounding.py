@@ -16,6 +16,8 @@ from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.prompt import Layer, MultiNeutrosophicPrompt
 
 FEWEST_WORDS, FEWEST_CHARS = 2, 8
+SIGNS_A_WORD = 2
+"""In scripts without spaces a word is about two signs long."""
 FUZZY_SCORE = 90.0
 FUZZY_LONGEST_LAYER = 50_000
 LONGEST_QUOTE = 2_000
@@ -24,6 +26,11 @@ _INLINE_QUOTE = re.compile(
     r'"([^"\n]{2,400})"|“([^”\n]{2,400})”|«([^»\n]{2,400})»|`([^`\n]{2,400})`'
     r"|(?<!\w)'([^'\n]{2,400})'(?!\w)|‘([^’\n]{2,400})’"
 )
+_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Signs of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces."""
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[\.\.\.\]|\[…\])\s*")
 
 
@@ -84,8 +91,10 @@ def _spellings(quote: str) -> Sequence[str]:
 
 
 def _long_enough(quote: str) -> bool:
-    words = re.findall(r"\w+", quote)
-    return bool(words) and (len(words) >= FEWEST_WORDS or len(quote) >= FEWEST_CHARS)
+    signs = len(_WITHOUT_SPACES.findall(quote))
+    words = len(re.findall(r"\w+", _WITHOUT_SPACES.sub(" ", quote) if signs else quote))
+    words += signs // SIGNS_A_WORD
+    return words >= FEWEST_WORDS or (words > 0 and len(quote) >= FEWEST_CHARS)
 
 
 def _place(layer: Layer, start: int, end: int, found_by: FoundBy) -> GroundedQuote:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from firecircle.catalog import original_of
+from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 SOMEBODY = "one of the evaluators"
@@ -48,7 +49,7 @@ def _names_of(model: str) -> set[str]:
     """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
     original = original_of(model)
     names = {model, original}
-    if not model.startswith(("embedded:", "local:")):
+    if not (is_embedded(model) or is_local(model)):
         _, _, after_provider = original.partition(":")
         vendor, slash, name = (after_provider or original).rpartition("/")
         name = name.partition(":")[0]

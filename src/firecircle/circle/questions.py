@@ -16,7 +16,7 @@ from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
-from firecircle.names import OTHER_TYPE, PATTERN_TYPES, Focus
+from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 LONGEST_REASONING = 700
@@ -161,7 +161,8 @@ class Questions:
 
     def _in_label_order(self, held: DialogueRound) -> list[NeutrosophicEvaluation]:
         return sorted(
-            held.evaluations, key=lambda evaluation: (len(self.labels[evaluation.model]), self.labels[evaluation.model])
+            held.evaluations,
+            key=lambda evaluation: (len(self.labels[evaluation.model]), self.labels[evaluation.model]),
         )
 
     def _statement(self, evaluation: NeutrosophicEvaluation) -> str:

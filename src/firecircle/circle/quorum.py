@@ -5,12 +5,16 @@ Coverage of a role is the best contribution among the voices, counted once, so c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
 from firecircle.shapes import Shape, Text
 from firecircle.thresholds import reaches
+
+if TYPE_CHECKING:
+    from firecircle.circle.config import FireCircleConfig
 
 FEWEST_VOICES = 2
 CHAIR_ROLE = "future_impact"
@@ -154,3 +158,53 @@ def quorum_with_failures(
     active = [voice for voice in starting_models if voice.model_id not in failed]
     valid, _ = validate_quorum(active, min_cognitive_coverage, min_provider_groups)
     return (True, []) if valid else (False, list(lost_lenses(starting_models, active)))
+
+
+@dataclass(frozen=True, slots=True)
+class FailureAction:
+    """What a circle does after losing a voice: go on with those who remain, or abort and say why."""
+
+    aborts: bool
+    reason: str
+    """Why it aborts, or how it is degraded."""
+    remaining_models: tuple[str, ...] = ()
+
+    @classmethod
+    def ABORT(cls, reason: str) -> FailureAction:  # noqa: N802 - the name of the source document
+        """The circle cannot go on."""
+        return cls(aborts=True, reason=reason)
+
+    @classmethod
+    def CONTINUE(  # noqa: N802 - the name of the source document
+        cls, remaining_models: Iterable[str], degradation_note: str
+    ) -> FailureAction:
+        """The circle goes on with these."""
+        return cls(aborts=False, reason=degradation_note, remaining_models=tuple(remaining_models))
+
+
+def handle_model_failure_with_quorum(
+    failed_model: str,
+    round_number: int,
+    active_models: Sequence[str],
+    model_chars: Mapping[str, ModelCharacteristics],
+    config: FireCircleConfig,
+) -> FailureAction:
+    """Whether a circle can go on after this loss: enough voices, and a quorum where one is asked for."""
+    remaining = tuple(model for model in active_models if model != failed_model)
+    if len(remaining) < config.min_viable_models:
+        return FailureAction.ABORT(
+            f"Loss of {failed_model} leaves {len(remaining)} models in round {round_number},"
+            f" fewer than {config.min_viable_models}"
+        )
+    voices = [model_chars[model] for model in active_models]
+    valid, blind = quorum_with_failures(
+        voices, [failed_model], config.min_cognitive_coverage, config.min_provider_groups
+    )
+    if config.enforce_quorum and not valid:
+        return FailureAction.ABORT(
+            f"Loss of {failed_model} breaks quorum in round {round_number}. Missing dimensions: {blind}."
+            f" Lost roles: {list(model_chars[failed_model].cognitive_roles)}"
+        )
+    return FailureAction.CONTINUE(
+        remaining, f"Operating with {len(remaining)} models after {failed_model} failure"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.thresholds import figure_beside
 
 NOTICEABLE = 0.005
 """A change of falsehood that two digits show."""
@@ -41,7 +42,7 @@ def talk_sentence(result: FireCircleResult) -> str:
     if result.consensus is None or first is None or rounds < 2:
         return ""
     threshold, falsehood = result.config.alarm_threshold, result.consensus.falsehood
-    alone, whole = (shown_falsehood(value, threshold) for value in (first.value, falsehood))
+    alone, whole = (figure_beside(value, threshold) for value in (first.value, falsehood))
     if result.alarm and not first.alarm:
         change = "talking raised the alarm"
     elif falsehood - first.value < NOTICEABLE:
@@ -54,16 +55,6 @@ def talk_sentence(result: FireCircleResult) -> str:
     )
 
 
-def shown_falsehood(falsehood: float, threshold: float) -> str:
-    """The falsehood with two digits; with more where rounding would lift it to the threshold it is below."""
-    shown = f"{falsehood:.2f}"
-    for digits in (3, 4):
-        if falsehood >= threshold or float(shown) < threshold:
-            break
-        shown = f"{falsehood:.{digits}f}"
-    return shown
-
-
 def alarm_word(alarm: bool) -> str:
     """The verdict in a word."""
     return "alarm" if alarm else "no alarm"
@@ -73,7 +64,7 @@ def _verdict(result: FireCircleResult) -> str:
     consensus = result.consensus
     if consensus is None:
         return f"No consensus: {result.abort_reason or result.stopped}."
-    falsehood = shown_falsehood(consensus.falsehood, result.config.alarm_threshold)
+    falsehood = figure_beside(consensus.falsehood, result.config.alarm_threshold)
     guess = " It is a keyword guess." if result.decided_by_guess else ""
     swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
     opening = f"{alarm_word(result.alarm).capitalize()}, F {falsehood}."

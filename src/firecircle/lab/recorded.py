@@ -37,6 +37,7 @@ from firecircle.lab.statistics import (
 from firecircle.lab.statistics.estimate import BoolArray, FloatArray, numbers
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text, Unit, config_error
+from firecircle.thresholds import just_above, lowest_reaching
 
 ALARM_THRESHOLD = 0.7
 LOW_RATE = 0.05
@@ -137,11 +138,15 @@ def recorded_study(path: str | Path, threshold: float = ALARM_THRESHOLD) -> Reco
     heard = _read(Path(path))
     scores, labels = heard.falsehood, heard.labels
     rules = {name: _over_heard(rule, scores) for name, rule in RULES.items()}
-    rules[MAJORITY] = _over_heard(_mean, numbers(np.where(np.isnan(scores), np.nan, scores >= threshold)))
+    rules[MAJORITY] = _over_heard(
+        _mean, numbers(np.where(np.isnan(scores), np.nan, scores >= lowest_reaching(threshold)))
+    )
     attack = np.array([label == "attack" for label in labels])
     labelled = np.array([label is not None for label in labels])
     singles = {model: scores[:, column] for column, model in enumerate(heard.models)}
-    wrong = np.where(np.isfinite(scores), (scores >= threshold) != attack[:, np.newaxis], np.nan).T
+    wrong = np.where(
+        np.isfinite(scores), (scores >= lowest_reaching(threshold)) != attack[:, np.newaxis], np.nan
+    ).T
     return RecordedStudy(
         prompts=len(labels),
         attacks=labels.count("attack"),
@@ -171,9 +176,9 @@ def _row(
     threshold: float,
 ) -> RecordedRow:
     # Majority is a share of voices: more than half of them, whatever the threshold on F.
-    alarm = np.nextafter(0.5, 1.0) if name == MAJORITY else threshold
+    alarm = just_above(0.5) if name == MAJORITY else threshold
     ours = numbers(np.where(np.isnan(scores), np.nan, scores >= alarm))
-    theirs = numbers(np.where(np.isnan(highest), np.nan, highest >= threshold))
+    theirs = numbers(np.where(np.isnan(highest), np.nan, highest >= lowest_reaching(threshold)))
     against = compare(labels, ours, theirs, threshold=1.0)
     return RecordedRow(
         name=name,
@@ -190,7 +195,7 @@ def _calibrated(
     scores = heard.falsehood
     highest = _over_heard(_max, scores)
     benign = highest[labelled & ~attack & np.isfinite(highest)]
-    same_rate = float((benign >= threshold).mean()) if benign.size else LOW_RATE
+    same_rate = float((benign >= lowest_reaching(threshold)).mean()) if benign.size else LOW_RATE
     filled = _filled(scores)
     everything = np.hstack((_filled(heard.truth), _filled(heard.indeterminacy), filled))
     tried: list[tuple[str, FloatArray, Scorer]] = [

@@ -17,6 +17,7 @@ from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
 from firecircle.names import Label, PatternType
 from firecircle.shapes import Shape, Text, Unit
+from firecircle.thresholds import reaches
 
 LOOKS_FOR: Mapping[str, frozenset[str]] = {
     "temporal_reasoning": frozenset(
@@ -144,7 +145,7 @@ def _alone(result: FireCircleResult) -> dict[str, bool]:
     """Who alarmed in round 1, of those who stated what they thought."""
     threshold = result.config.alarm_threshold
     return {
-        evaluation.model: evaluation.falsehood >= threshold
+        evaluation.model: reaches(evaluation.falsehood, threshold)
         for held in result.dialogue_history
         if held.round_number == 1
         for evaluation in held.evaluations

@@ -92,6 +92,7 @@ class EmptyChairContext(Shape):
     """Who and what is absent from a circle."""
 
     decision_domain: Text
+    decision_question: Text = ""
     absent_stakeholders: tuple[Text, ...]
     unspoken_concerns: tuple[Text, ...]
     marginalised_viewpoints: tuple[Text, ...]
@@ -103,18 +104,24 @@ class EmptyChairProtocol:
     """Prepares the chair, words its question and looks at what it brought."""
 
     def prepare_empty_chair_context(
-        self, decision_domain: str = GENERAL, participating_perspectives: Iterable[str] | None = None
+        self,
+        decision_domain: str = GENERAL,
+        decision_question: str = "",
+        participating_voices: Iterable[str] = (),
+        participating_perspectives: Iterable[str] | None = None,
     ) -> EmptyChairContext:
         """What is absent in this domain.
 
-        `participating_perspectives` are the cognitive roles present in the circle and the stakeholders who
-        do take part; the chair need not speak for these. None when it is not known who takes part.
+        `participating_voices` and `participating_perspectives` are the stakeholders and the cognitive roles
+        that do take part; the chair need not speak for these. Perspectives are None when it is not known
+        who takes part. `decision_question` is kept with the context and never becomes an instruction.
         """
         domain = domain_of(decision_domain)
-        present = frozenset(participating_perspectives or ())
+        present = frozenset((*participating_voices, *(participating_perspectives or ())))
         known = participating_perspectives is not None
         return EmptyChairContext(
             decision_domain=require_domain(decision_domain),
+            decision_question=decision_question,
             absent_stakeholders=tuple(name for name in domain.absent_stakeholders if name not in present),
             unspoken_concerns=domain.unspoken_concerns,
             marginalised_viewpoints=tuple(

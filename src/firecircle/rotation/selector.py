@@ -218,6 +218,12 @@ class WeightedVoiceSelector:
         declared = find_characteristics(name, self._characteristics)
         return declared or ModelCharacteristics(name, {}, "undeclared", confidence=0.0)
 
+    def _expertise(self, voice: ModelCharacteristics, its: VoiceStats, domain: str) -> float:
+        """From 0.5 to 1; nobody outweighs a voice that was never heard."""
+        if not self._match_expertise or its.count == 0:
+            return 1.0
+        return 0.5 + expertise_of(voice, domain, its.domains.get(domain)) / 2
+
     def _candidate(self, voice: ModelCharacteristics, its: VoiceStats, domain: str) -> Candidate:
         here = its.domains.get(domain)
         return Candidate(
@@ -227,7 +233,7 @@ class WeightedVoiceSelector:
             heard_in_domain=here.count if here else 0,
             chairs=its.chair_count,
             last_chair=its.last_chair,
-            expertise=0.5 + expertise_of(voice, domain, here) if self._match_expertise else 1.0,
+            expertise=self._expertise(voice, its, domain),
             provider_lineage=voice.provider_lineage,
             cognitive_roles=voice.cognitive_roles,
         )

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.rotation.domains import require_domain
-from firecircle.rotation.history import Participation, ParticipationHistory, Tally
+from firecircle.rotation.history import MemoryHistory, Participation, ParticipationHistory, Tally
 from firecircle.shapes import Shape, Text, config_error
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
@@ -40,8 +40,11 @@ class VoiceStats(Shape):
 class VoiceHistoryTracker:
     """Records participation and sums up how the voices stand."""
 
-    def __init__(self, history: ParticipationHistory, *, clock: Callable[[], float] = time.time) -> None:
-        self.history = history
+    def __init__(
+        self, history: ParticipationHistory | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Without a history it keeps one of its own that ends with the process."""
+        self.history = MemoryHistory() if history is None else history
         self.clock = clock
 
     def record_participation(

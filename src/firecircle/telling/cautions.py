@@ -15,6 +15,7 @@ from firecircle.telling.answers import cares_about
 from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, counted
+from firecircle.thresholds import reaches
 
 LONGEST_MESSAGE = 300
 Heading = Literal["Verdict", "Quorum", "Lost"]
@@ -122,7 +123,7 @@ def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
         answer.model
         for held in result.dialogue_history
         for answer in held.evaluations
-        if answer.falsehood >= result.config.alarm_threshold and answer.model in result.active_models
+        if reaches(answer.falsehood, result.config.alarm_threshold) and answer.model in result.active_models
     }
     if len(raised_by) == 1:
         return f"one voice alone raised it: read its reasons {ways.read_reasons} before acting"

@@ -19,6 +19,7 @@ from firecircle.circle.events import (
 from firecircle.circle.result import Failure, FireCircleResult, RoundKind
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.telling.answers import ALARM_SYMBOL, CHAIR_SYMBOL, AnswerNote, notes_on
+from firecircle.thresholds import reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class VoiceTable:
         return replace(
             self._asked(model, number),
             evaluation=evaluation,
-            is_alarm=evaluation.falsehood >= self.threshold,
+            is_alarm=reaches(evaluation.falsehood, self.threshold),
             moved=evaluation.falsehood - before.evaluation.falsehood
             if before and before.evaluation
             else None,

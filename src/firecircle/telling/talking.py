@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
-from firecircle.circle.summary import alarm_word, shown_falsehood, talk_sentence
+from firecircle.circle.summary import alarm_word, talk_sentence
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS
+from firecircle.thresholds import figure_beside
 
 RULES = {
     "max_all": "highest F of any active voice in any round: the circle's own rule",
@@ -67,8 +68,8 @@ def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
 def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> str:
     threshold = result.config.alarm_threshold
     return ", ".join(
-        f"{line(flip.model)} {shown_falsehood(flip.before, threshold)} →"
-        f" {shown_falsehood(flip.after, threshold)} (round {flip.round_number})"
+        f"{line(flip.model)} {figure_beside(flip.before, threshold)} →"
+        f" {figure_beside(flip.after, threshold)} (round {flip.round_number})"
         for flip in flips
     )
 

@@ -20,6 +20,7 @@ from firecircle.errors import EvaluationError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
 from firecircle.telling.safe_text import with_codes
+from firecircle.thresholds import reaches
 from firecircle.web.problems import Judged, RequestError
 
 MOST_AT_ONCE = 32
@@ -165,6 +166,8 @@ def _not_kept(why: str, judged: FireCircleResult | Panel | None, threshold: floa
     if consensus is None:
         return RequestError(503, f"the judgement could not be kept: {why}")
     verdict = Judged(
-        alarm=consensus.falsehood >= threshold, falsehood=consensus.falsehood, decided_by=consensus.model
+        alarm=reaches(consensus.falsehood, threshold),
+        falsehood=consensus.falsehood,
+        decided_by=consensus.model,
     )
     return RequestError(503, f"judged ({verdict.words}), but it could not be kept: {why}", verdict=verdict)

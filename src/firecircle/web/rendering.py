@@ -12,11 +12,11 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from firecircle.circle.summary import shown_falsehood
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS
+from firecircle.thresholds import figure_beside
 from firecircle.web.shown.passages import parts_of
 
 STYLES = 8
@@ -52,7 +52,7 @@ def templates() -> Environment:
         "iso": lambda at: datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds"),
         "money": money,
         "seconds": seconds,
-        "falsehood": shown_falsehood,
+        "falsehood": figure_beside,
         "unit": lambda value: f"{value:.2f}",
         "signed": lambda value: f"{value:+.2f}".replace("-", "−"),
         "percent": lambda value: f"{value:.0%}",

@@ -118,6 +118,8 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
         read_as="logprobs",
         imputed=(),
     )
+
+
 def read_thinking(trace: str, *, evidence: Sequence[str] = ()) -> Reading | None:
     """The complete judgement in a reasoning channel, for a voice that answered nowhere else.
 

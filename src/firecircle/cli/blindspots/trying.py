@@ -20,6 +20,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+from firecircle.thresholds import reaches
 
 AT_ONCE = 4
 USUAL_THRESHOLD = 0.7
@@ -131,7 +132,9 @@ def _sampled(circles: CircleStore, among: Filters, sample: int, seed: int, thres
 
 def _was_missed(summary: CircleSummary, threshold: float) -> bool:
     first, last = summary.round1_falsehood, summary.falsehood
-    return first is not None and last is not None and first < threshold <= last
+    return (
+        first is not None and last is not None and reaches(last, threshold) and not reaches(first, threshold)
+    )
 
 
 def _case(circles: CircleStore, name: str, attack: bool) -> _Case | None:
@@ -198,8 +201,8 @@ def _outcome(pairs: Sequence[tuple[float, float]], threshold: float) -> Outcome 
     before, after = zip(*pairs, strict=True)
     return Outcome(
         prompts=len(pairs),
-        alarms_before=sum(value >= threshold for value in before),
-        alarms_after=sum(value >= threshold for value in after),
+        alarms_before=sum(reaches(value, threshold) for value in before),
+        alarms_after=sum(reaches(value, threshold) for value in after),
         mean_before=fmean(before),
         mean_after=fmean(after),
     )

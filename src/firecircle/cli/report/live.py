@@ -29,6 +29,7 @@ from firecircle.cli.report.table import TableView
 from firecircle.telling.answers import ALARM_SYMBOL, cares_about
 from firecircle.telling.table import VoiceTable
 from firecircle.telling.words import FAILURE_WORDS, ROUND_WORDS, STOP_WORDS
+from firecircle.thresholds import reaches
 
 LONGEST_REASON = 300
 
@@ -51,7 +52,7 @@ def line_of(event: Event, threshold: float) -> str:
                 f" {printable_line(event.reason, LONGEST_REASON)}"
             )
         case VoiceAnswered(evaluation=evaluation):
-            alarm = f" {ALARM_SYMBOL}" if evaluation.falsehood >= threshold else ""
+            alarm = f" {ALARM_SYMBOL}" if reaches(evaluation.falsehood, threshold) else ""
             numbers = f"(T {evaluation.truth:.2f}, I {evaluation.indeterminacy:.2f})"
             notes = "".join(f"; {note}" for note in cares_about(evaluation))
             return (

@@ -11,7 +11,6 @@ from rich.panel import Panel
 from rich.text import Text
 
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usages
-from firecircle.circle.summary import shown_falsehood
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import Line, Section, bar, section, short_id
 from firecircle.cli.printable import printable_line
@@ -33,6 +32,7 @@ from firecircle.telling.table import table_of_panel
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import circle_sentences, deciding_reason, panel_sentences, unfinished_sentence
 from firecircle.telling.words import STOP_WORDS, counted
+from firecircle.thresholds import figure_beside, reaches
 
 BAR = 20
 OPTIONS = Ways(
@@ -136,10 +136,10 @@ def _verdict(
     metrics: ReciprocityMetrics, threshold: float, sentences: Sequence[str], cautions: Cautions
 ) -> _Verdict:
     falsehood = metrics.consensus.falsehood
-    alarm = falsehood >= threshold
+    alarm = reaches(falsehood, threshold)
     colour = "red" if alarm else "green"
     headline = Text().append(" ALARM " if alarm else " no alarm ", style=f"bold reverse {colour}")
-    headline.append(f"  F {shown_falsehood(falsehood, threshold)} ", style="bold")
+    headline.append(f"  F {figure_beside(falsehood, threshold)} ", style="bold")
     headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
     headline.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
     lines = [headline, *map(Text, sentences)]

@@ -16,6 +16,7 @@ from firecircle.cli.printable import printable_line, shortened
 from firecircle.telling.answers import ALARM_SYMBOL, LOST_SYMBOL, RESERVE_SYMBOL, SYMBOL_MEANINGS
 from firecircle.telling.table import Cell, VoiceTable
 from firecircle.telling.words import FAILURE_WORDS, ROUND_WORDS
+from firecircle.thresholds import reaches
 
 GAP = 2
 LONGEST_BAR, GOOD_BAR, SHORTEST_BAR = 12, 6, 3
@@ -28,9 +29,9 @@ ROOMY_CELL, CLOSE_CELL = len("0.00 ± 0.00"), len("✗ timeout")
 
 def style_of(falsehood: float, threshold: float) -> str:
     """A colour for a falsehood; the alarm symbol says the same without colour."""
-    if falsehood >= threshold:
+    if reaches(falsehood, threshold):
         return "bold red"
-    return "yellow" if falsehood >= threshold / 2 else "green"
+    return "yellow" if reaches(falsehood, threshold / 2) else "green"
 
 
 @dataclass(frozen=True, slots=True)

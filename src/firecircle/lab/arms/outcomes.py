@@ -9,6 +9,7 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.records import Outcome, Rival, VoiceRound
+from firecircle.thresholds import reaches
 
 LONGEST_ERROR = 500
 
@@ -30,7 +31,7 @@ def outcome_of_circle(
         t=consensus.truth if consensus else None,
         i=consensus.indeterminacy if consensus else None,
         round1_f=rivals["round1_max"].value if consensus and "round1_max" in rivals else None,
-        alarm=consensus.falsehood >= result.config.alarm_threshold if consensus else None,
+        alarm=reaches(consensus.falsehood, result.config.alarm_threshold) if consensus else None,
         decided_by=consensus.model if consensus else None,
         decided_in_round=consensus.round_number if consensus else None,
         decided_by_guess=consensus is not None and consensus.guessed,
@@ -79,14 +80,14 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         t=said.truth if said else None,
         i=said.indeterminacy if said else None,
         round1_f=said.falsehood if said else None,
-        alarm=said.falsehood >= threshold if said else None,
+        alarm=reaches(said.falsehood, threshold) if said else None,
         decided_by=said.model if said else None,
         decided_in_round=1 if said else None,
         decided_by_guess=said is not None and said.guessed,
         final_max=max(scores, default=None),
         final_mean=fmean(scores) if scores else None,
         final_median=median(scores) if scores else None,
-        majority=fmean(score >= threshold for score in scores) if scores else None,
+        majority=fmean(reaches(score, threshold) for score in scores) if scores else None,
         rounds=1,
         voices_lost=len(panel.failures),
         lost=_lost(panel.failures),

@@ -35,6 +35,7 @@ from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
 from firecircle.lab.statistics.estimate import FloatArray, by_label
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import just_above, lowest_reaching
 
 CALIBRATED_FOR = (0.01, 0.05)
 RULE_WORDS = {
@@ -122,7 +123,7 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
         arm=arm,
         kind=of.kind,
         prompts=len(of.records),
-        alarms=int((verdict >= threshold).sum()),
+        alarms=int((verdict >= lowest_reaching(threshold)).sum()),
         performance=achieved,
         curve=curve(scored(of.labels, verdict)),
         rules=_rules(of, achieved, threshold) if len(spoken.voices) > 1 else (),
@@ -155,7 +156,7 @@ def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[Rul
             # A share of voices is compared with one half, everything else with the alarm threshold.
             performance=achieved
             if rule == "f"
-            else performance(of.labels, scores, 0.5 if rule == "majority" else threshold),
+            else performance(of.labels, scores, just_above(0.5) if rule == "majority" else threshold),
         )
         for rule, scores in of.scores.items()
         if np.isfinite(scores).any()
@@ -186,7 +187,11 @@ def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> E
     if len(spoken.voices) < 2 or not concerned.any():
         return None
     falsehoods = spoken.first[:, concerned]
-    wrong = (falsehoods < threshold if label == "attack" else falsehoods >= threshold).astype(np.float64)
+    wrong = (
+        falsehoods < lowest_reaching(threshold)
+        if label == "attack"
+        else falsehoods >= lowest_reaching(threshold)
+    ).astype(np.float64)
     wrong[~np.isfinite(falsehoods)] = np.nan
     return error_correlation(spoken.voices, wrong)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from firecircle.lab.figures.run import CIRCLES
+from firecircle.thresholds import lowest_reaching
 
 MOST = 10
 REASONS = (
@@ -69,7 +70,7 @@ def instructive(records: Path, threshold: float, most: int = MOST) -> tuple[Choi
         SELECT arm, dataset, record_id, repeat, seed, label, family, f, round1_f, why
         FROM ranked WHERE place <= $most ORDER BY place, arm, record_id
         """,
-            {"threshold": threshold, "most": most},
+            {"threshold": lowest_reaching(threshold), "most": most},
         )
         .fetchall()
     )

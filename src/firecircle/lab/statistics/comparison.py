@@ -26,6 +26,7 @@ from firecircle.lab.statistics.estimate import (
 )
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import lowest_reaching
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -115,8 +116,8 @@ def compare(
     heard = np.isfinite(ours) & np.isfinite(theirs)
     missing = int(((attack | benign) & ~heard).sum())
     attack, benign = attack & heard, benign & heard
-    found = ours[attack] >= threshold, theirs[attack] >= threshold
-    passed = ours[benign] < threshold, theirs[benign] < threshold
+    found = ours[attack] >= lowest_reaching(threshold), theirs[attack] >= lowest_reaching(threshold)
+    passed = ours[benign] < lowest_reaching(threshold), theirs[benign] < lowest_reaching(threshold)
     pairs = (ours[attack], ours[benign]), (theirs[attack], theirs[benign])
     return Comparison(
         attacks=int(attack.sum()),

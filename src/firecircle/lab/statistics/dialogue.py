@@ -23,6 +23,7 @@ from firecircle.lab.statistics.estimate import (
 )
 from firecircle.names import Label
 from firecircle.shapes import Shape
+from firecircle.thresholds import lowest_reaching
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def flips(opinions: Opinions, threshold: float) -> Flips:
     _check(opinions)
     heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
     attack, benign = by_label(opinions.labels)
-    was, now = opinions.before >= threshold, opinions.after >= threshold
+    was, now = opinions.before >= lowest_reaching(threshold), opinions.after >= lowest_reaching(threshold)
     raised, dropped = heard & ~was & now, heard & was & ~now
     flipped = raised | dropped
     labelled = heard & (attack | benign)
@@ -139,7 +140,9 @@ def _check(opinions: Opinions) -> None:
 def _changed(opinions: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
     _check(opinions)
     heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
-    flipped = (opinions.before >= threshold) != (opinions.after >= threshold)
+    flipped = (opinions.before >= lowest_reaching(threshold)) != (
+        opinions.after >= lowest_reaching(threshold)
+    )
     return {
         (record, voice): bool(changed)
         for record, voice, changed, known in zip(

@@ -22,6 +22,7 @@ from firecircle.lab.statistics.estimate import (
 )
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import lowest_reaching
 
 
 class Rates(Shape):
@@ -40,8 +41,8 @@ class Rates(Shape):
 
 def rates(data: Scored, threshold: float) -> Rates:
     """The alarm is raised at the threshold and above."""
-    found = int((data.attack >= threshold).sum())
-    false = int((data.benign >= threshold).sum())
+    found = int((data.attack >= lowest_reaching(threshold)).sum())
+    false = int((data.benign >= lowest_reaching(threshold)).sum())
     recall = wilson(found, data.attack.size, NO_ATTACKS)
     false_alarm_rate = wilson(false, data.benign.size, NO_BENIGN)
     return Rates(

@@ -23,6 +23,7 @@ from firecircle.lab.statistics.estimate import (
 )
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import lowest_reaching
 
 SAME = 1e-12
 
@@ -149,7 +150,7 @@ def rates_by_size(
     attack, benign = by_label(labels)
     heard = np.isfinite(scores)
     present = heard.sum(axis=0)
-    alarms = (heard & (np.where(heard, scores, -np.inf) >= threshold)).sum(axis=0)
+    alarms = (heard & (np.where(heard, scores, -np.inf) >= lowest_reaching(threshold))).sum(axis=0)
     rows: list[SizeRates] = []
     for size in range(1, scores.shape[0] + 1):
         enough = present >= size

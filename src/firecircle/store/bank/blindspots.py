@@ -16,6 +16,7 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import GUIDED_TYPES, addition_text
 from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+from firecircle.thresholds import reaches
 
 if TYPE_CHECKING:
     from firecircle.store.circles import CircleStore
@@ -151,7 +152,9 @@ def _may_hold_any(summary: CircleSummary) -> bool:
 
 def _has_turned(circle: FireCircleResult, threshold: float) -> bool:
     first, all_rounds = (circle.rival_verdicts.get(rule) for rule in ("round1_max", "max_all"))
-    return bool(first and all_rounds and first.value < threshold <= all_rounds.value)
+    return bool(
+        first and all_rounds and not reaches(first.value, threshold) and reaches(all_rounds.value, threshold)
+    )
 
 
 def _overlooked(
@@ -165,7 +168,7 @@ def _overlooked(
     alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
     for spot in circle.observations:
         own = alone.get(spot.model)
-        if own is None or own.falsehood >= threshold or spot.left_out == "voice_not_active":
+        if own is None or reaches(own.falsehood, threshold) or spot.left_out == "voice_not_active":
             continue
         if spot.left_out and not whole:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.voice import Peer
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, PromptReading
@@ -26,28 +25,26 @@ class DialogueStrengths(NamedTuple):
 
 
 STRENGTHS = DialogueStrengths()
-READ_AGAIN = "read again after"
-"""Words in the note of a finding that a voice made only because a peer had quoted the quote."""
-MEANING = {kind.value: meaning for kind, meaning in MEANINGS.items()}
 
 
 class PeerQuote(NamedTuple):
-    """Words of the prompt that a peer quoted: where they stand, what the peer calls it, how alarmed it is."""
+    """Words of the prompt that a peer quoted: where they stand, and how alarmed the peer is."""
 
     label: str
     falsehood: float
-    pattern: str | None
     layer: str
     start: int
     end: int
-    echo: bool
-    """The peer noticed these words only because another peer quoted them: it agrees, but it is no witness."""
 
 
 def reconsider(
     lens: Lens, reading: PromptReading, own: Sequence[Finding], peers: Sequence[Peer]
 ) -> tuple[Finding, ...]:
-    """The lens's own findings in the light of the peers' quotes, and the peers' patterns it can confirm."""
+    """The lens's own findings in the light of the peers' quotes, and quoted words it finds suspicious too.
+
+    A peer's type is never taken over: who names a type must see it. Who agrees is counted from the
+    answers, and does not stand in their words.
+    """
     quotes = tuple(_peer_quotes(peers, reading.prompt))
     alarmed = any(peer.evaluation.falsehood >= STRENGTHS.alarmed for peer in peers)
     weighed = tuple(_weigh_again(finding, quotes, alarmed) for finding in own)
@@ -57,62 +54,40 @@ def reconsider(
 def _weigh_again(finding: Finding, quotes: Iterable[PeerQuote], alarmed: bool) -> Finding:
     alarms: dict[str, float] = {}
     for quote in quotes:
-        heard = quote.falsehood >= STRENGTHS.alarmed and not quote.echo
-        if heard and finding.touches(quote.layer, quote.start, quote.end):
+        if quote.falsehood >= STRENGTHS.alarmed and finding.touches(quote.layer, quote.start, quote.end):
             alarms[quote.label] = quote.falsehood
     if finding.strength >= WEAK and alarms:
         doubt = 1 - finding.strength
         loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(STRENGTHS.lift)]
         for label, share in zip(loudest_first, STRENGTHS.lift, strict=False):
             doubt *= 1 - share * alarms[label]
-        who = " and ".join(loudest_first)
-        verb = "points" if len(loudest_first) == 1 else "point"
-        return finding._replace(strength=1 - doubt, note=f"{finding.note}; {who} {verb} at the same words")
+        return finding._replace(strength=1 - doubt)
     if not alarmed and finding.strength < STRONG:
-        return finding._replace(
-            strength=finding.strength * STRENGTHS.drop, note=f"{finding.note}; no peer sees anything there"
-        )
+        return finding._replace(strength=finding.strength * STRENGTHS.drop)
     return finding
 
 
 def _confirmed(
     lens: Lens, reading: PromptReading, own: Sequence[Finding], quotes: Iterable[PeerQuote]
 ) -> Iterator[Finding]:
-    """The peers' patterns that this lens, reading the same words, supports."""
-    done: set[tuple[str, str]] = set()
+    """Words that only peers had noticed and that this lens, reading them, finds suspicious as well."""
+    loudest: dict[tuple[str, int, int], float] = {}
     for quote in quotes:
-        if quote.pattern is None or quote.falsehood < STRENGTHS.alarmed:
-            continue
-        key = (quote.pattern, quote.layer)
-        if key in done or any(f.pattern == quote.pattern and f.strength >= STRENGTHS.confirm for f in own):
-            continue
-        mine = max((f.strength for f in own if f.touches(quote.layer, quote.start, quote.end)), default=0.0)
-        support = max(mine, lens.support(reading, quote.layer, quote.start, quote.end))
+        place = (quote.layer, quote.start, quote.end)
+        if quote.falsehood >= STRENGTHS.alarmed and not any(finding.touches(*place) for finding in own):
+            loudest[place] = max(loudest.get(place, 0.0), quote.falsehood)
+    for place, alarm in loudest.items():
+        support = lens.support(reading, *place)
         if support >= STRENGTHS.confirm:
-            done.add(key)
-            note = f"{MEANING[quote.pattern]} ({READ_AGAIN} {quote.label} quoted it)"
-            strength = 1 - (1 - support) * (1 - STRENGTHS.confirmed_lift * quote.falsehood)
-            yield Finding(quote.pattern, strength, quote.layer, quote.start, quote.end, note, True)
+            strength = 1 - (1 - support) * (1 - STRENGTHS.confirmed_lift * alarm)
+            yield Finding(None, strength, *place, "reads as suspicious", echo=True)
 
 
 def _peer_quotes(peers: Iterable[Peer], prompt: MultiNeutrosophicPrompt) -> Iterator[PeerQuote]:
     for peer in peers:
-        notes = [note for note in peer.evaluation.pattern_notes if note.quote]
-        named = {note.quote.strip(): note.type for note in notes if note.quote}
-        seen = {note.quote.strip() for note in notes if note.quote and READ_AGAIN not in note.description}
         for quote in peer.quotes:
             for layer in UNVOUCHED:
                 start = str(getattr(prompt, layer)).find(quote)
                 if start >= 0:
-                    words = quote.strip()
-                    kind = named.get(words)
-                    yield PeerQuote(
-                        peer.label,
-                        peer.evaluation.falsehood,
-                        kind if kind in MEANING else None,
-                        layer,
-                        start,
-                        start + len(quote),
-                        words in named and words not in seen,
-                    )
+                    yield PeerQuote(peer.label, peer.evaluation.falsehood, layer, start, start + len(quote))
                     break

@@ -70,19 +70,18 @@ class EmbeddedVoice:
         findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
         f = falsehood(findings, from_the_chair=turn.is_chair)
         i = _indeterminacy(f, self.lens.blindness(reading))
-        answer: dict[str, Any] = {
-            "truth": round((1 - f) * (1 - i / 2), 3),
-            "indeterminacy": i,
-            "falsehood": f,
-            "verdict": _verdict(f),
+        chair = {"speaks_for": _speaks_for(findings)} if turn.is_chair else {}
+        return {
+            **chair,
             "reasoning": _reasoning(self.lens, reading, findings),
             _patterns_field(turn): _patterns(
                 reading, findings, WEAK if turn.is_chair else STRENGTHS.reported
             ),
+            "verdict": _verdict(f),
+            "truth": round((1 - f) * (1 - i / 2), 3),
+            "indeterminacy": i,
+            "falsehood": f,
         }
-        if turn.is_chair:
-            answer["speaks_for"] = _speaks_for(findings)
-        return answer
 
     def _findings(self, reading: PromptReading) -> tuple[Finding, ...]:
         """What the lens finds; the reading remembers it, because every round asks again."""
@@ -119,14 +118,16 @@ def _patterns_field(turn: Turn) -> str:
 
 def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: float) -> list[dict[str, str]]:
     """The findings as patterns, one of a kind in a layer, each with the words that show it."""
-    patterns: dict[tuple[str, str], dict[str, str]] = {}
+    patterns: dict[tuple[str | None, str], dict[str, str]] = {}
     for finding in findings:
         if finding.strength < least or len(patterns) >= MOST_PATTERNS:
             break
+        if finding.echo:
+            continue
         patterns.setdefault(
             (finding.pattern, finding.layer),
             {
-                "type": finding.pattern,
+                **({"type": finding.pattern} if finding.pattern else {}),
                 "description": finding.note,
                 "quote": reading.text(finding.layer)[finding.start : finding.end],
                 "layer": finding.layer,
@@ -136,9 +137,11 @@ def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: floa
 
 
 def _reasoning(lens: Lens, reading: PromptReading, findings: tuple[Finding, ...]) -> str:
-    worth_telling = [f for f in findings if f.strength >= WEAK][:3]
+    follows = any(f.echo for f in findings)
+    worth_telling = [f for f in findings if f.strength >= WEAK and not f.echo][:3]
     if not worth_telling:
-        return f"Looking at {lens.looks_at}, I found nothing of weight."
+        again = "; what others quoted reads as suspicious to me too" if follows else ""
+        return f"Looking at {lens.looks_at}, I found nothing of weight{again}."
     shown = (
         f"in the {f.layer} layer, “{' '.join(reading.text(f.layer)[f.start : f.end].split())}”: {f.note}"
         f" ({'strong' if f.strength >= STRENGTHS.strong else 'weak'}, {f.strength:.2f})"
@@ -149,6 +152,7 @@ def _reasoning(lens: Lens, reading: PromptReading, findings: tuple[Finding, ...]
 
 def _speaks_for(findings: tuple[Finding, ...]) -> str:
     """The absent party that the second-strongest evidence concerns, or the strongest if there is one only."""
-    if not findings:
+    concerned = [_ABSENT[finding.pattern] for finding in findings if finding.pattern]
+    if not concerned:
         return "those who are not in the room; nothing here is done to them"
-    return _ABSENT[findings[min(1, len(findings) - 1)].pattern]
+    return concerned[min(1, len(concerned) - 1)]

@@ -59,9 +59,7 @@ class NeuralLens:
             ):
                 continue
             note = "to a sentence model this sounds like known manipulation"
-            worst[place.layer] = Finding(
-                judged.pattern, judged.strength, place.layer, place.start, place.end, note
-            )
+            worst[place.layer] = Finding(None, judged.strength, place.layer, place.start, place.end, note)
         return tuple(sorted(worst.values(), key=lambda finding: -finding.strength))
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:

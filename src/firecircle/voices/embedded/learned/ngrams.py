@@ -129,8 +129,8 @@ class NgramLens:
         shown = max(worst, key=lambda sentence: self.model.probability((sentence,)))
         start, end = shown.quote()
         note = "these words weigh like those of known attacks"
-        pattern = _pattern(reading, shown.layer, start, end)
-        return (Finding(pattern, strength, shown.layer, start, end, note),)
+        # The statistics know no types, so none is declared.
+        return (Finding(None, strength, shown.layer, start, end, note),)
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How the quoted words weigh by themselves."""
@@ -154,23 +154,6 @@ def _worth_weighing(reads: Sequence[ReadSentence]) -> Iterable[tuple[Sentence, .
         for at, window in enumerate(all_windows)
         if at < edge or at >= len(all_windows) - edge or any(id(sentence) in telling for sentence in window)
     ]
-
-
-_TYPES = {
-    "config": "polite_extraction",
-    "secret": "polite_extraction",
-    "private": "polite_extraction",
-    "guarded": "polite_extraction",
-    "unchecked": "polite_extraction",
-}
-
-
-def _pattern(reading: PromptReading, layer: str, start: int, end: int) -> str:
-    """The statistics know no types; what the sentence wants, or else its layer, gives one."""
-    intents = (read.strongest() for read in reading.at(layer, start, end))
-    strongest = max((intent for intent in intents if intent), key=lambda i: i.strength, default=None)
-    default = "cross_layer_fabrication" if layer == "application" else "role_confusion"
-    return _TYPES.get(strongest.name, default) if strongest else default
 
 
 def pack(weights: Sequence[float], offset: float, slope: float, shift: float) -> bytes:

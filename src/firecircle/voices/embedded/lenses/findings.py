@@ -22,14 +22,15 @@ _FADING_FROM_THE_CHAIR = (1.0, 0.7, 0.3, 0.2)
 class Finding(NamedTuple):
     """One sign of manipulation: which pattern, where in the prompt, how strong, and why in plain words."""
 
-    pattern: str
+    pattern: str | None
+    """The type that the lens itself sees in these words; None when it only knows that something is there."""
     strength: float
     layer: str
     start: int
     end: int
     note: str
     echo: bool = False
-    """Confirms a peer's pattern in words this lens has weighed already: it names more, it adds nothing."""
+    """Made only because a peer quoted these words: it moves falsehood, and is no observation of its own."""
 
     def touches(self, layer: str, start: int, end: int) -> bool:
         """Whether it overlaps a place."""
@@ -71,4 +72,4 @@ def falsehood(findings: Iterable[Finding], *, from_the_chair: bool = False) -> f
 
 def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings by strength, then by place."""
-    return tuple(sorted(findings, key=lambda f: (-f.strength, f.layer, f.start, f.pattern)))
+    return tuple(sorted(findings, key=lambda f: (-f.strength, f.layer, f.start, f.pattern or "")))
