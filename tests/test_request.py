@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from firecircle import ConfigError, EvaluationConfig, EvaluationMode, FireCircleConfig, PromptGuard
+from firecircle import (
+    ConfigError,
+    EvaluationConfig,
+    EvaluationMode,
+    FireCircleConfig,
+    PromptGuard,
+    ReciprocityMetrics,
+)
 from firecircle.circle.config import DEFAULT_MODELS
-from firecircle.request import JudgingRequest, configured, configured_by_file, embedded_models
+from firecircle.request import JudgingRequest, configured, configured_by_file, default_models, embedded_models
 from tests.scripted import PROMPT
 
 Write = Callable[[str], Path]
@@ -37,7 +44,7 @@ def test_a_key_seats_the_hosted_models_unless_only_free_voices_may_sit(
     judges = configured(JudgingRequest())
     assert judges.config.models == DEFAULT_MODELS
     assert str(judges.seating) == "three hosted voices (default)"
-    assert configured(JudgingRequest(only_free=True)).config.models == embedded_models()
+    assert default_models(EvaluationMode.FIRE_CIRCLE, only_free=True) == embedded_models()
 
 
 async def test_every_judgement_of_the_library_names_the_set_of_its_voices() -> None:
@@ -46,6 +53,8 @@ async def test_every_judgement_of_the_library_names_the_set_of_its_voices() -> N
     assert str(by_default.seating) == f"{EMBEDDED_SET} (default)"
     assert by_default.fire_circle is not None
     assert by_default.fire_circle.circumstances.seating == by_default.seating
+    reread = ReciprocityMetrics.model_validate_json(by_default.model_dump_json())
+    assert reread == by_default
     chosen = await guard.evaluate_prompt(PROMPT, fire_circle_config=FireCircleConfig.embedded())
     assert str(chosen.seating) == "six embedded voices (chosen)"
     alone = await PromptGuard(EvaluationConfig(models=("embedded:time",))).evaluate_prompt(PROMPT)

@@ -57,8 +57,8 @@ class JudgingRequest:
     """How the asker writes what has another name there, such as `--rounds` for `max_rounds`."""
     draw: Draw | None = None
     """The voices that rotation drew, to sit instead of those named."""
-    only_free: bool = False
-    """Whether voices that cost money sit only where they are named."""
+    by_default: tuple[str, ...] = ()
+    """Who sits when nobody is named, if that is decided already; else `default_models` decides."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def configured_by_file(request: JudgingRequest) -> Configured:
 def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[str, ...]:
     """Who judges when nobody was named: the hosted models if their key is set, else embedded voices.
 
-    With `only_free` a key changes nothing. `FireCircleConfig.embedded()` is not decided here: it is code, and
-    the same six voices on every machine.
+    With `only_free` a key changes nothing. `FireCircleConfig.embedded()` is not decided here: code gets the
+    same six voices on every machine.
     """
     if os.environ.get(DEFAULT_KEY_VARIABLE) and not only_free:
         return DEFAULT_MODELS
@@ -135,7 +135,7 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
         return with_drawn_voices(settings, request.draw), "rotated"
     if "models" in settings:
         return settings, "chosen"
-    return {**settings, "models": default_models(request.mode, only_free=request.only_free)}, "default"
+    return {**settings, "models": request.by_default or default_models(request.mode)}, "default"
 
 
 def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> EvaluationConfig:

@@ -143,6 +143,7 @@ class TestShow:
         assert report in shown.out
         assert told[told.index("Round 1 ") : told.index("Verdict")] in shown.out
         assert "label attack" in shown.out
+        assert "3 voices (chosen)" in shown.out.splitlines()[0]
         assert "0.85" in shown.out[: shown.out.index("Verdict")]
         assert json.loads(cli("circles", "show", name, "--json").out)["alarm"] is True
 

@@ -13,6 +13,8 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.datasets import Record
 from firecircle.lab.plan import ARM_KINDS, plan_of
 from firecircle.lab.records import Outcome
+from firecircle.names import EvaluationMode
+from firecircle.request import JudgingRequest, configured, default_models
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer
 
@@ -49,7 +51,8 @@ def asked(server: LoopbackServer, since: int) -> list[str]:
 async def test_every_arm_judges_with_embedded_voices() -> None:
     kinds = [kind for kind in ARM_KINDS if kind not in ("guided", "cascade")]
     outcomes = await judged(arms_of("fire_circle", *(kind for kind in kinds if kind != "fire_circle")))
-    assert len(outcomes) == len(kinds) - 1 + 6  # one arm for each voice that is left out
+    voices = len(default_models(EvaluationMode.FIRE_CIRCLE, only_free=True))
+    assert len(outcomes) == len(kinds) - 1 + voices  # one arm for each voice that is left out
     for outcome in outcomes.values():
         assert outcome.status == "judged"
         assert outcome.f is not None
@@ -60,12 +63,34 @@ async def test_every_arm_judges_with_embedded_voices() -> None:
     assert circle.chair_influence is not None
     assert outcomes["no_chair"].chair_influence is None
     assert not any(said.is_chair for said in outcomes["no_chair"].voices)
-    assert len({said.model for said in outcomes["clones"].voices}) == 6
+    assert len({said.model for said in outcomes["clones"].voices}) == voices
     assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:layers"}
     left_out = {
         name: {said.model for said in one.voices} for name, one in outcomes.items() if "-embedded:" in name
     }
     assert all(name.rpartition(" -")[2] not in voices for name, voices in left_out.items())
+
+
+@pytest.mark.parametrize("key", ["", "sk-test"])
+async def test_the_lab_seats_whom_evaluate_seats_and_never_spends_unasked(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    usual = configured(JudgingRequest())
+    alone = configured(JudgingRequest(EvaluationMode.SINGLE))
+    apart = configured(JudgingRequest(EvaluationMode.PARALLEL))
+    monkeypatch.setenv("OPENROUTER_API_KEY", key)
+    outcomes = await judged(arms_of("fire_circle", "single", "parallel", "clones", "reflect"))
+    assert isinstance(usual.config, FireCircleConfig)
+    seeded = usual.config.model_copy(update={"seed": Case(RECORD, "examples", 0, 1).seed})
+    result = await fire_circle_evaluate(RECORD.prompt, seeded)
+    assert result.consensus is not None
+    assert outcomes["fire_circle"].f == result.consensus.falsehood
+    assert outcomes["fire_circle"].seating == str(usual.seating)
+    assert outcomes["reflect"].seating == str(usual.seating)
+    assert outcomes["single"].seating == str(alone.seating)
+    assert outcomes["parallel"].seating == str(apart.seating)
+    assert outcomes["clones"].seating == f"{len(usual.config.models)} voices (chosen)"
 
 
 async def test_rereading_takes_as_many_rounds_and_tokens_as_the_circle_and_shows_no_peer(

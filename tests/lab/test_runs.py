@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
 from firecircle.lab.records import COLUMNS
@@ -16,6 +17,7 @@ from firecircle.lab.runs.cases import chosen_records, take_census
 from firecircle.lab.runs.folder import RunFolder, find_run, list_runs
 from firecircle.lab.runs.runner import Follower, RunState
 from firecircle.lab.runs.starting import complete, open_run
+from firecircle.request import embedded_models
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
 
@@ -98,6 +100,22 @@ async def test_embedded_arms_are_judged_by_worker_processes(tmp_path: Path) -> N
     folder, state = await ended(dataset(tmp_path / "d.jsonl", 40) + EMBEDDED, tmp_path, tmp_path / "run")
     assert state.tally.arms["parallel"].records == 40
     assert [row[0] for row in rows(folder, "record_id")] == [f"r{number}" for number in range(40)]
+
+
+async def test_a_run_goes_on_with_the_voices_it_began_with(tmp_path: Path) -> None:
+    text = dataset(tmp_path / "d.jsonl", 2) + EMBEDDED
+    new, _ = await ended(text, tmp_path, tmp_path / "new")
+    assert new.about.default_models == embedded_models()
+    begun(text, tmp_path, tmp_path / "old")
+    # As runs were begun before their voices were written down.
+    about = json.loads((tmp_path / "old" / "run.json").read_text())
+    del about["default_models"]
+    (tmp_path / "old" / "run.json").write_text(json.dumps(about))
+    old, _ = await ended(text, tmp_path, tmp_path / "old")
+    assert old.about.default_models == EMBEDDED_MODELS
+    spoke = {str(row[0]) for row in rows(old, "list_distinct([voice.model for voice in voices])")}
+    assert not any(NEURAL_MODEL in models for models in spoke)
+    assert {row[0] for row in rows(old, "seating")} == {"six embedded voices (default)"}
 
 
 async def test_an_unfinished_run_is_taken_up_by_the_same_plan_and_a_finished_one_left_alone(

@@ -101,6 +101,8 @@ class Outcome(Shape):
     voices: tuple[VoiceRound, ...] = ()
     """Every voice in every round, by round and by the order the voices are listed."""
     rivals: tuple[Rival, ...] = ()
+    seating: Text | None = None
+    """Which set of voices judged and how they came to sit, such as `seven embedded voices (default)`."""
 
 
 class RunRecord(Outcome):

@@ -138,11 +138,11 @@ def _report(
 def _introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
     """Which circle this is, and what it judged."""
     sizes = ", ".join(f"{layer.name} {len(layer.text):,}" for layer in kept.prompt.layers)
-    turn = kept.circumstances.turn_number
+    turn, seating = kept.circumstances.turn_number, kept.circumstances.seating
     how = "still sitting" if summary.status == "sitting" else STOP_WORDS[summary.status]
     about = [
         summary.mode.replace("_", " "),
-        counted(len(summary.voices), "voice"),
+        printable_line(str(seating)) if seating else counted(len(summary.voices), "voice"),
         how,
         f"label {printable_line(summary.label)}" if summary.label else "",
         f"run {printable_line(summary.run_id)}" if summary.run_id else "",

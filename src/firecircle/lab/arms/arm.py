@@ -36,8 +36,8 @@ class Case:
         return int.from_bytes(digest[:4]) >> 1
 
 
-class Seating(Protocol):
-    """Whoever watches over the voices of a case, to journal what they say, and over its circles."""
+class CaseVoices(Protocol):
+    """The voices of one case as they are to be asked, for instance journaled, and who follows its circles."""
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice to ask instead."""
@@ -86,7 +86,7 @@ class Arm(Protocol):
         """Everybody who may be asked."""
         ...
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """The outcome for one case. A circle that fails is an outcome too; only mistakes are raised."""
         ...
 

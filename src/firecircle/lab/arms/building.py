@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from firecircle.circle.config import EMBEDDED_MODELS, EvaluationConfig, FireCircleConfig
-from firecircle.convene import seat_circle, seat_panel
+from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.convene import SeatedCircle, SeatedPanel, seat_circle, seat_panel
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm
 from firecircle.lab.arms.circle import CascadeArm, CircleArm
@@ -15,20 +16,29 @@ from firecircle.lab.arms.panel import ApartArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
 from firecircle.names import EvaluationMode
-from firecircle.request import EMBEDDED_GENERALIST
+from firecircle.request import EMBEDDED_GENERALIST, JudgingRequest, configured, default_models
 
 UNSURE = (0.3, 0.8)
 """The band of a cascade that names none."""
 
 
-def build_arms(plan: Plan) -> tuple[Arm, ...]:
-    """The arms in the plan's order. `leave_one_out` becomes one arm for each voice."""
+def default_seats() -> tuple[str, ...]:
+    """Who sits in a plan that names nobody: as everywhere, but a run spends only what its plan asks for."""
+    return default_models(EvaluationMode.FIRE_CIRCLE, only_free=True)
+
+
+def build_arms(plan: Plan, seats: Sequence[str] = ()) -> tuple[Arm, ...]:
+    """The arms in the plan's order. `leave_one_out` becomes one arm for each voice.
+
+    `seats` are the voices that sit where nobody is named, if a run has begun with them already.
+    """
     arms: list[Arm] = []
-    for told in plan.arms:
+    for arm in plan.arms:
+        draft = _Draft(plan, arm, tuple(seats) or default_seats(), tuple(arms))
         try:
-            arms.extend(_MAKERS[told.kind](plan, told, tuple(arms)))
+            arms.extend(_MAKERS[arm.kind](draft))
         except ConfigError as wrong:
-            raise _in_plan_words(wrong).in_table(f"arms.{told.name}") from None
+            raise _in_plan_words(wrong).in_table(f"arms.{arm.name}") from None
     return tuple(arms)
 
 
@@ -39,102 +49,132 @@ def _in_plan_words(wrong: ConfigError) -> ConfigError:
     return wrong.advising(wrong.remedy.replace("enforce_quorum=False", "enforce_quorum = false"))
 
 
-def _circle(plan: Plan, arm: ArmPlan, **changes: Any) -> FireCircleConfig:
-    told = {"models": EMBEDDED_MODELS, **plan.circle, **arm.settings, **changes}
-    return FireCircleConfig(**told, alarm_threshold=plan.alarm_threshold)
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An arm of the plan on its way: what it asks for, and which arms stand before it."""
+
+    plan: Plan
+    arm: ArmPlan
+    seats: tuple[str, ...]
+    before: tuple[Arm, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The voices of the circle that this arm is about."""
+        return tuple(self._table.get("models", self.seats))
+
+    @property
+    def lead(self) -> str:
+        """Who stands for the circle where one voice is asked: the named one, else the generalist or first."""
+        if self.arm.model:
+            return self.arm.model
+        return EMBEDDED_GENERALIST if EMBEDDED_GENERALIST in self.models else self.models[0]
+
+    def circle(self, **changes: Any) -> SeatedCircle:
+        """The plan's circle with these changes, seated."""
+        judges = configured(self._request(EvaluationMode.FIRE_CIRCLE, self.seats, changes))
+        assert isinstance(judges.config, FireCircleConfig)
+        return seat_circle(judges.config, seating=judges.seating)
+
+    def panel(self) -> SeatedPanel:
+        """The circle's voices, apart."""
+        return self._panel(self._request(EvaluationMode.PARALLEL, self.seats, {}))
+
+    def alone(self) -> SeatedPanel:
+        """The one voice that stands for the circle."""
+        is_named = self.arm.model or "models" in self._table
+        changes = {"models": (self.lead,)} if is_named else {}
+        return self._panel(self._request(EvaluationMode.SINGLE, (self.lead,), changes))
+
+    def circle_before(self) -> CircleArm:
+        """The circle that the arm refers to: the named one, else the first."""
+        circles = [arm for arm in self.before if isinstance(arm, CircleArm)]
+        for circle in circles:
+            if self.arm.like in (None, circle.name):
+                return circle
+        if self.arm.like is None:
+            raise ConfigError("like", f"{self.arm.kind} needs a fire_circle arm before it")
+        raise ConfigError("like", f"there is no circle {self.arm.like!r} before this arm")
+
+    @property
+    def _table(self) -> dict[str, Any]:
+        return {**self.plan.circle, **self.arm.settings}
+
+    def _request(
+        self, mode: EvaluationMode, seats: tuple[str, ...], changes: dict[str, Any]
+    ) -> JudgingRequest:
+        settings = {**changes, "alarm_threshold": self.plan.alarm_threshold}
+        return JudgingRequest(mode, settings, table=self._table, by_default=seats)
+
+    def _panel(self, request: JudgingRequest) -> SeatedPanel:
+        judges = configured(request)
+        assert isinstance(judges.config, EvaluationConfig)
+        return seat_panel(judges.config, seating=judges.seating)
 
 
-def _panel(plan: Plan, arm: ArmPlan, mode: EvaluationMode, **changes: Any) -> EvaluationConfig:
-    """What a circle's settings mean to voices that do not talk; the rest is checked, and means nothing."""
-    told = {"models": EMBEDDED_MODELS, **plan.circle, **arm.settings, **changes}
-    FireCircleConfig(**{**told, "models": EMBEDDED_MODELS, "model_characteristics": {}, "reserves": ()})
-    shared = {name: told[name] for name in told if name in EvaluationConfig.model_fields}
-    return EvaluationConfig(**shared, mode=mode, alarm_threshold=plan.alarm_threshold)
+def _single(draft: _Draft) -> Iterator[Arm]:
+    yield ApartArm(draft.arm.name, draft.arm.kind, draft.alone())
 
 
-def _lead(plan: Plan, arm: ArmPlan) -> str:
-    """Who stands for the circle where one voice is asked: the named one, else the generalist or first."""
-    if arm.model:
-        return arm.model
-    models = tuple(arm.settings.get("models", plan.circle.get("models", EMBEDDED_MODELS)))
-    return EMBEDDED_GENERALIST if EMBEDDED_GENERALIST in models else models[0]
+def _parallel(draft: _Draft) -> Iterator[Arm]:
+    yield ApartArm(draft.arm.name, draft.arm.kind, draft.panel())
 
 
-def _single(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-    config = _panel(plan, arm, EvaluationMode.SINGLE, models=(_lead(plan, arm),))
-    yield ApartArm(arm.name, arm.kind, seat_panel(config))
-
-
-def _parallel(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-    config = _panel(plan, arm, EvaluationMode.PARALLEL)
-    yield ApartArm(arm.name, arm.kind, seat_panel(config))
-
-
-def _circle_with(**changes: Any) -> Callable[[Plan, ArmPlan, tuple[Arm, ...]], Iterator[Arm]]:
-    def make(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-        yield _talking(arm.name, arm.kind, _circle(plan, arm, **changes))
+def _circle_with(**changes: Any) -> Callable[[_Draft], Iterator[Arm]]:
+    def make(draft: _Draft) -> Iterator[Arm]:
+        yield CircleArm(
+            draft.arm.name, draft.arm.kind, draft.circle(**changes), with_turns=draft.arm.kind != "no_turns"
+        )
 
     return make
 
 
-def _talking(name: str, kind: str, config: FireCircleConfig) -> CircleArm:
-    return CircleArm(name, kind, seat_circle(config), with_turns=kind != "no_turns")
-
-
-def _clones(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
+def _clones(draft: _Draft) -> Iterator[Arm]:
     """As many voices as the circle has, all of them one: a quorum by number."""
-    size = len(_circle(plan, arm).models)
-    lead = _lead(plan, arm)
-    models = (lead, *(f"{lead}#{number}" for number in range(2, size + 1)))
-    yield _talking(arm.name, arm.kind, _circle(plan, arm, models=models, reserves=(), enforce_quorum=False))
+    lead = draft.lead
+    models = (lead, *(f"{lead}#{number}" for number in range(2, len(draft.models) + 1)))
+    clones = draft.circle(models=models, reserves=(), enforce_quorum=False)
+    yield CircleArm(draft.arm.name, draft.arm.kind, clones)
 
 
-def _leave_one_out(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-    everybody = _circle(plan, arm).models
+def _leave_one_out(draft: _Draft) -> Iterator[Arm]:
+    everybody = draft.circle().config.models
     if len(everybody) < 3:
         raise ConfigError("models", "leaving one out takes at least three voices")
     for absent in everybody:
         rest = tuple(model for model in everybody if model != absent)
-        config = _circle(plan, arm, models=rest, reserves=(), enforce_quorum=False)
-        yield _talking(f"{arm.name} {absent}", arm.kind, config)
+        circle = draft.circle(models=rest, reserves=(), enforce_quorum=False)
+        yield CircleArm(f"{draft.arm.name} {absent}", draft.arm.kind, circle)
 
 
-def _reflect(plan: Plan, arm: ArmPlan, before: tuple[Arm, ...]) -> Iterator[Arm]:
-    like = circle_before(arm, before)
+def _reflect(draft: _Draft) -> Iterator[Arm]:
+    like = draft.circle_before()
     # What a voice reads again follows from the circle to match; who must form a quorum does not matter here.
     apart = {"enforce_quorum": False, "empty_chair": False, "seed": None}
-    yield ReflectArm(arm.name, like.name, like.config.model_copy(update=apart), like.circle.voices)
+    circle = replace(like.circle, config=like.config.model_copy(update=apart))
+    yield ReflectArm(draft.arm.name, like.name, circle)
 
 
-def circle_before(arm: ArmPlan, before: tuple[Arm, ...]) -> CircleArm:
-    """The circle that an arm refers to: the named one, else the first."""
-    circles = [one for one in before if isinstance(one, CircleArm)]
-    for circle in circles:
-        if arm.like in (None, circle.name):
-            return circle
-    if arm.like is None:
-        raise ConfigError("like", f"{arm.kind} needs a fire_circle arm before it")
-    raise ConfigError("like", f"there is no circle {arm.like!r} before this arm")
-
-
-def _cascade(plan: Plan, arm: ArmPlan, _: tuple[Arm, ...]) -> Iterator[Arm]:
-    second = _talking(f"{arm.name}{SECOND}", "fire_circle", _circle(plan, arm))
-    first = FireCircleConfig(models=arm.first or EMBEDDED_MODELS, alarm_threshold=plan.alarm_threshold)
-    if first.models == second.config.models:
+def _cascade(draft: _Draft) -> Iterator[Arm]:
+    name = draft.arm.name
+    second = CircleArm(f"{name}{SECOND}", "fire_circle", draft.circle())
+    asked = {"models": draft.arm.first, "alarm_threshold": draft.plan.alarm_threshold}
+    judges = configured(JudgingRequest(settings=asked, by_default=draft.seats))
+    assert isinstance(judges.config, FireCircleConfig)
+    if judges.config.models == second.config.models:
         raise ConfigError(
             "models", "both circles of a cascade would be the same", "name the second one's models"
         )
-    yield CascadeArm(
-        arm.name, _talking(f"{arm.name}{FIRST}", "fire_circle", first), second, arm.band or UNSURE
-    )
+    first = CircleArm(f"{name}{FIRST}", "fire_circle", seat_circle(judges.config, seating=judges.seating))
+    yield CascadeArm(name, first, second, draft.arm.band or UNSURE)
 
 
-def _guided(plan: Plan, arm: ArmPlan, before: tuple[Arm, ...]) -> Iterator[Arm]:
-    config = _panel(plan, arm, EvaluationMode.SINGLE, models=(_lead(plan, arm),))
-    yield GuidedArm(arm.name, circle_before(arm, before), arm.folds or USUAL_FOLDS, seat_panel(config))
+def _guided(draft: _Draft) -> Iterator[Arm]:
+    folds = draft.arm.folds or USUAL_FOLDS
+    yield GuidedArm(draft.arm.name, draft.circle_before(), folds, draft.alone())
 
 
-_MAKERS: dict[ArmKind, Callable[[Plan, ArmPlan, tuple[Arm, ...]], Iterator[Arm]]] = {
+_MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "single": _single,
     "parallel": _parallel,
     "fire_circle": _circle_with(),

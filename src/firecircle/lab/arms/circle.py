@@ -9,7 +9,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import CallRecord, FireCircleResult
 from firecircle.convene import SeatedCircle, rehearse
 from firecircle.errors import EvaluationError
-from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.arm import Case, CaseVoices
 from firecircle.lab.arms.outcomes import outcome_of_circle
 from firecircle.lab.records import Outcome
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -48,11 +48,11 @@ class CircleArm:
         """Everybody who may be asked."""
         return tuple(self.circle.voices)
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Hold the circle."""
-        return (await self.hold(case, seating)).outcome
+        return (await self.hold(case, voices)).outcome
 
-    async def hold(self, case: Case, seating: Seating) -> Held:
+    async def hold(self, case: Case, voices: CaseVoices) -> Held:
         """The circle itself, with every word of it."""
         started = time.monotonic()
         error = None
@@ -60,14 +60,14 @@ class CircleArm:
             result = await self.circle.hold(
                 self._prompt(case),
                 seed=case.seed,
-                watched=seating.seat,
-                on_event=seating.listener(self.name, self.models),
+                watched=voices.seat,
+                on_event=voices.listener(self.name, self.models),
             )
         except EvaluationError as failed:
             if failed.partial_result is None:
                 raise
             result, error = failed.partial_result, str(failed)
-        return Held(result, error, max(time.monotonic() - started, seating.seconds()))
+        return Held(result, error, max(time.monotonic() - started, voices.seconds()))
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """Every round that could be held."""
@@ -96,13 +96,13 @@ class CascadeArm:
         """Everybody who may be asked."""
         return tuple(dict.fromkeys((*self.first.models, *self.second.models)))
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """The last word of whichever circle had it; the cost of both."""
-        cheap = await self.first.judge(case, seating)
+        cheap = await self.first.judge(case, voices)
         low, high = self.band
         if cheap.f is not None and not low <= cheap.f <= high:
             return cheap.model_copy(update={"escalated": False})
-        dear = await self.second.judge(case, seating)
+        dear = await self.second.judge(case, voices)
         sums = {name: getattr(cheap, name) + getattr(dear, name) for name in _SUMS}
         prices = (cheap.cost_usd, dear.cost_usd)
         return dear.model_copy(

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
 from firecircle.convene import SeatedPanel, rehearse
-from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.arm import Case, CaseVoices
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.arms.panel import ask_apart
 from firecircle.lab.records import Outcome
@@ -49,11 +49,11 @@ class GuidedArm:
         told = f"{case.dataset}/{group}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(told, digest_size=8).digest()) % self.folds
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Ask once, after what the bank of the other folds tells of such prompts."""
         guide = self.guides[self.fold_of(case)]
         guidance = await asyncio.to_thread(guide.guidance_for, case.record.prompt)
-        return await ask_apart(case, self.panel, seating, guidance)
+        return await ask_apart(case, self.panel, voices, guidance)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """One call a voice; the few lines of guidance are not in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean, median
 
+from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
@@ -65,6 +66,7 @@ def outcome_of_circle(
         rivals=tuple(
             Rival(rule=rule, value=verdict.value, alarm=verdict.alarm) for rule, verdict in rivals.items()
         ),
+        seating=_seating(result.circumstances),
     )
 
 
@@ -94,7 +96,12 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         **_spent(account(panel.calls).total),
         latency_seconds=seconds,
         voices=tuple(_voice(one, asked_chars=len(panel.question)) for one in panel.evaluations),
+        seating=_seating(panel.circumstances),
     )
+
+
+def _seating(circumstances: Circumstances) -> str | None:
+    return None if circumstances.seating is None else str(circumstances.seating)
 
 
 def _rival(result: FireCircleResult, rule: str) -> float | None:

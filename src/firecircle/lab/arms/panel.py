@@ -10,7 +10,7 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord
 from firecircle.convene import SeatedPanel, rehearse
 from firecircle.errors import EvaluationError
-from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.arm import Case, CaseVoices
 from firecircle.lab.arms.outcomes import outcome_of_panel
 from firecircle.lab.records import Outcome
 
@@ -28,9 +28,9 @@ class ApartArm:
         """Everybody who is asked."""
         return tuple(self.panel.voices)
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Ask each voice once."""
-        return await ask_apart(case, self.panel, seating)
+        return await ask_apart(case, self.panel, voices)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """One call a voice."""
@@ -38,7 +38,7 @@ class ApartArm:
 
 
 async def ask_apart(
-    case: Case, panel: SeatedPanel, seating: Seating, guidance: Sequence[str] = ()
+    case: Case, panel: SeatedPanel, voices: CaseVoices, guidance: Sequence[str] = ()
 ) -> Outcome:
     """What voices make of a case, each by itself, after this guidance if there is any."""
     started = time.monotonic()
@@ -48,13 +48,13 @@ async def ask_apart(
         await panel.ask(
             case.record.prompt,
             seed=case.seed,
-            watched=seating.seat,
+            watched=voices.seat,
             listener=heard.append,
             guidance=guidance,
         )
     except EvaluationError as failed:
         error = str(failed)
-    seconds = max(time.monotonic() - started, seating.seconds())
+    seconds = max(time.monotonic() - started, voices.seconds())
     if not heard:
         return Outcome(status="failed", error=error, latency_seconds=seconds)
     return outcome_of_panel(heard[0], seconds=seconds, error=error)

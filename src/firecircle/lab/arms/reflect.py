@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -29,9 +29,9 @@ from firecircle.circle.result import (
     messages,
 )
 from firecircle.circle.voice import Turn, Voice
-from firecircle.convene import rehearse
+from firecircle.convene import SeatedCircle, rehearse
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.lab.arms.arm import Case, Seating
+from firecircle.lab.arms.arm import Case, CaseVoices
 from firecircle.lab.arms.outcomes import outcome_of_circle
 from firecircle.lab.records import Outcome
 from firecircle.names import Focus
@@ -111,31 +111,37 @@ class ReflectArm:
 
     name: str
     like: str
-    config: FireCircleConfig
-    voices: Mapping[str, Voice]
+    circle: SeatedCircle
     kind: str = "reflect"
+
+    @property
+    def config(self) -> FireCircleConfig:
+        """The settings of the circle to match, as far as they matter to voices apart."""
+        return self.circle.config
 
     @property
     def models(self) -> tuple[str, ...]:
         """Everybody who is asked."""
-        return tuple(self.voices)
+        return tuple(self.circle.voices)
 
-    async def judge(self, case: Case, seating: Seating) -> Outcome:
+    async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Let each voice reflect by itself; the highest F that any of them reached is the score."""
         model_rounds = _asked_in(case.earlier[self.like])
         if not model_rounds:
             return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
         started = time.monotonic()
-        circumstances = circumstances_of(case.record.prompt, seed=case.seed)
+        circumstances = circumstances_of(case.record.prompt, seed=case.seed, seating=self.circle.seating)
         async with asyncio.TaskGroup() as together:
             tasks = {
                 model: together.create_task(
-                    self._reflect(case, circumstances, seating.seat(model, self.voices[model]), model, asked)
+                    self._reflect(
+                        case, circumstances, voices.seat(model, self.circle.voices[model]), model, asked
+                    )
                 )
                 for model, asked in model_rounds.items()
             }
         pages = {model: task.result() for model, task in tasks.items()}
-        seconds = max(time.monotonic() - started, seating.seconds())
+        seconds = max(time.monotonic() - started, voices.seconds())
         result = self._result(case.record.prompt, case.seed, circumstances, pages)
         error = None if result.active_models else "no voice could answer"
         return outcome_of_circle(result, seconds=seconds, error=error, with_peers=False)

@@ -18,7 +18,7 @@ from firecircle.lab.report.choosing import Choice
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.journaled_voices import ReplaySeating
+from firecircle.lab.runs.journaled_voices import ReplayedVoices
 
 Judged = Choice | RunRecord
 
@@ -27,7 +27,11 @@ async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircl
     """The circles of these judgements, in their order; None for one that cannot be held again."""
     places = {(judged.dataset, judged.record_id) for judged in judgements}
     try:
-        arms = {arm.name: arm for arm in build_arms(run.plan) if isinstance(arm, CircleArm)}
+        arms = {
+            arm.name: arm
+            for arm in build_arms(run.plan, run.about.default_models)
+            if isinstance(arm, CircleArm)
+        }
         records = {
             (row.dataset, row.record.id): row.record
             for row in chosen_records(run.plan, run.base)
@@ -50,7 +54,7 @@ async def _held_again(
     if arm is None or record is None or judged.f is None:
         return None
     case = Case(record, judged.dataset, judged.repeat, judged.seed)
-    held = await arm.hold(case, ReplaySeating(journal, arm.name, case))
+    held = await arm.hold(case, ReplayedVoices(journal, arm.name, case))
     # Words are shown only if they led to the numbers on record.
     consensus = held.result.consensus
     return held.result if consensus is not None and abs(consensus.falsehood - judged.f) < 1e-9 else None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from firecircle.circle.config import EMBEDDED_MODELS
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
@@ -88,6 +89,9 @@ class RunAbout(Shape):
     versions: dict[Text, Text]
     python: Text
     platform: Text
+    default_models: tuple[Text, ...] = EMBEDDED_MODELS
+    """Who sits where the plan names nobody, on whichever machine the run is taken up again. Runs from before
+    this was written down began with the six."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,9 @@ class RunFolder:
                 f"`firecircle lab resume {self.path}` finishes it first",
             )
 
-    def begin(self, plan: Plan, text: str, base: Path, arms: tuple[str, ...], census: Census) -> None:
+    def begin(
+        self, plan: Plan, text: str, base: Path, arms: tuple[str, ...], seats: tuple[str, ...], census: Census
+    ) -> None:
         """Write down what the run begins with; the last file written makes it a run."""
         started = time.time()
         about = RunAbout(
@@ -172,6 +178,7 @@ class RunFolder:
             versions={name: installed for name in _VERSIONS if (installed := _version(name))},
             python=platform.python_version(),
             platform=platform.platform(),
+            default_models=seats,
         )
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ PAST_DEADLINE = "no answer before the round's deadline"
 
 
 @dataclass(slots=True)
-class JournaledSeating:
+class JournaledVoices:
     """Watches over the voices of one arm on one case."""
 
     journal: Journal
@@ -60,10 +60,10 @@ class JournaledSeating:
 class JournaledVoice:
     """Says again what the journal holds; asks, and has it journaled, only what it does not."""
 
-    def __init__(self, model: str, voice: Voice, seating: JournaledSeating) -> None:
+    def __init__(self, model: str, voice: Voice, voices: JournaledVoices) -> None:
         self._model = model
         self._voice = voice
-        self._seating = seating
+        self._voices = voices
 
     def estimate(self, turn: Turn) -> Usage:
         """What the voice itself expects."""
@@ -71,19 +71,19 @@ class JournaledVoice:
 
     async def speak(self, turn: Turn) -> Reply:
         """The journaled answer or failure of this very call, else a new one, journaled first."""
-        seating = self._seating
-        key = call_key(seating.arm, seating.case, self._model, turn)
-        call = seating.journal.find_call(key)
+        voices = self._voices
+        key = call_key(voices.arm, voices.case, self._model, turn)
+        call = voices.journal.find_call(key)
         if call is None:
-            if seating.journal.broken:
-                raise seating.journal.broken
-            seating.asked()
-            async with seating.capacity.answer():
-                async with seating.capacity.call(self._model, self._voice):
+            if voices.journal.broken:
+                raise voices.journal.broken
+            voices.asked()
+            async with voices.capacity.answer():
+                async with voices.capacity.call(self._model, self._voice):
                     call = await self._ask(turn, key)
                 await self._journal(key, turn, call)
-            seating.paid(call.reply.usage if call.reply else Usage())
-        seating.took(turn.round_number, self._model, call.seconds)
+            voices.paid(call.reply.usage if call.reply else Usage())
+        voices.took(turn.round_number, self._model, call.seconds)
         return call.replayed()
 
     async def _ask(self, turn: Turn, key: bytes) -> FinishedCall:
@@ -93,7 +93,7 @@ class JournaledVoice:
         def retrying(retry: Retry) -> None:
             nonlocal attempts
             attempts = max(attempts, retry.attempt)
-            self._seating.retried(retry)
+            self._voices.retried(retry)
             turn.on_retry(retry)
 
         def lost(kind: FailureKind, message: str, tried: int) -> FinishedCall:
@@ -113,12 +113,12 @@ class JournaledVoice:
         return FinishedCall(reply, loop.time() - started)
 
     async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
-        case = self._seating.case
+        case = self._voices.case
         place = CallPlace(
-            self._seating.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
+            self._voices.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
         )
         # Once paid, an answer is written down even if the round has run out of time meanwhile.
-        await asyncio.shield(self._seating.journal.write_call(key, place, call))
+        await asyncio.shield(self._voices.journal.write_call(key, place, call))
 
 
 def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:
@@ -127,7 +127,7 @@ def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaySeating:
+class ReplayedVoices:
     """Seats voices that repeat what they said to this arm about this case."""
 
     journal: Journal
@@ -149,7 +149,7 @@ class ReplaySeating:
 
 @dataclass(frozen=True, slots=True)
 class _ReplayedVoice:
-    source: ReplaySeating
+    source: ReplayedVoices
     model: str
 
     async def speak(self, turn: Turn) -> Reply:

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from firecircle.errors import ConfigError
-from firecircle.lab.arms.arm import Arm, Case, Seating, Unwatched
+from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
@@ -36,10 +36,10 @@ class Task:
         return Case(self.chosen.record, self.chosen.dataset, self.repeat, self.plan_seed, self.earlier)
 
 
-async def judge_with(arm: Arm, case: Case, seating: Seating) -> Outcome:
+async def judge_with(arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
     """The outcome; a record that this arm cannot take, such as one without the layer in focus, has failed."""
     try:
-        return await arm.judge(case, seating)
+        return await arm.judge(case, voices)
     except ConfigError as unsuitable:
         return Outcome(status="failed", error=str(unsuitable))
 
@@ -81,24 +81,24 @@ class _Worker:
 _worker: _Worker | None = None
 
 
-def open_pool(plan: Plan, run_id: str, workers: int) -> ProcessPoolExecutor:
+def open_pool(plan: Plan, run_id: str, seats: tuple[str, ...], workers: int) -> ProcessPoolExecutor:
     """Processes that know the plan. They are started afresh: threads and forks do not go together."""
     return ProcessPoolExecutor(
         workers,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
-        initargs=(plan, run_id),
+        initargs=(plan, run_id, seats),
     )
 
 
-def _begin(plan: Plan, run_id: str) -> None:
+def _begin(plan: Plan, run_id: str, seats: tuple[str, ...]) -> None:
     from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
 
     global _worker
     # Ctrl-C reaches the whole group; only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _worker = _Worker(run_id, {arm.name: arm for arm in build_arms(plan)}, asyncio.new_event_loop())
+    _worker = _Worker(run_id, {arm.name: arm for arm in build_arms(plan, seats)}, asyncio.new_event_loop())
 
 
 def _leave_with_parent() -> None:

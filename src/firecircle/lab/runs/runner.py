@@ -27,7 +27,7 @@ from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.journaled_voices import JournaledSeating, ReplaySeating
+from firecircle.lab.runs.journaled_voices import JournaledVoices, ReplayedVoices
 from firecircle.lab.runs.judging import Task, as_record, judge_tasks, judge_with, open_pool, with_earlier
 from firecircle.lab.runs.limits import Admission, CallCapacity, RunBudget
 from firecircle.lab.runs.live import LiveCircles
@@ -64,7 +64,7 @@ async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = N
     Hosted and local circles are written into the store, if there is one, while they sit.
     """
     plan = folder.plan
-    arms = build_arms(plan)
+    arms = build_arms(plan, folder.about.default_models)
     with Journal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
         run = _Run(folder, plan, journal, tally, follow, LiveCircles(store, folder.about))
@@ -141,7 +141,8 @@ class _Run:
         workers = self.plan.concurrency.workers or os.cpu_count() or 1
         loop = asyncio.get_running_loop()
         room = asyncio.Semaphore(workers * BATCHES_PER_WORKER)
-        with open_pool(self.plan, self.folder.about.run_id, workers) as pool:
+        about = self.folder.about
+        with open_pool(self.plan, about.run_id, about.default_models, workers) as pool:
 
             async def send(batch: list[Task]) -> None:
                 try:
@@ -232,10 +233,10 @@ class _Run:
         async with held:
             case = task.case
             for name in task.arms:
-                seating = JournaledSeating(
+                voices = JournaledVoices(
                     self.journal, capacity, name, case, admission.has_asked, paid, retried, self.live
                 )
-                outcome = await judge_with(arms[name], case, seating)
+                outcome = await judge_with(arms[name], case, voices)
                 if self.journal.broken:
                     raise self.journal.broken
                 case = with_earlier(case, name, outcome)
@@ -274,7 +275,7 @@ async def taught_banks(
     repeat, seed = folder.plan.sittings[0]
     for chosen in chosen_records(folder.plan, folder.base):
         case = Case(chosen.record, chosen.dataset, repeat, seed)
-        held = await arm.teacher.hold(case, ReplaySeating(journal, arm.teacher.name, case))
+        held = await arm.teacher.hold(case, ReplayedVoices(journal, arm.teacher.name, case))
         if held.error is not None or not held.result.alarm or not held.result.patterns:
             continue
         # When a circle sat differs from run to run, and would differ in what the bank keeps.

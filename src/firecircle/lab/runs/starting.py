@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.arms.building import build_arms
+from firecircle.lab.arms.building import build_arms, default_seats
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import COLUMNS, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
@@ -103,14 +103,15 @@ Following = Callable[[RunFolder], AbstractContextManager[Follower]]
 
 def open_run(plan: Plan, text: str, base: Path, *, out: Path | None = None, new: bool = False) -> RunFolder:
     """The unfinished run of this plan, else a new one. Everything that can be checked is checked first."""
-    arms = tuple(arm.name for arm in build_arms(plan))
     begun = _begun_in(out, plan) if out else None if new else unfinished_run(plan, base)
+    seats = begun.about.default_models if begun else default_seats()
+    arms = tuple(arm.name for arm in build_arms(plan, seats))
     if begun is not None:
         if begun.state == "unfinished":
             begun.write(PLAN, text)
         return RunFolder(begun.path)
     folder = RunFolder(out or _fresh(runs_folder() / new_run_id(plan)))
-    folder.begin(plan, text, base, arms, take_census(plan, base))
+    folder.begin(plan, text, base, arms, seats, take_census(plan, base))
     return folder
 
 
@@ -163,7 +164,7 @@ async def complete(
 async def _synced(folder: RunFolder, journal: Journal, store: Store | None) -> str | None:
     """Have the store hold what it could not take while the run was carried out; what it still does not."""
     try:
-        arms = build_arms(folder.plan)
+        arms = build_arms(folder.plan, folder.about.default_models)
     except ConfigError:
         return None  # what a setting refers to is no longer there; the figures are
     return await sync_store(folder, journal, arms, LiveCircles(store, folder.about))

@@ -20,7 +20,7 @@ from firecircle.lab.arms.circle import CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.journaled_voices import ReplaySeating
+from firecircle.lab.runs.journaled_voices import ReplayedVoices
 from firecircle.lab.runs.live import SAME, LiveCircles, is_same, missing_note, on_thread, stored_id
 from firecircle.lab.runs.rows import JudgementRef, unpack_record
 from firecircle.names import is_embedded
@@ -182,7 +182,7 @@ class _Sync:
             dict(self.folder.plan.sittings)[missing.judged.repeat],
         )
         try:
-            held = await missing.circle.hold(case, ReplaySeating(self.journal, missing.judged.arm, case))
+            held = await missing.circle.hold(case, ReplayedVoices(self.journal, missing.judged.arm, case))
         except ConfigError as unsuitable:
             self.trouble = str(unsuitable)
             return None
