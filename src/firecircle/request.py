@@ -17,10 +17,11 @@ from firecircle.circle.config import (
     NEURAL_MODEL,
     EvaluationConfig,
     FireCircleConfig,
+    one_specialist,
 )
 from firecircle.circle.seating import Seating, SeatingKind
 from firecircle.errors import ConfigError
-from firecircle.names import EvaluationMode
+from firecircle.names import EvaluationMode, is_embedded
 from firecircle.settings import current_settings
 
 if TYPE_CHECKING:
@@ -135,7 +136,10 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
         return with_drawn_voices(settings, request.draw), "rotated"
     if "models" in settings:
         return settings, "chosen"
-    return {**settings, "models": request.by_default or default_models(request.mode)}, "default"
+    models = request.by_default or default_models(request.mode)
+    specialists = request.mode is EvaluationMode.FIRE_CIRCLE and all(map(is_embedded, models))
+    usual = {"pattern_threshold": one_specialist(models)} if specialists else {}
+    return {**usual, **settings, "models": models}, "default"
 
 
 def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> EvaluationConfig:

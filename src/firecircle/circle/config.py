@@ -6,6 +6,7 @@ A configuration that could never yield a consensus is refused here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, Self
 
@@ -58,6 +59,11 @@ class CacheConfig(Declaration):
     """Whether replies are kept on this machine, so that the same question is paid for once."""
 
     enabled: bool = True
+
+
+def one_specialist(models: Sequence[str]) -> float:
+    """The share of a circle of specialists that one voice is: its word makes a pattern, uncorroborated."""
+    return 1 / max(1, len(models))
 
 
 class BaseEvaluationConfig(Declaration):
@@ -197,12 +203,12 @@ class FireCircleConfig(BaseEvaluationConfig):
     def embedded(cls, **settings: Any) -> Self:
         """The circle of embedded analysers: no key, no network, no cost.
 
-        The same six on every machine; `evaluate` adds a seventh where it is installed. They are specialists,
-        so a pattern takes two of them, not half of the circle.
+        The same six on every machine; `evaluate` adds a seventh where it is installed. They are specialists:
+        hardly two of them see the same type, so one of them suffices for a pattern, which then says that
+        nobody corroborated it.
         """
         models = settings.get("models", EMBEDDED_MODELS)
-        two_voices = 2 / max(2, len(models))
-        return cls(**{"models": models, "pattern_threshold": two_voices, **settings})
+        return cls(**{"models": models, "pattern_threshold": one_specialist(models), **settings})
 
     @field_validator("circle_size", mode="before")
     @classmethod

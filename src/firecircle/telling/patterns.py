@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation
+from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation, PatternObservation
 
 
 def with_names(text: str, labels: Mapping[str, str]) -> str:
@@ -51,3 +51,10 @@ def left_out(result: FireCircleResult) -> tuple[tuple[Observation, ...], ...]:
     observations = [seen for seen in result.observations if seen.left_out and seen.pattern_type not in agreed]
     observations.sort(key=lambda seen: seen.pattern_type)
     return tuple(tuple(group) for _, group in groupby(observations, key=lambda seen: seen.pattern_type))
+
+
+def agreement_words(pattern: PatternObservation, active: int) -> str:
+    """How many of the active voices saw it; what one alone saw is called so, whatever share that is."""
+    if not pattern.corroborated:
+        return f"one voice alone, of {active}"
+    return f"{len(pattern.models_observing)} of {active} voices ({pattern.model_agreement:.0%})"

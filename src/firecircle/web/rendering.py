@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.telling.patterns import gathered_quotes
+from firecircle.telling.patterns import agreement_words, gathered_quotes
 from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS
 from firecircle.thresholds import figure_beside
@@ -71,6 +71,7 @@ def templates() -> Environment:
         "round_words": ROUND_WORDS,
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,
+        "agreement_words": agreement_words,
     }
     return made
 

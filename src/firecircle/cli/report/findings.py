@@ -14,7 +14,7 @@ from firecircle.circle.result import (
 )
 from firecircle.cli.output import Line, Section, section
 from firecircle.cli.printable import printable_line
-from firecircle.telling.patterns import GatheredQuote, gathered_quotes, left_out, with_names
+from firecircle.telling.patterns import GatheredQuote, agreement_words, gathered_quotes, left_out, with_names
 from firecircle.telling.words import LEFT_OUT_WORDS, counted
 
 LONGEST_QUOTE = 200
@@ -44,8 +44,7 @@ def quoted(text: str) -> Text:
 
 def _pattern(pattern: PatternObservation, result: FireCircleResult, verbose: bool) -> Iterator[Line]:
     title = Text(_plain(pattern.pattern_type), style="bold")
-    seen_by, active = len(pattern.models_observing), len(result.active_models)
-    title.append(f"  {seen_by} of {active} voices ({pattern.model_agreement:.0%})", style="not bold")
+    title.append(f"  {agreement_words(pattern, len(result.active_models))}", style="not bold")
     yield Line(title)
     first = f"first {printable_line(pattern.first_observed_by)} in round {pattern.observed_in_round}"
     others = [
