@@ -32,8 +32,9 @@ def test_a_stored_circle_sits_or_has_ended() -> None:
 def test_question_schema_and_meanings_name_the_same_eight_types() -> None:
     assert len(names.PATTERN_TYPES) == 8
     questions = Questions(MultiNeutrosophicPrompt(user="hello"), EMBEDDED_MODELS, Circumstances(nonce="abc"))
-    asked = questions.standard("discussion", ())
-    assert f'"type": "<{" | ".join(names.PATTERN_TYPES)} | other>"' in asked
+    asked = questions.closing(EMBEDDED_MODELS[0], "discussion", None, is_chair=False, joins=False)
+    explained = [line.strip("- ").partition(":")[0] for line in asked.splitlines() if line.startswith("  - ")]
+    assert explained == [*names.PATTERN_TYPES, "other"]
     fields = reply_schema("discussion")["properties"]["patterns_observed"]["items"]["properties"]
     assert fields["type"]["enum"] == [*names.PATTERN_TYPES, "other"]
     assert {kind.value for kind in MEANINGS} == set(names.PATTERN_TYPES)

@@ -292,7 +292,7 @@ async def test_who_is_active_follows_from_who_was_seated_and_who_was_lost() -> N
         )
         for held in result.dialogue_history
     ]
-    assert by_round == [held.active_models for held in result.dialogue_history]
+    assert by_round == [held.asked_models for held in result.dialogue_history]
     assert active_voices(CIRCLE.models, result.substitutions, result.failures) == result.active_models
     reserve = Substitution(model="e", round_number=3, replaces=("b",))
     assert active_voices(("a", "b"), (reserve,), result.failures) == ("a", "e")

@@ -104,7 +104,7 @@ def test_mistakes_are_one_line(cli: Cli, where: str) -> None:
     assert_one_line_of_trouble(unlabelled, "labelled attack or benign")
 
 
-async def test_embedded_circles_over_real_attacks_have_blind_spots(cli: Cli, tmp_path: Path) -> None:
+async def test_specialists_are_not_blamed_for_what_is_not_their_lens(cli: Cli, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in shared("dev.jsonl").read_text("utf-8").splitlines()]
     attacks = [row for row in rows if row["source"] == "derived_A_saturation" and row["label"] == "attack"]
     place = str(tmp_path / "dev.sqlite")
@@ -117,5 +117,4 @@ async def test_embedded_circles_over_real_attacks_have_blind_spots(cli: Cli, tmp
             )
     document = json.loads(cli("blindspots", "--store", place, "--json").out)
     assert document["circles"]["attacks"] == 12
-    assert document["groups"]
-    assert all(group["addition"] for group in document["groups"] if group["pattern_type"] != "unclassified")
+    assert document["groups"] == [], "no voice names a type in round 2 that its lens could not see alone"

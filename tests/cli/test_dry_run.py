@@ -34,13 +34,13 @@ Fire Circle: 3 voices, up to 3 rounds
 Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
 
                           calls  tokens in  tokens out    price
-round 1                       3      3,162       3,000  $0.0396
-round 2                       3      7,775       3,000  $0.0499
-round 3                       3     11,481       3,000  $0.0581
-anthropic/claude…onnet-4      3      7,462       3,000  $0.0674
-qwen/qwen-2.5-72…nstruct      3      7,446       3,000  $0.0673
-deepseek/deepseek-r1          3      7,510       3,000  $0.0128
-all, at most                  9     22,418       9,000  $0.1475
+round 1                       3      4,470       3,000  $0.0425
+round 2                       3     10,197       3,000  $0.0553
+round 3                       3     13,913       3,000  $0.0633
+anthropic/claude…onnet-4      3      9,443       3,000  $0.0733
+qwen/qwen-2.5-72…nstruct      3      9,533       3,000  $0.0736
+deepseek/deepseek-r1          3      9,604       3,000  $0.0142
+all, at most                  9     28,580       9,000  $0.1612
 
 Nothing was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.

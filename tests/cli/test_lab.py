@@ -75,7 +75,7 @@ def test_a_budget_stops_a_run_with_status_1_and_says_how_it_goes_on(
     cli: Callable[..., Ran], plan: str, folder: Path, hosted: Callable[[Script], LoopbackServer]
 ) -> None:
     hosted(opinion)
-    (folder / plan).write_text(PLAN + "[budget]\ntokens = 40_000\n[concurrency]\ncalls = 3\n")
+    (folder / plan).write_text(PLAN + "[budget]\ntokens = 60_000\n[concurrency]\ncalls = 3\n")
     ran = cli("lab", "run", plan)
     assert ran.status == 1
     assert "stopped: the budget is spent" in ran.out

@@ -53,7 +53,7 @@ Next      mend what the lost voices complain of, or try again later;
 Kept      as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(
-        "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: future_impact, us_aligned (anthropic/claude-sonnet-4: overloaded, come back later (HTTP 503); no time left for a retry in N s)\n"
+        "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: future_impact, us_aligned. overloaded, come back later (HTTP 503); no time left for a retry in N s in voice anthropic/claude-sonnet-4, round 2\n"
     )
 
 

@@ -107,14 +107,15 @@ def test_an_exported_history_has_no_circles(cli: Cli) -> None:
 
 
 def test_a_simulation_matches_expertise_when_asked(cli: Cli) -> None:
-    arguments = ("rotation", "simulate", "4", "--domain", "software", "--sittings", "1", "--json")
+    arguments = ("rotation", "simulate", "4", "--domain", "software", "--sittings", "9", "--json")
     plain, matched = cli(*arguments), cli(*arguments, "--match-expertise")
     expertise = [
-        {one["expertise"] for one in json.loads(ran.out)["draws"][0]["candidates"]}
+        {one["expertise"] for one in json.loads(ran.out)["draws"][-1]["candidates"]}
         for ran in (plain, matched)
     ]
     assert expertise[0] == {1.0}
     assert len(expertise[1]) > 3
+    assert max(expertise[1]) <= 1.0, "nobody outweighs a voice that was never heard"
 
 
 def test_judging_by_a_draw_that_heeds_affinity(cli: Cli) -> None:

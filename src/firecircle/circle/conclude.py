@@ -33,8 +33,9 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     )
     spoken = [said for held in history for said in held.evaluations]
     quorum = final_quorum(record, active)
-    refused = _why_no_consensus(record, active, quorum)
-    consensus = None if refused else highest_falsehood(spoken, active)
+    is_conclusive = record.stopped in CONCLUSIVE
+    missing = _missing_for_consensus(config, active, quorum) if is_conclusive else record.abort_reason
+    consensus = highest_falsehood(spoken, active) if is_conclusive and not missing else None
 
     characteristics = {model: config.characteristics(model) for model in active}
     observations = observe(history, typing_from(record.classified), record.prompt)
@@ -47,7 +48,7 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     raises_alarm = partial(reaches, threshold=config.alarm_threshold)
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
     return FireCircleResult(
-        **{**facts, "dialogue_history": history, "abort_reason": refused},
+        **{**facts, "dialogue_history": history, "abort_reason": missing},
         consensus=consensus,
         alarm=consensus is not None and reaches(consensus.falsehood, config.alarm_threshold),
         decided_by_guess=consensus is not None and consensus.guessed,
@@ -73,15 +74,13 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     )
 
 
-def _why_no_consensus(record: CircleRecord, active: Sequence[str], quorum: QuorumVerdict) -> str | None:
-    """Why what was said is no consensus: the circle broke off, or under these settings it has no quorum."""
-    if record.stopped not in CONCLUSIVE:
-        return record.abort_reason or f"the circle was {record.stopped}"
-    if len(active) < record.config.min_viable_models:
-        return (
-            f"{len(active)} active voices, and min_viable_models asks for {record.config.min_viable_models}"
-        )
-    if record.config.enforce_quorum and not quorum.valid:
+def _missing_for_consensus(
+    config: FireCircleConfig, active: Sequence[str], quorum: QuorumVerdict
+) -> str | None:
+    """Why a circle that was held to its end has no consensus under these settings."""
+    if len(active) < config.min_viable_models:
+        return f"{len(active)} active voices, and min_viable_models asks for {config.min_viable_models}"
+    if config.enforce_quorum and not quorum.valid:
         return f"no quorum under these settings: {quorum.reason}"
     return None
 

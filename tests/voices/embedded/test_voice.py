@@ -216,12 +216,12 @@ async def test_the_circle_shows_what_it_saw_in_the_prompts_words_and_costs_nothi
     assert result.quorum.valid
     assert not result.failures
     assert result.accounting.total.cost_usd == 0
-    assert result.config.pattern_threshold == pytest.approx(2 / 6), "two specialists, not half of the circle"
+    assert result.config.pattern_threshold == pytest.approx(1 / 6), "one specialist suffices"
     seen = {observation.pattern_type for observation in result.observations}
     assert "temporal_inconsistency" in seen
     for observation in result.observations:
         assert all(quote in ATTACK.user for quote in observation.quotes)
-    assert all(found.corroborated for found in result.patterns)
+    assert any(not found.corroborated for found in result.patterns), "one voice's word is called so"
 
 
 async def test_the_circle_stays_calm_on_a_calm_prompt() -> None:
