@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
+
+# A busy machine is no failure: how long an example takes belongs into `bench`.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)

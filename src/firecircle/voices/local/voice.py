@@ -44,6 +44,11 @@ class Engine:
             return self._llama
 
 
+SHORTEST_REASON = 40
+MOST_ITEMS, TOKENS_AN_ITEM = 4, 150
+"""Bounds of an answer that a model of this size keeps to: letters of a reason, patterns and their cost."""
+
+
 class LocalVoice:
     """A model in this process."""
 
@@ -106,7 +111,7 @@ def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     if turn.seed is not None:
         request["seed"] = turn.seed
     if turn.reply_schema is not None:
-        request["json_schema"] = turn.reply_schema
+        request["json_schema"] = _with_room_for_numbers(turn.reply_schema, turn.max_tokens)
     return request
 
 
@@ -130,3 +135,16 @@ def _usage(completion: Completion) -> Usage:
     return Usage(
         told.get("prompt_tokens"), details.get("cached_tokens"), told.get("completion_tokens"), cost_usd=0.0
     )
+
+
+def _with_room_for_numbers(schema: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
+    """The schema with bounded reasons and lists: a small model that rambles must still reach its numbers."""
+    if "properties" not in schema:
+        return dict(schema)
+    fields = dict(schema["properties"])
+    for name, field in fields.items():
+        if field.get("type") == "string" and "enum" not in field:
+            fields[name] = {**field, "maxLength": max(SHORTEST_REASON, max_tokens)}
+        elif field.get("items", {}).get("type") == "object":
+            fields[name] = {**field, "maxItems": min(MOST_ITEMS, max_tokens // TOKENS_AN_ITEM)}
+    return {**schema, "properties": fields}
