@@ -299,7 +299,7 @@ class FireCircleConfig(BaseEvaluationConfig):
             raise ConfigError(
                 "require_empty_chair_role",
                 f"a STRICT circle must hear the empty chair, and with {without} nobody can hold it",
-                "allow a chair from round 2 on, or set require_empty_chair_role=False",
+                "let it hold two rounds with a chair, or leave STRICT out",
             )
 
     def _check_classifier(self) -> None:
