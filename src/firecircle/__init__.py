@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
-    from firecircle.circle.chair import calculate_empty_chair_influence, get_empty_chair_model
+    from firecircle.circle.chair import get_empty_chair_model
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
     from firecircle.circle.config import (
         CacheConfig,
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         FireCircleConfig,
     )
     from firecircle.circle.events import Event
+    from firecircle.circle.measures import calculate_empty_chair_influence
     from firecircle.circle.pattern_types import classify_pattern_heuristic
     from firecircle.circle.patterns import extract_patterns, extract_patterns_with_quorum
     from firecircle.circle.quorum import (
@@ -141,7 +142,8 @@ __all__ = [
 
 _ROOMS = {
     "catalog": "ModelCharacteristics",
-    "circle.chair": "calculate_empty_chair_influence get_empty_chair_model",
+    "circle.chair": "get_empty_chair_model",
+    "circle.measures": "calculate_empty_chair_influence",
     "circle.pattern_types": "classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
     "circle.config": "CircleSize EvaluationConfig FailureMode FireCircleConfig CacheConfig",

@@ -14,12 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from firecircle.circle.asking import judge_alone
 from firecircle.circle.circumstances import ChairPhase, circumstances_of
 from firecircle.circle.classifier import classify_descriptions
 from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
-from firecircle.circle.panel import Panel, PanelListener, judge_alone
+from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
@@ -100,3 +103,12 @@ class EvaluationResult(Shape):
     def get_empty_chair_influence(self) -> float | None:
         """The share of pattern types the chair brought first, in fire_circle mode."""
         return self.metadata.get("empty_chair_influence")
+
+
+def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
+    """Population standard deviation of F: how far apart the voices are."""
+    if not evaluations:
+        return 0.0
+    falsehoods = [evaluation.falsehood for evaluation in evaluations]
+    mean = fmean(falsehoods)
+    return math.sqrt(fmean([(falsehood - mean) ** 2 for falsehood in falsehoods]))

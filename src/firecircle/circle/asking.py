@@ -1,17 +1,26 @@
-"""Asking voices within a budget, one or several at once: for a round of a circle as for voices apart."""
+"""Asking voices within a budget, one or several at once: in a round of a circle, or each alone."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from firecircle.circle.answer import reply_schema
 from firecircle.circle.budget import Budget
+from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import RoundPage
-from firecircle.circle.result import CallRecord, VoicePrompt
+from firecircle.circle.panel import Panel, PanelListener
+from firecircle.circle.questions import Questions
+from firecircle.circle.result import CallRecord, VoicePrompt, messages
 from firecircle.circle.voice import Turn, Voice
+from firecircle.errors import BudgetError, EvaluationError
+from firecircle.prompt import MultiNeutrosophicPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +81,67 @@ async def hear_all(asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_
         for hearing in stray:
             hearing.cancel()
         await asyncio.gather(*stray, return_exceptions=True)
+
+
+async def judge_alone(
+    prompt: MultiNeutrosophicPrompt,
+    config: EvaluationConfig,
+    voices: Mapping[str, Voice],
+    circumstances: Circumstances,
+    *,
+    listener: PanelListener | None = None,
+    guidance: Sequence[str] = (),
+) -> Panel:
+    """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer.
+
+    `listener` is handed the panel in either case. `guidance` tells voices that read the question what to
+    look out for; embedded voices look at the prompt alone.
+    """
+    prompt.require_text(config.focus)
+    models = tuple(voices)
+    questions = Questions(prompt, models, circumstances, focus=config.focus)
+    question = questions.guided(guidance) if guidance else questions.standard("baseline", ())
+    opening = Panel(
+        panel_id=uuid.uuid4().hex,
+        started_at=time.time(),
+        config=config.model_copy(update={"api_key": None}),
+        prompt=prompt,
+        circumstances=circumstances,
+        system_message=questions.system,
+        evidence=questions.evidence,
+        question=question,
+        guidance=tuple(guidance),
+    )
+    turn = Turn(
+        messages=messages(questions.system, questions.evidence, question),
+        prompt=prompt,
+        question=question,
+        focus=config.focus,
+        turn_number=circumstances.turn_number,
+        reply_schema=reply_schema("baseline"),
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        seed=config.seed,
+        attempt_seconds=config.timeout_seconds,
+        deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
+    )
+    page = RoundPage(1, "baseline", None, question)
+    page.prompts = {model: VoicePrompt(model=model, text="") for model in models}
+    asker = Asker(voices, Budget.of(config), lambda *_: turn, lambda: page.calls, questions.clarify)
+    if spent := asker.shortage(page, page.prompts.values()):
+        raise BudgetError(f"over_budget: {spent}, what is left is not enough to ask", model=models[0])
+    await hear_all(asker.ask(page, model) for model in models)
+    panel = opening.model_copy(
+        update={
+            "duration_seconds": time.time() - opening.started_at,
+            "evaluations": page.evaluations,
+            "failures": page.failures,
+            "calls": page.calls,
+        }
+    )
+    if listener is not None:
+        listener(panel)
+    if not panel.evaluations:
+        losses = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
+        raise EvaluationError(f"no voice could answer: {losses}", model=panel.failures[0].model)
+    return panel

@@ -9,15 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
-from firecircle.circle.chair import PERFORMATIVE_BELOW, influence_of
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.measures import account, flips, rival_verdicts, round_metrics, spread, voice_scores
+from firecircle.circle.measures import (
+    PERFORMATIVE_BELOW,
+    account,
+    flips,
+    influence_of,
+    rival_verdicts,
+    round_metrics,
+    voice_scores,
+)
 from firecircle.circle.pattern_types import typing_from
 from firecircle.circle.patterns import observe, sift
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum
 from firecircle.circle.result import CircleRecord, FireCircleResult, active_voices, zombie_voices
 from firecircle.errors import QuorumError
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.thresholds import reaches
 
 CONCLUSIVE = ("all_rounds_held", "converged")

@@ -27,7 +27,6 @@ from firecircle.circle.conclude import conclude
 from firecircle.circle.config import CircleSize, FireCircleConfig
 from firecircle.circle.hearing import Hearing
 from firecircle.circle.ledger import Ledger, RoundPage
-from firecircle.circle.measures import spread
 from firecircle.circle.questions import Questions
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum, lost_lenses
 from firecircle.circle.result import (
@@ -42,6 +41,7 @@ from firecircle.circle.result import (
 from firecircle.circle.turns import Turns
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, EvaluationError, QuorumError, carry_partial_result
+from firecircle.evaluation import spread
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import exceeds, reaches

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from firecircle.circle import events
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.hearing import Hearing
-from firecircle.circle.measures import spread
 from firecircle.circle.result import (
     CallRecord,
     CircleRecord,
@@ -24,7 +23,7 @@ from firecircle.circle.result import (
     VoicePrompt,
     active_voices,
 )
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, spread
 
 
 @dataclass(slots=True)

@@ -1,13 +1,13 @@
-"""What talking did: how opinions moved, and what other rules would have concluded from the same words."""
+"""What talking did: how opinions moved, what the chair brought, and what other rules would have concluded."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
-from firecircle.circle.chair import influence_of
+from firecircle.circle.pattern_types import Typing, heuristic_typing
+from firecircle.circle.patterns import group_observations, observe
 from firecircle.circle.result import (
     Accounting,
     CallRecord,
@@ -20,19 +20,11 @@ from firecircle.circle.result import (
     RoundMetrics,
     Usages,
 )
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.thresholds import exceeds, reaches
 
 MOVED = 1e-9
-
-
-def spread(evaluations: Sequence[NeutrosophicEvaluation]) -> float:
-    """Population standard deviation of F: how far apart the voices are."""
-    if not evaluations:
-        return 0.0
-    falsehoods = [evaluation.falsehood for evaluation in evaluations]
-    mean = fmean(falsehoods)
-    return math.sqrt(fmean([(falsehood - mean) ** 2 for falsehood in falsehoods]))
+PERFORMATIVE_BELOW = 0.10
 
 
 def round_metrics(
@@ -56,6 +48,31 @@ def round_metrics(
             )
         )
     return tuple(measured)
+
+
+def calculate_empty_chair_influence(
+    dialogue_history: Sequence[DialogueRound],
+    empty_chair_models: Mapping[int, str],
+    typing: Typing = heuristic_typing,
+) -> float:
+    """The share of pattern types that were first mentioned by the chair of that round.
+
+    Within a round the voices are taken in the order of their ids, so the figure does not depend on
+    who answered first.
+    """
+    return influence_of(observe(dialogue_history, typing), empty_chair_models)
+
+
+def influence_of(observations: Sequence[Observation], empty_chair_models: Mapping[int, str]) -> float:
+    """As `calculate_empty_chair_influence`, from observations that are already typed."""
+    firsts = [
+        min(group, key=lambda seen: (seen.round_number, seen.model))
+        for group in group_observations(observations)
+    ]
+    if not firsts:
+        return 0.0
+    brought = sum(empty_chair_models.get(first.round_number) == first.model for first in firsts)
+    return brought / len(firsts)
 
 
 def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
