@@ -10,7 +10,7 @@ import firecircle
 from firecircle import names
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.questions import Questions
 from firecircle.prompt import MultiNeutrosophicPrompt

@@ -15,7 +15,7 @@ from firecircle import (
     PromptGuard,
     ReciprocityMetrics,
 )
-from firecircle.circle.config import DEFAULT_MODELS
+from firecircle.names import DEFAULT_MODELS
 from firecircle.request import JudgingRequest, configured, configured_by_file, default_models, embedded_models
 from tests.scripted import PROMPT
 

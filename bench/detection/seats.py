@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.circle.voice import Voice
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import NeuralLens

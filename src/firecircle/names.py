@@ -1,4 +1,4 @@
-"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices."""
+"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices, and the circles that sit unless others are named."""
 
 from __future__ import annotations
 
@@ -64,3 +64,22 @@ def is_embedded(model: str) -> bool:
 def is_local(model: str) -> bool:
     """Whether a voice is a language model that runs in this process."""
     return model.startswith(LOCAL)
+
+
+DEFAULT_MODELS = (
+    "anthropic/claude-sonnet-4-20250514",
+    "qwen/qwen-2.5-72b-instruct",
+    "deepseek/deepseek-r1",
+)
+"""The circle of hosted voices."""
+EMBEDDED_MODELS = (
+    "embedded:time",
+    "embedded:layers",
+    "embedded:hidden",
+    "embedded:extraction",
+    "embedded:authority",
+    "embedded:ngrams",
+)
+"""The circle that needs nothing but the package, in the order its voices are listed."""
+NEURAL_MODEL = "embedded:neural"
+"""Joins the embedded circle by default where its extra and its weights are installed."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firecircle import FireCircleResult, ReciprocityMetrics, SessionMemory
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.examples import find_example
 from tests.cli.running import ATTACK, TRIO, Ran, command, flowing, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure

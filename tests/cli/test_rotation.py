@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.evaluate import rotating
 from firecircle.cli.rotation import command as rotation

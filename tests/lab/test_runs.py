@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
 from firecircle.lab.records import COLUMNS

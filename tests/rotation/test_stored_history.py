@@ -13,7 +13,7 @@ from firecircle.store.opening import open_store
 
 SITTINGS = """
 import sys
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.rotation.history import Draw, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker

@@ -32,25 +32,8 @@ from firecircle.catalog import (
 )
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
-from firecircle.names import EvaluationMode, Focus
+from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit
-
-DEFAULT_MODELS = (
-    "anthropic/claude-sonnet-4-20250514",
-    "qwen/qwen-2.5-72b-instruct",
-    "deepseek/deepseek-r1",
-)
-EMBEDDED_MODELS = (
-    "embedded:time",
-    "embedded:layers",
-    "embedded:hidden",
-    "embedded:extraction",
-    "embedded:authority",
-    "embedded:ngrams",
-)
-"""The circle that needs nothing but the package, in the order its voices are listed."""
-NEURAL_MODEL = "embedded:neural"
-"""Joins the embedded circle by default where its extra and its weights are installed."""
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

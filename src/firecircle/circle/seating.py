@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from firecircle.circle.config import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL
+from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.shapes import Shape, Text
 
 SeatingKind = Literal["default", "chosen", "rotated"]

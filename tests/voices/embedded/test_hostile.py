@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.circle.voice import Turn
 from firecircle.voices.embedded import embedded_voice
 

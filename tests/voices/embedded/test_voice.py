@@ -11,7 +11,7 @@ import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.answer import reply_schema
-from firecircle.circle.config import EMBEDDED_MODELS, NEURAL_MODEL
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.names import EvaluationMode

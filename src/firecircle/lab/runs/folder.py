@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from firecircle.circle.config import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
