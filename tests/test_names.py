@@ -10,9 +10,9 @@ import firecircle
 from firecircle import names
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances
-from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.questions import Questions
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.circle.voice import Voice
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import NeuralLens
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
-    from firecircle.circle.chair import get_empty_chair_model
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
     from firecircle.circle.config import (
         CacheConfig,
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
         EvaluationConfig,
         FailureMode,
         FireCircleConfig,
+        get_empty_chair_model,
     )
     from firecircle.circle.events import Event
     from firecircle.circle.measures import calculate_empty_chair_influence
@@ -142,12 +142,12 @@ __all__ = [
 
 _ROOMS = {
     "catalog": "ModelCharacteristics",
-    "circle.chair": "get_empty_chair_model",
-    "circle.measures": "calculate_empty_chair_influence",
     "circle.pattern_types": "classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
-    "circle.config": "CircleSize EvaluationConfig FailureMode FireCircleConfig CacheConfig",
+    "circle.config": "CacheConfig CircleSize EvaluationConfig FailureMode FireCircleConfig "
+    "get_empty_chair_model",
     "circle.events": "Event",
+    "circle.measures": "calculate_empty_chair_influence",
     "circle.patterns": "extract_patterns extract_patterns_with_quorum",
     "circle.quorum": "QuorumVerdict judge_quorum quorum_with_failures validate_quorum "
     "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",

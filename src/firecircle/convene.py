@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.asking import judge_alone
-from firecircle.circle.circumstances import ChairPhase, circumstances_of
+from firecircle.circle.circumstances import ChairPhase, Seating, circumstances_of
 from firecircle.circle.classifier import classify_descriptions
 from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
@@ -24,7 +24,6 @@ from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
-from firecircle.circle.seating import Seating
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.names import is_embedded, is_local

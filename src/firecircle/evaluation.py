@@ -1,4 +1,4 @@
-"""What one voice concluded, and the result shape that all three modes share."""
+"""What one voice concluded and quoted, and the result shape that all three modes share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator
 
+from firecircle.names import LayerName
 from firecircle.shapes import Shape, Text, Unit
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Verdict = Literal["violation", "no_violation", "unsure"]
 ReadAs = Literal["json", "stated", "reasoning", "logprobs", "keyword", "carried"]
 Polarity = Literal["consistent", "clarified", "corrected"]
+FoundBy = Literal["exact", "normalised", "fuzzy"]
 
 
 class PatternNote(Shape):
@@ -26,6 +28,17 @@ class PatternNote(Shape):
     type: Text | None = None
     quote: Text | None = None
     layer: Text | None = None
+
+
+class GroundedQuote(Shape):
+    """A quote that was found in the prompt; `text` is the prompt's own wording."""
+
+    text: Text
+    layer: LayerName
+    start: int
+    end: int
+    found_by: FoundBy
+    quoted_by: Text = ""
 
 
 class NeutrosophicEvaluation(Shape):

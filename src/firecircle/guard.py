@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
+from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
-from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel

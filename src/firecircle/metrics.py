@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from firecircle.circle.circumstances import Seating
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
-from firecircle.circle.seating import Seating
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode

@@ -1,4 +1,7 @@
-"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices, and the circles that sit unless others are named."""
+"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices.
+
+Also who sits in the circles that come with the package.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from firecircle.circle.circumstances import Seating, SeatingKind
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig, one_specialist
-from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL
-from firecircle.circle.seating import Seating, SeatingKind
 from firecircle.errors import ConfigError
-from firecircle.names import EvaluationMode, is_embedded
+from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode, is_embedded
 from firecircle.settings import current_settings
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from firecircle import FireCircleResult, ReciprocityMetrics, SessionMemory
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.examples import find_example
+from firecircle.names import EMBEDDED_MODELS
 from tests.cli.running import ATTACK, TRIO, Ran, command, flowing, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
 from tests.scripted import says

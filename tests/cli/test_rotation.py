@@ -14,14 +14,13 @@ from inline_snapshot import snapshot
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.evaluate import rotating
 from firecircle.cli.rotation import command as rotation
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
-from firecircle.names import EvaluationMode
+from firecircle.names import EMBEDDED_MODELS, EvaluationMode
 from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.rotation.history import MemoryHistory, ParticipationHistory
 from firecircle.rotation.history_file import export_history

@@ -9,7 +9,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
 from firecircle.lab.records import COLUMNS
@@ -17,6 +16,7 @@ from firecircle.lab.runs.cases import chosen_records, take_census
 from firecircle.lab.runs.folder import RunFolder, find_run, list_runs
 from firecircle.lab.runs.runner import Follower, RunState
 from firecircle.lab.runs.starting import complete, open_run
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.request import embedded_models
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle.catalog import CRITICAL_ROLES, ModelCharacteristics
-from firecircle.circle.chair import get_empty_chair_model
+from firecircle.circle.config import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.rotation.drawing import verify_draw, waiting_time

@@ -8,7 +8,7 @@ import pytest
 
 from firecircle import FireCircleResult, ModelCharacteristics, fire_circle_evaluate
 from firecircle.circle.events import Event
-from firecircle.circle.result import GroundedQuote
+from firecircle.evaluation import GroundedQuote
 from firecircle.telling.answers import all_answers, answer_of
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.quorum import quorum_picture

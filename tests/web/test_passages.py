@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firecircle.circle.result import GroundedQuote, PatternObservation
+from firecircle.circle.result import PatternObservation
+from firecircle.evaluation import GroundedQuote
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.web.shown.passages import SHOWN_AT_ONCE, ShownLayer, shown_layers
 

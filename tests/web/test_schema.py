@@ -10,7 +10,7 @@ import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from firecircle.web.access import WRITE_HEADER
-from firecircle.web.api.openapi import openapi
+from firecircle.web.api.operations import openapi
 from tests.web.serving import Running, judged
 
 schema = schemathesis.openapi.from_dict(openapi())

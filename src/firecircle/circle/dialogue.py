@@ -20,11 +20,10 @@ from typing import NoReturn
 from firecircle.circle import events
 from firecircle.circle.asking import Asker, hear_all
 from firecircle.circle.budget import Budget
-from firecircle.circle.chair import chair_of_round
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.classifier import Classification, classify_observations
 from firecircle.circle.conclude import conclude
-from firecircle.circle.config import CircleSize, FireCircleConfig
+from firecircle.circle.config import CircleSize, FireCircleConfig, chair_of_round
 from firecircle.circle.hearing import Hearing
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.questions import Questions

@@ -11,8 +11,7 @@ from itertools import product
 
 from rapidfuzz import fuzz
 
-from firecircle.circle.result import FoundBy, GroundedQuote
-from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
+from firecircle.evaluation import FoundBy, GroundedQuote, NeutrosophicEvaluation, PatternNote
 from firecircle.prompt import Layer, MultiNeutrosophicPrompt
 
 FEWEST_WORDS, FEWEST_CHARS = 2, 8

@@ -10,7 +10,8 @@ from rapidfuzz import fuzz
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
 from firecircle.circle.grounding import ground_all, quotes_of
 from firecircle.circle.pattern_types import UNCLASSIFIED, Typing, heuristic_typing
-from firecircle.circle.result import DialogueRound, GroundedQuote, LeftOut, Observation, PatternObservation
+from firecircle.circle.result import DialogueRound, LeftOut, Observation, PatternObservation
+from firecircle.evaluation import GroundedQuote
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
 

@@ -12,8 +12,8 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.quorum import QuorumVerdict
 from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
-from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.names import LayerName, StopReason
+from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
+from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, Unit
 
@@ -23,7 +23,6 @@ SCHEMA_VERSION = 2
 RoundKind = Literal["baseline", "discussion", "synthesis"]
 CallPurpose = Literal["answer", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
-FoundBy = Literal["exact", "normalised", "fuzzy"]
 LeftOut = Literal["below_threshold", "no_critical_role", "no_grounded_quote", "voice_not_active"]
 
 
@@ -156,17 +155,6 @@ class Accounting(Shape):
     total: Usages = Usages()
     by_round: dict[int, Usages] = Field(default_factory=dict)
     by_voice: dict[Text, Usages] = Field(default_factory=dict)
-
-
-class GroundedQuote(Shape):
-    """A quote that was found in the prompt; `text` is the prompt's own wording."""
-
-    text: Text
-    layer: LayerName
-    start: int
-    end: int
-    found_by: FoundBy
-    quoted_by: Text = ""
 
 
 class Observation(Shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from firecircle.catalog import ModelCharacteristics
-from firecircle.circle.chair import get_empty_chair_model
+from firecircle.circle.config import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules
 from firecircle.rotation.affinity import Affinity
 from firecircle.rotation.domains import GENERAL

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation, PatternObservation
+from firecircle.circle.result import FireCircleResult, Observation, PatternObservation
+from firecircle.evaluation import GroundedQuote
 
 
 def with_names(text: str, labels: Mapping[str, str]) -> str:

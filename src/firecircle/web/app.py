@@ -20,8 +20,7 @@ from firecircle.errors import FireCircleError
 from firecircle.store.opening import Store
 from firecircle.web import learnt_pages, pages, run_pages
 from firecircle.web.access import Access
-from firecircle.web.api.openapi import BASE, openapi
-from firecircle.web.api.operations import OPERATIONS
+from firecircle.web.api.operations import BASE, OPERATIONS, openapi
 from firecircle.web.convener import Convener
 from firecircle.web.middleware import LOGIN, Gate
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem

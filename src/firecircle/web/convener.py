@@ -11,10 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
-from firecircle.circle.seating import Seating
 from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel
 from firecircle.errors import EvaluationError
 from firecircle.prompt import MultiNeutrosophicPrompt

@@ -8,11 +8,14 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from firecircle.errors import ConfigError
-from firecircle.web.app import Site
+
+if TYPE_CHECKING:
+    from firecircle.web.app import Site
 
 ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
 SECONDS_TO_LEAVE = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment
 from starlette.requests import Request
@@ -11,9 +12,11 @@ from firecircle.errors import ConfigError
 from firecircle.store.finding import CircleSummary
 from firecircle.store.opening import Store
 from firecircle.web.access import Access
-from firecircle.web.convener import Convener
 from firecircle.web.problems import RequestError
 from firecircle.web.watch import Watch
+
+if TYPE_CHECKING:
+    from firecircle.web.convener import Convener
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.circle.voice import Turn
+from firecircle.names import EMBEDDED_MODELS
 from firecircle.voices.embedded import embedded_voice
 
 LENGTH = 200_000

@@ -11,10 +11,9 @@ import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.answer import reply_schema
-from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.circle.voice import Peer, Turn
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
-from firecircle.names import EvaluationMode
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode
 from firecircle.request import JudgingRequest, configured, default_models
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import is_available

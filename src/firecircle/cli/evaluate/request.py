@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
-from firecircle.circle.seating import Seating
 from firecircle.cli.printable import printable_line
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt

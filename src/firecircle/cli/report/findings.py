@@ -6,14 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from firecircle.circle.result import (
-    FireCircleResult,
-    GroundedQuote,
-    Observation,
-    PatternObservation,
-)
+from firecircle.circle.result import FireCircleResult, Observation, PatternObservation
 from firecircle.cli.output import Line, Section, section
 from firecircle.cli.printable import printable_line
+from firecircle.evaluation import GroundedQuote
 from firecircle.telling.patterns import GatheredQuote, agreement_words, gathered_quotes, left_out, with_names
 from firecircle.telling.words import LEFT_OUT_WORDS, counted
 

@@ -31,8 +31,8 @@ class Case:
     def seed(self) -> int:
         """Follows from the plan's seed, the repeat and the record, and is the same for all arms: what is
         asked is then the same byte for byte, also when a run is taken up again."""
-        told = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
-        digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+        key = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:4]) >> 1
 
 

@@ -11,8 +11,7 @@ from firecircle.convene import SeatedCircle, SeatedPanel, seat_circle, seat_pane
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm
 from firecircle.lab.arms.circle import CascadeArm, CircleArm
-from firecircle.lab.arms.guided import USUAL_FOLDS, GuidedArm
-from firecircle.lab.arms.panel import ApartArm
+from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
 from firecircle.names import EvaluationMode

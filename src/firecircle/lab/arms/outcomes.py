@@ -21,7 +21,6 @@ def outcome_of_circle(
     """The outcome of a circle; with an error, of one that reached no consensus."""
     consensus = result.consensus if error is None else None
     rivals = result.rival_verdicts
-    found = (*result.patterns, *result.ungrounded_patterns)
     moves = [flip.movement for flip in result.flips] if with_peers else None
     chairs = any(held.occupied_chair for held in result.dialogue_history)
     total = result.accounting.total
@@ -42,7 +41,7 @@ def outcome_of_circle(
         majority=_rival(result, "majority"),
         rounds=len(result.dialogue_history),
         stopped=result.stopped,
-        patterns=len(found),
+        patterns=len(result.patterns) + len(result.ungrounded_patterns),
         grounded_patterns=len(result.patterns),
         pattern_types=tuple(dict.fromkeys(pattern.pattern_type for pattern in result.patterns)),
         largest_agreement=max((len(pattern.models_observing) for pattern in result.patterns), default=0),
@@ -72,20 +71,20 @@ def outcome_of_circle(
 
 def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) -> Outcome:
     """The outcome of voices that were each asked once, apart."""
-    said = panel.consensus if panel.evaluations else None
-    scores = [one.falsehood for one in panel.evaluations]
+    consensus = panel.consensus if panel.evaluations else None
+    scores = [evaluation.falsehood for evaluation in panel.evaluations]
     threshold = panel.config.alarm_threshold
     return Outcome(
-        status="judged" if said else "failed",
-        error=None if said else (error or "no voice could answer")[:LONGEST_ERROR],
-        f=said.falsehood if said else None,
-        t=said.truth if said else None,
-        i=said.indeterminacy if said else None,
-        round1_f=said.falsehood if said else None,
-        alarm=reaches(said.falsehood, threshold) if said else None,
-        decided_by=said.model if said else None,
-        decided_in_round=1 if said else None,
-        decided_by_guess=said is not None and said.guessed,
+        status="judged" if consensus else "failed",
+        error=None if consensus else (error or "no voice could answer")[:LONGEST_ERROR],
+        f=consensus.falsehood if consensus else None,
+        t=consensus.truth if consensus else None,
+        i=consensus.indeterminacy if consensus else None,
+        round1_f=consensus.falsehood if consensus else None,
+        alarm=reaches(consensus.falsehood, threshold) if consensus else None,
+        decided_by=consensus.model if consensus else None,
+        decided_in_round=1 if consensus else None,
+        decided_by_guess=consensus is not None and consensus.guessed,
         final_max=max(scores, default=None),
         final_mean=fmean(scores) if scores else None,
         final_median=median(scores) if scores else None,
@@ -95,7 +94,7 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         lost=_lost(panel.failures),
         **_spent(account(panel.calls).total),
         latency_seconds=seconds,
-        voices=tuple(_voice(one, asked_chars=len(panel.question)) for one in panel.evaluations),
+        voices=tuple(_voice(evaluation, asked_chars=len(panel.question)) for evaluation in panel.evaluations),
         seating=_seating(panel.circumstances),
     )
 
@@ -125,31 +124,31 @@ def _spent(total: Usages) -> dict[str, int | float | None]:
 
 
 def _voices(result: FireCircleResult) -> tuple[VoiceRound, ...]:
-    told: list[VoiceRound] = []
+    rounds: list[VoiceRound] = []
     for held in result.dialogue_history:
-        told.extend(
+        rounds.extend(
             _voice(
-                said,
-                is_chair=said.model == held.empty_chair_model,
-                active=said.model in result.active_models,
-                asked_chars=len(held.question_to(said.model) or ""),
+                evaluation,
+                is_chair=evaluation.model == held.empty_chair_model,
+                active=evaluation.model in result.active_models,
+                asked_chars=len(held.question_to(evaluation.model) or ""),
             )
-            for said in held.evaluations
+            for evaluation in held.evaluations
         )
-    return tuple(told)
+    return tuple(rounds)
 
 
 def _voice(
-    said: NeutrosophicEvaluation, *, is_chair: bool = False, active: bool = True, asked_chars: int = 0
+    evaluation: NeutrosophicEvaluation, *, is_chair: bool = False, active: bool = True, asked_chars: int = 0
 ) -> VoiceRound:
     return VoiceRound(
-        model=said.model,
-        round_number=said.round_number or 1,
-        truth=said.truth,
-        indeterminacy=said.indeterminacy,
-        falsehood=said.falsehood,
+        model=evaluation.model,
+        round_number=evaluation.round_number or 1,
+        truth=evaluation.truth,
+        indeterminacy=evaluation.indeterminacy,
+        falsehood=evaluation.falsehood,
         is_chair=is_chair,
-        guessed=said.guessed,
+        guessed=evaluation.guessed,
         active=active,
         asked_chars=asked_chars,
     )

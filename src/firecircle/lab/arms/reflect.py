@@ -55,23 +55,23 @@ class ReflectionQuestions:
         self.baseline = self._of_the_circle.standard("baseline", ())
         self.clarify = self._of_the_circle.clarify
 
-    def again(self, kind: RoundKind, said: Sequence[NeutrosophicEvaluation], length: int) -> str:
+    def reread(self, kind: RoundKind, earlier: Sequence[NeutrosophicEvaluation], length: int) -> str:
         """The question of a later round, filled up to this length with the evidence, to be read once more."""
         values = {"turn_fact": self._turn_fact(), "answer": answer_format(kind)}
         bare = len(render(_template(), own="", again="", **values))
-        own = self._statements(said, length - bare)
+        own = self._statements(earlier, length - bare)
         again = self._evidence_again(length - bare - len(own))
         return render(_template(), own=own, again=again, **values)
 
-    def _statements(self, said: Sequence[NeutrosophicEvaluation], room: int) -> str:
+    def _statements(self, earlier: Sequence[NeutrosophicEvaluation], room: int) -> str:
         """The voice's own answers as far as there is room, the last one first of all."""
         shown: list[str] = []
-        for one in reversed(said):
-            label = f"your own answer of round {one.round_number}"
+        for evaluation in reversed(earlier):
+            label = f"your own answer of round {evaluation.round_number}"
             left = room - len(fence(self._nonce, label, ""))
             if shown and left < FEWEST_WORTH_SHOWING:
                 break
-            words = one.raw_replies[-1] if one.raw_replies else one.reasoning
+            words = evaluation.raw_replies[-1] if evaluation.raw_replies else evaluation.reasoning
             cut = without_nonce(words.strip(), self._nonce)[: max(left, FEWEST_WORTH_SHOWING)]
             shown.append(fence(self._nonce, label, cut))
             room -= len(shown[-1]) + 2
@@ -79,8 +79,8 @@ class ReflectionQuestions:
 
     def _turn_fact(self) -> str:
         """What the circle's own questions say of the turn."""
-        told = self._of_the_circle.standard("discussion", ())
-        return told.partition('"prior conversation" possible? (')[2].partition(")\n")[0]
+        question = self._of_the_circle.standard("discussion", ())
+        return question.partition('"prior conversation" possible? (')[2].partition(")\n")[0]
 
     def _evidence_again(self, length: int) -> str:
         title = "The evidence once more:\n"
@@ -151,23 +151,23 @@ class ReflectArm:
     ) -> list[_Page]:
         questions = ReflectionQuestions(case.record.prompt, model, circumstances, self.config.focus)
         pages: list[_Page] = []
-        said: list[NeutrosophicEvaluation] = []
+        earlier: list[NeutrosophicEvaluation] = []
         for number, length in enumerate(asked, 1):
             kind = self._kind_of(number)
-            question = questions.baseline if number == 1 else questions.again(kind, said, length)
+            question = questions.baseline if number == 1 else questions.reread(kind, earlier, length)
             page = _Page(Hearing(model), VoicePrompt(model=model, text=question))
             pages.append(page)
             await hear(
                 page.heard,
                 voice,
-                self._turn(case, circumstances, questions, question, number, said),
+                self._turn(case, circumstances, questions, question, number, earlier),
                 strict=False,
                 clarify=questions.clarify,
                 may_ask=lambda _: True,
             )
             if page.heard.evaluation is None:
                 break
-            said.append(page.heard.evaluation)
+            earlier.append(page.heard.evaluation)
         return pages
 
     def _turn(
@@ -177,7 +177,7 @@ class ReflectArm:
         questions: ReflectionQuestions,
         question: str,
         number: int,
-        said: list[NeutrosophicEvaluation],
+        earlier: list[NeutrosophicEvaluation],
     ) -> Turn:
         return Turn(
             messages=messages(questions.system, questions.evidence, question),
@@ -186,7 +186,7 @@ class ReflectArm:
             round_number=number,
             focus=self.config.focus,
             turn_number=circumstances.turn_number,
-            own_last=said[-1] if said else None,
+            own_last=earlier[-1] if earlier else None,
             reply_schema=reply_schema(self._kind_of(number)),
             max_tokens=self.config.max_tokens,
             temperature=self.config.temperature,
@@ -208,8 +208,8 @@ class ReflectArm:
         pages: dict[str, list[_Page]],
     ) -> FireCircleResult:
         """What was said, concluded by the circle's own rules."""
-        every = [page for told in pages.values() for page in told]
-        longest = max(len(told) for told in pages.values())
+        every = [page for own in pages.values() for page in own]
+        longest = max(len(own) for own in pages.values())
         return conclude(
             CircleRecord(
                 circle_id=f"reflect-{circumstances.nonce}",
@@ -217,7 +217,7 @@ class ReflectArm:
                 prompt=prompt,
                 circumstances=circumstances,
                 dialogue_history=tuple(
-                    self._round(number, [told[number - 1] for told in pages.values() if len(told) >= number])
+                    self._round(number, [own[number - 1] for own in pages.values() if len(own) >= number])
                     for number in range(1, longest + 1)
                 ),
                 failures=tuple(page.heard.failure for page in every if page.heard.failure),
@@ -243,8 +243,8 @@ class ReflectArm:
 def _asked_in(like: Outcome) -> dict[str, tuple[int, ...]]:
     """How much the circle asked each voice, round by round, as far as it answered in every one."""
     asked: dict[str, list[int]] = {}
-    for said in like.voices:
-        lengths = asked.setdefault(said.model, [])
-        if len(lengths) == said.round_number - 1:
-            lengths.append(said.asked_chars)
+    for voice in like.voices:
+        lengths = asked.setdefault(voice.model, [])
+        if len(lengths) == voice.round_number - 1:
+            lengths.append(voice.asked_chars)
     return {model: tuple(lengths) for model, lengths in asked.items() if lengths}

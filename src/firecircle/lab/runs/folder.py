@@ -16,13 +16,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.tally import Tally
-from firecircle.names import RunState
+from firecircle.names import EMBEDDED_MODELS, RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.store.address import place_of

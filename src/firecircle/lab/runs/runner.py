@@ -22,7 +22,7 @@ from firecircle.circle.voice import Retry, Usage
 from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.building import build_arms
-from firecircle.lab.arms.guided import GuidedArm
+from firecircle.lab.arms.panel import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from firecircle.circle.result import FireCircleResult, GroundedQuote, Observation
+from firecircle.circle.result import FireCircleResult, Observation
 from firecircle.errors import StoreError
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import GUIDED_TYPES, addition_text
 from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign

@@ -1,10 +1,15 @@
-"""The table of operations: routes and the OpenAPI schema are both read from it, so they cannot differ."""
+"""The table of operations: routes and the OpenAPI description are both read from it, and cannot differ."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any
 
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +17,21 @@ from firecircle.rotation.fairness import FairnessReport
 from firecircle.shapes import Shape
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
+from firecircle.web.access import WRITE_HEADER
 from firecircle.web.api import circles, judging, learnt, live, lookups, runs, shapes
+from firecircle.web.problems import MEDIA_TYPE, Problem, title_of
+
+BASE = "/api/v1"
+READ_REFUSALS = (401, 421, 503)
+WRITE_REFUSALS = (401, 403, 421, 503)
+Json = dict[str, Any]
+STREAMED: Json = {
+    "type": "object",
+    "description": "One server-sent event: `id` is its number, to be sent back as Last-Event-ID after a"
+    " broken connection; `data` is the event as JSON. The last is `closed` and holds the circle's summary.",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+    "required": ["event", "data"],
+}
 
 Handler = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
 
@@ -131,3 +150,124 @@ OPERATIONS = (
     Operation("GET", "/runs", "list_runs", runs.list_all_runs, shapes.RunLines),
     Operation("GET", "/runs/{run_id}", "get_run", runs.get_run, shapes.RunLine, refusals=(404,)),
 )
+
+
+@cache
+def openapi() -> Json:
+    """The whole description."""
+    shapes_used: list[tuple[type[Shape], JsonSchemaMode]] = [(Problem, "serialization")]
+    for operation in OPERATIONS:
+        if isinstance(operation.answer, type):
+            shapes_used.append((operation.answer, "serialization"))
+        shapes_used += [(shape, "validation") for shape in (operation.query, operation.body) if shape]
+    references, definitions = models_json_schema(
+        list(dict.fromkeys(shapes_used)), ref_template="#/components/schemas/{model}"
+    )
+    schemas: Json = definitions["$defs"]
+    paths: dict[str, Json] = {}
+    for operation in OPERATIONS:
+        query = (
+            references[(operation.query, "validation")]["$ref"].rpartition("/")[2]
+            if operation.query
+            else None
+        )
+        paths.setdefault(BASE + operation.path, {})[operation.method.lower()] = _operation(
+            operation, references, schemas[query] if query else None
+        )
+    used_as_query = {
+        references[(operation.query, "validation")]["$ref"] for operation in OPERATIONS if operation.query
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Fire Circle",
+            "version": version("firecircle"),
+            "description": "Several voices judge a layered prompt alone, then talk about what they saw."
+            f" Calls that change something need the header {WRITE_HEADER}, which pages carry, or"
+            " Authorization: Bearer with the token the server was started with.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {
+                name: shape
+                for name, shape in schemas.items()
+                if f"#/components/schemas/{name}" not in used_as_query
+            },
+            "securitySchemes": {
+                "write": {"type": "apiKey", "in": "header", "name": WRITE_HEADER},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+def _operation(operation: Operation, references: Any, query: Json | None) -> Json:
+    writes = operation.method != "GET"
+    described: Json = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": _parameters(operation, query),
+        "responses": {
+            **{str(status): _answer(operation, status, references) for status in operation.statuses},
+            **_refusals(sorted({*(WRITE_REFUSALS if writes else READ_REFUSALS), *operation.refusals})),
+        },
+    }
+    if operation.body:
+        schema = references[(operation.body, "validation")]
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if writes:
+        described["security"] = [{"write": []}, {"bearer": []}]
+    return described
+
+
+def _parameters(operation: Operation, query: Json | None) -> list[Json]:
+    parameters: list[Json] = []
+    parameters += [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+        }
+        for name in re.findall(r"\{(\w+)\}", operation.path)
+    ]
+    if query:
+        required = query.get("required", [])
+        parameters += [
+            {"name": name, "in": "query", "required": name in required, "schema": _without_null(schema)}
+            for name, schema in query["properties"].items()
+        ]
+    return parameters
+
+
+def _without_null(schema: Json) -> Json:
+    """A query can leave a parameter out but has no word for null."""
+    kinds = [kind for kind in schema.get("anyOf", []) if kind.get("type") != "null"]
+    if len(kinds) == 1:
+        return {
+            **{name: value for name, value in schema.items() if name not in ("anyOf", "default")},
+            **kinds[0],
+        }
+    return schema
+
+
+def _answer(operation: Operation, status: int, references: Any) -> Json:
+    described: Json = {"description": title_of(status)}
+    if isinstance(operation.answer, str):
+        schema = STREAMED if operation.answer == "text/event-stream" else {"type": "string"}
+        described["content"] = {operation.answer: {"schema": schema}}
+        if operation.name == "export_circle":
+            described["content"]["application/json"] = {"schema": {"type": "object"}}
+    elif operation.answer is not None:
+        described["content"] = {
+            "application/json": {"schema": references[(operation.answer, "serialization")]}
+        }
+    return described
+
+
+def _refusals(statuses: Sequence[int]) -> Json:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        str(status): {"description": title_of(status), "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status in statuses
+    }
