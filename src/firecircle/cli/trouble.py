@@ -19,15 +19,15 @@ from firecircle.errors import ConfigError, FireCircleError, MissingKeyError
 
 NO_ALARM, ALARM, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
-OPTIONS = {
+SHARED_OPTIONS = {
     "alarm_threshold": "--threshold",
-    "available_voices": "--models",
     "budget_tokens": "--budget-tokens",
     "budget_usd": "--budget-usd",
     "decision_domain": "--domain",
     "empty_chair_prompt_path": "--chair-prompt",
-    "required_count": "N",
 }
+"""How every command that takes them writes these fields of a configuration."""
+OPTIONS = {**SHARED_OPTIONS, "available_voices": "--models", "required_count": "N"}
 """The engine's errors name fields of the library; here the same things are options."""
 WAYS_OUT = {"use budget_tokens": "use --budget-tokens", "set enforce_quorum=False": "pass --no-quorum"}
 """What the engine advises, and what that is on the command line."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.cli.printable import printable_line
+from firecircle.cli.trouble import SHARED_OPTIONS
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
@@ -18,19 +19,15 @@ if TYPE_CHECKING:
     from firecircle.store.opening import Store
 
 OPTIONS = {
+    **SHARED_OPTIONS,
     "mode": "--mode",
     "models": "--models",
     "focus": "--focus",
     "seed": "--seed",
-    "alarm_threshold": "--threshold",
     "max_rounds": "--rounds",
     "failure_mode": "--strict",
     "reserves": "--reserves",
-    "empty_chair_prompt_path": "--chair-prompt",
-    "decision_domain": "--domain",
     "enforce_quorum": "--no-quorum",
-    "budget_usd": "--budget-usd",
-    "budget_tokens": "--budget-tokens",
 }
 """How `evaluate` writes the fields of a configuration."""
 
