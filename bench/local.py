@@ -86,6 +86,7 @@ async def _circle(model: str) -> FireCircleResult:
         max_tokens=MAX_TOKENS,
         timeout_seconds=PATIENCE,
         timeout_per_round=PATIENCE,
+        verdict_from="numbers",
         seed=7,
     )
     return await fire_circle_evaluate(PROMPT, config)

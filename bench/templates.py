@@ -4,6 +4,7 @@
 as JSON and at temperature 0, and prints how well F tells attacks from harmless prompts, how often the
 alarm is false, and how often word and numbers contradict each other. Run it before and after a change of
 wording: strong models forgive an unclear question, this one does not. Takes about half an hour on one thread.
+With `--verdict-from logprobs` a local model is asked in its own way instead, which takes a few minutes.
 
 Replies are kept in a file and are not asked for again, unless the question has changed.
 """
@@ -17,6 +18,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored,
 from firecircle.lab.statistics.estimate import numbers
 
 if TYPE_CHECKING:
+    from firecircle.circle.config import VerdictSource
     from firecircle.circle.panel import Panel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +53,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=2 * EACH, help="how many prompts of the sample")
     parser.add_argument("--data", type=Path, default=DATA, help=f"the folder of {' and '.join(FILES)}")
     parser.add_argument("--replies", type=Path, default=Path("template_replies.jsonl"))
+    parser.add_argument("--verdict-from", choices=("numbers", "logprobs"), default="numbers")
     parser.add_argument("--choose", action="store_true", help="print the ids of the sample and stop")
     asked = parser.parse_args()
     records = _read(asked.data)
@@ -57,7 +61,9 @@ def main() -> None:
         print("\n".join(chosen(records.values())))
         return
     ids = [line for line in SAMPLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    heard = _ask([records[name] for name in ids[: asked.limit]], asked.model, asked.replies)
+    heard = _ask(
+        [records[name] for name in ids[: asked.limit]], asked.model, asked.verdict_from, asked.replies
+    )
     _print(heard)
 
 
@@ -84,15 +90,15 @@ def _length(record: Record) -> int:
     return sum(len(layer.text) for layer in _prompt(record).layers)
 
 
-def _ask(records: Sequence[Record], model: str, replies: Path) -> list[Record]:
+def _ask(records: Sequence[Record], model: str, verdict_from: VerdictSource, replies: Path) -> list[Record]:
     """What the model said of each record, from the file of replies where it stands there already."""
-    wording = hashlib.sha256((template("system") + template("baseline")).encode()).hexdigest()[:12]
+    wording = _wording(verdict_from)
     known = _known(replies, model, wording)
     heard = []
     for place, record in enumerate(records, 1):
         row = known.get(record["id"])
         if row is None:
-            row = {"wording": wording, **asyncio.run(_ask_about(record, model))}
+            row = {"wording": wording, **asyncio.run(_ask_about(record, model, verdict_from))}
             with replies.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         told = "unreadable" if row["falsehood"] is None else f"F {row['falsehood']:.2f}"
@@ -107,7 +113,16 @@ def _known(replies: Path, model: str, wording: str) -> dict[str, Record]:
     return {row["id"]: row for row in rows if (row["model"], row["wording"]) == (model, wording)}
 
 
-async def _ask_about(record: Record, model: str) -> Record:
+def _wording(verdict_from: VerdictSource) -> str:
+    """Which words the model is asked with."""
+    own = resources.files("firecircle.voices.local").joinpath("judge.toml")
+    words = (
+        own.read_text("utf-8") if verdict_from == "logprobs" else template("system") + template("baseline")
+    )
+    return hashlib.sha256(words.encode()).hexdigest()[:12]
+
+
+async def _ask_about(record: Record, model: str, verdict_from: VerdictSource) -> Record:
     config = EvaluationConfig(
         models=(model,),
         max_tokens=300,
@@ -115,6 +130,7 @@ async def _ask_about(record: Record, model: str) -> Record:
         timeout_seconds=PATIENCE,
         timeout_per_round=PATIENCE,
         seed=7,
+        verdict_from=verdict_from,
     )
     panels: list[Panel] = []
     started = time.perf_counter()
@@ -142,7 +158,7 @@ async def _ask_about(record: Record, model: str) -> Record:
 
 
 def _print(heard: Sequence[Record]) -> None:
-    readable = [row for row in heard if row["read_as"] in ("json", "stated")]
+    readable = [row for row in heard if row["read_as"] in ("json", "stated", "logprobs")]
     benign = [row for row in heard if row["label"] == "benign"]
     attacks = [row for row in heard if row["label"] == "attack"]
     data = scored([row["label"] for row in heard], [row["falsehood"] for row in heard])

@@ -360,14 +360,16 @@ def _rehearsed(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str,
 
 
 def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
-    from firecircle.voices.hosted.prices import FREE, require_price, tariff_of
+    from firecircle.voices.hosted.prices import require_price, tariff_of
     from firecircle.voices.rehearsal import estimated_usage
 
     if is_embedded(model):
         _voice(model, config, None)
         return lambda turn: Usage(0, 0, 0, 0.0)
     if is_local(model):
-        return partial(estimated_usage, tariff=FREE)
+        from firecircle.voices.local.voice import local_estimate
+
+        return partial(local_estimate, by_word=config.verdict_from != "numbers")
     from firecircle.voices.hosted.providers import located, provider_of
 
     provider, name = provider_of(model, config.provider)
@@ -402,7 +404,7 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
     if is_local(model):
         from firecircle.voices.local import local_voice
 
-        return local_voice(model)
+        return local_voice(model, config.verdict_from)
     from firecircle.voices.hosted.voice import hosted_voice
 
     voice = hosted_voice(model, config)

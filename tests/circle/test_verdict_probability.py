@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from firecircle import FireCircleResult, Turn, replay_circle
+from firecircle import EvaluationConfig, FireCircleResult, Turn, replay_circle
 from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.dialogue import Dialogue
+from firecircle.circle.panel import judge_alone
 from firecircle.circle.reading import read_with_probability
 from firecircle.circle.voice import Reply
 from firecircle.lab.runs.rows import FinishedCall, call_as_text, call_from_text
@@ -58,6 +59,37 @@ async def test_numbers_and_word_in_the_text_are_outvoted_but_patterns_stay() -> 
     assert (said.falsehood, said.verdict, said.polarity) == (0.25, "no_violation", "consistent")
     assert said.patterns_observed[0].type == "temporal_inconsistency"
     assert len([call for call in held.calls if call.purpose == "clarify"]) == 0
+
+
+@dataclass
+class Listens:
+    """A voice that remembers how it was asked."""
+
+    plain: list[bool] = field(default_factory=list)
+
+    async def speak(self, turn: Turn) -> Reply:
+        self.plain.append(turn.plain_question)
+        return Reply(says(0.2))
+
+
+@pytest.mark.parametrize(
+    ("question", "guidance", "plain"),
+    [(None, (), True), ("Is this a greeting?", (), False), (None, ("Look out for claims of rank.",), False)],
+)
+async def test_a_voice_knows_whether_the_question_is_the_circle_s_own(
+    question: str | None, guidance: tuple[str, ...], plain: bool
+) -> None:
+    voice = Listens()
+    asked = circumstances_of(PROMPT, baseline_question=question)
+    await judge_alone(PROMPT, EvaluationConfig(models=("m",)), {"m": voice}, asked, guidance=guidance)
+    assert voice.plain == [plain]
+
+
+async def test_a_chair_that_is_asked_in_other_words_knows_it_too() -> None:
+    voices = {"vendor/m1": Listens(), "vendor/m2": Listens()}
+    asked = circumstances_of(PROMPT, chair_template="Speak for the absent.")
+    await Dialogue(PROMPT, circle(*voices, max_rounds=2), voices, asked).hold()
+    assert sorted(voice.plain for voice in voices.values()) == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize("text", ["", "I cannot help with that.", "violation", "<think>so"])

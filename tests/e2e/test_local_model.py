@@ -41,6 +41,7 @@ def circle(*models: str, **settings: Any) -> FireCircleConfig:
         "timeout_seconds": 600,
         "timeout_per_round": 900,
         "max_tokens": SHORTEST_USEFUL,
+        "verdict_from": "numbers",
     }
     return FireCircleConfig(
         models=models,

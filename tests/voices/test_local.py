@@ -126,6 +126,13 @@ async def test_it_answers_in_the_shape_it_is_asked_for_and_counts_its_tokens() -
     assert reply.usage.tokens_out is not None
     assert 1 <= reply.usage.tokens_out <= 80
     assert reply.usage.cost_usd == 0.0
+    assert reply.finished
+
+
+@with_the_model
+async def test_an_answer_that_was_cut_says_so() -> None:
+    reply = await local_voice("local:smollm2").speak(asking("Tell a long story.", max_tokens=5))
+    assert (reply.finished, reply.cut_short) == (False, True)
 
 
 @with_the_model

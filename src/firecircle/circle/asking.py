@@ -116,6 +116,7 @@ async def judge_alone(
         messages=messages(questions.system, questions.evidence, question),
         prompt=prompt,
         question=question,
+        plain_question=not guidance and not circumstances.asks_in_other_words(),
         focus=config.focus,
         turn_number=circumstances.turn_number,
         reply_schema=reply_schema("baseline"),

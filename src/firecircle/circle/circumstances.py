@@ -66,6 +66,12 @@ class Circumstances(Shape):
     seating: Seating | None = None
     """How the voices came to sit; None in recordings from before this was kept."""
 
+    def asks_in_other_words(self, *, is_chair: bool = False) -> bool:
+        """Whether a voice is asked something else than the built-in question."""
+        if is_chair:
+            return self.chair_template is not None or bool(self.chair_roles)
+        return self.baseline_question is not None
+
 
 def circumstances_of(
     prompt: MultiNeutrosophicPrompt,

@@ -35,6 +35,7 @@ from firecircle.errors import ConfigError
 from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit
 
+VerdictSource = Literal["numbers", "logprobs", "auto"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -65,6 +66,9 @@ class BaseEvaluationConfig(Declaration):
     """Bounds one attempt of one call."""
     timeout_per_round: Seconds = 60.0
     """Bounds one round of calls (in the single and parallel modes the only one), retries included."""
+    verdict_from: VerdictSource = "auto"
+    """Where falsehood comes from: the numbers a voice writes, or the probability of its verdict word where
+    that can be had. `auto` is the numbers of hosted voices and the probability of local ones."""
     cache_enabled: bool = False
     cache_config: CacheConfig | None = None
     """If given, it decides instead of `cache_enabled`."""

@@ -60,6 +60,7 @@ class Turns:
             messages=messages(self.questions.system, self.questions.evidence, question),
             prompt=self.prompt,
             question=question,
+            plain_question=not self.circumstances.asks_in_other_words(is_chair=asked.is_chair),
             round_number=page.number,
             focus=self.config.focus,
             turn_number=self.circumstances.turn_number,

@@ -69,6 +69,9 @@ class Turn(NamedTuple):
     deadline: float | None = None
     """When the round ends, on the event loop's clock; no retry starts after it."""
     on_retry: Callable[[Retry], None] = _nobody_listens
+    plain_question: bool = True
+    """Whether the question is the circle's own. Else guidance or a user's words stand in it, so that a voice
+    with its own way of being asked has to read the messages."""
 
     def digest(self, *asked: object) -> bytes:
         """Of who is asked and everything that shapes the answer: the same digest may have the same answer.

@@ -150,7 +150,12 @@ async def _scores(
 ) -> list[list[float | None]]:
     """For the plain question and each addition the falsehood of every prompt; None is unanswered."""
     config = EvaluationConfig(
-        models=(voice,), temperature=0.0, seed=seed, timeout_seconds=PATIENCE, timeout_per_round=2 * PATIENCE
+        models=(voice,),
+        temperature=0.0,
+        seed=seed,
+        timeout_seconds=PATIENCE,
+        timeout_per_round=2 * PATIENCE,
+        verdict_from="numbers",  # the plain question and the additions have to be asked in the same way
     )
     at_once = asyncio.Semaphore(AT_ONCE)
     ways = [(), *((addition,) for addition in additions)]

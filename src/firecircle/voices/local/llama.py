@@ -10,12 +10,14 @@ import http.client
 import importlib
 import importlib.util
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
+from firecircle.circle.voice import Usage
 from firecircle.errors import ConfigError
 from firecircle.voices.control_tokens import broken_up
 from firecircle.voices.local.weights import INSTALL_ENGINE, Weights
@@ -36,6 +38,10 @@ MEMORY_TO_THINK = 256 << 20
 """What a model takes besides its file, at least."""
 MEMORY = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+Heard = Callable[[dict[str, Any]], bool]
+"""Takes a chunk of an answer, and says whether that is enough."""
 
 
 class _Threads(Protocol):
@@ -69,9 +75,9 @@ class _Params(Protocol):
 class _Server(Protocol):
     listening_address: str
 
-    def handle_chat_completions(
-        self, request: Mapping[str, Any], hear: Callable[[dict[str, Any]], bool]
-    ) -> None: ...
+    def handle_chat_completions(self, request: Mapping[str, Any], hear: Heard) -> None: ...
+
+    def handle_completions(self, request: Mapping[str, Any], hear: Heard) -> None: ...
 
 
 class _Library(Protocol):
@@ -103,6 +109,10 @@ class Completion:
         self.usage: Mapping[str, Any] | None = None
         """What the answer took; comes with the last chunk."""
         self.error: Mapping[str, Any] | None = None
+        self.finish: str | None = None
+        """How the answer ended: `stop` when it came to its end, `length` when it was cut."""
+        self.first_token: dict[str, float] = {}
+        """What the answer could have begun with, and how probably, if that was asked for."""
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next chunk in."""
@@ -110,8 +120,13 @@ class Completion:
         self.usage = chunk.get("usage") or self.usage
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
-            self._text.append(delta.get("content") or "")
+            self._text.append(delta.get("content") or choice.get("text") or "")
             self._thoughts.append(delta.get("reasoning_content") or "")
+            self.finish = choice.get("finish_reason") or self.finish
+            tokens = (choice.get("logprobs") or {}).get("content")
+            if tokens and not self.first_token:
+                candidates = tokens[0]["top_logprobs"]
+                self.first_token = {token["token"]: math.exp(token["logprob"]) for token in candidates}
 
     @property
     def text(self) -> str:
@@ -122,6 +137,15 @@ class Completion:
     def thoughts(self) -> str | None:
         """What was thought before, if the model thinks aloud."""
         return "".join(self._thoughts) or None
+
+
+def usage_of(completion: Completion) -> Usage:
+    """What the answer took. A model of one's own costs no money, which is known: 0, not unknown."""
+    told = completion.usage or {}
+    details = told.get("prompt_tokens_details") or {}
+    return Usage(
+        told.get("prompt_tokens"), details.get("cached_tokens"), told.get("completion_tokens"), cost_usd=0.0
+    )
 
 
 class Llama:
@@ -147,6 +171,7 @@ class Llama:
         params.endpoint_slots = False
         params.ui = False
         self._key = key
+        self.weights = weights
         try:
             self._server: _Server | None = library.Server(params)
         except RuntimeError:
@@ -162,8 +187,23 @@ class Llama:
 
     def chat(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
         """Answer a chat request; None when it was `enough` before the answer was complete."""
+        return self._answer(self._open().handle_chat_completions, request, enough)
+
+    def complete(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
+        """Go on with a text; None when it was `enough` before that was complete."""
+        return self._answer(self._open().handle_completions, request, enough)
+
+    def _open(self) -> _Server:
         if self._server is None:
             raise CannotLoad("the model was closed")
+        return self._server
+
+    def _answer(
+        self,
+        handle: Callable[[Mapping[str, Any], Heard], None],
+        request: Mapping[str, Any],
+        enough: Callable[[], bool],
+    ) -> Completion | None:
         completion = Completion()
 
         def hear(chunk: dict[str, Any]) -> bool:
@@ -172,7 +212,7 @@ class Llama:
 
         streamed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
         try:
-            self._server.handle_chat_completions({**request, **streamed}, hear)
+            handle({**request, **streamed}, hear)
         except RuntimeError as raised:
             raise Complaint({"message": str(raised)}) from None
         if completion.error is not None:

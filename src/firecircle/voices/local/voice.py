@@ -14,13 +14,16 @@ from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.prices import FREE
-from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Completion, Llama, require_library
+from firecircle.voices.local.judge import LONGEST_REASON, asks_for_a_verdict, judged_by_word, questions_of
+from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Llama, require_library, usage_of
 from firecircle.voices.local.weights import Weights, weights_of
 from firecircle.voices.rehearsal import estimated_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from firecircle.circle.config import VerdictSource
 
 
 class Engine:
@@ -50,16 +53,17 @@ MOST_ITEMS, TOKENS_AN_ITEM = 4, 150
 
 
 class LocalVoice:
-    """A model in this process."""
+    """A model in this process. It is asked for its verdict in its own way, or as every voice is."""
 
-    def __init__(self, model: str, engine: Engine) -> None:
+    def __init__(self, model: str, engine: Engine, *, by_word: bool) -> None:
         self.model = model
         """The voice's name in the circle."""
         self._engine = engine
+        self._by_word = by_word
 
     def estimate(self, turn: Turn) -> Usage:
         """What answering the turn may consume."""
-        return estimated_usage(turn, FREE)
+        return local_estimate(turn, by_word=self._by_word)
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn in the engine's thread; when cancelled, the engine stops at its next chunk."""
@@ -74,32 +78,55 @@ class LocalVoice:
         try:
             llama = self._engine.llama()
             late = time.monotonic() + turn.attempt_seconds
-            request = _request(turn, llama.as_plain_text)
-            completion = llama.chat(request, lambda: nobody_waits() or time.monotonic() > late)
+            answer = judged_by_word if self._by_word and asks_for_a_verdict(turn) else _in_full
+            reply = answer(llama, turn, lambda: nobody_waits() or time.monotonic() > late)
         except CannotLoad as broken:
             raise VoiceError(str(broken), kind="raised", model=self.model) from None
         except Complaint as complaint:
             raise VoiceError(_told(complaint), kind="raised", model=self.model) from None
-        if completion is None:
+        if reply is None:
             raise VoiceError(
                 f"no complete answer within {turn.attempt_seconds:.3g} s", kind="timeout", model=self.model
             )
-        return Reply(as_written(completion.text), completion.thoughts, _usage(completion))
+        return reply
 
 
 _engines: dict[Path, Engine] = {}
 _finding = threading.Lock()
 
 
-def local_voice(model: str) -> LocalVoice:
-    """The voice of `local:smollm2` or `local:/path/to/model.gguf`. A `ConfigError` if it cannot be had."""
+def local_voice(model: str, verdict_from: VerdictSource = "auto") -> LocalVoice:
+    """The voice of `local:qwen` or `local:/path/to/model.gguf`. A `ConfigError` if it cannot be had."""
     require_library()
     weights = weights_of(model)
     with _finding:
         engine = _engines.get(weights.path)
         if engine is None:
             engine = _engines[weights.path] = Engine(weights)
-    return LocalVoice(model, engine)
+    return LocalVoice(model, engine, by_word=verdict_from != "numbers")
+
+
+def local_estimate(turn: Turn, *, by_word: bool) -> Usage:
+    """What answering a turn may consume, whichever local model answers."""
+    if not (by_word and asks_for_a_verdict(turn)):
+        return estimated_usage(turn, FREE)
+    questions = tuple(Message("user", question) for _, question in questions_of(turn, str))
+    shown = turn._replace(messages=questions, reply_schema=None, max_tokens=LONGEST_REASON)
+    return estimated_usage(shown, FREE)
+
+
+def _in_full(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
+    """The answer to the circle's own question; None when it was `enough` before it was complete."""
+    completion = llama.chat(_request(turn, llama.as_plain_text), enough)
+    if completion is None:
+        return None
+    return Reply(
+        as_written(completion.text),
+        completion.thoughts,
+        usage_of(completion),
+        finished=completion.finish == "stop",
+        cut_short=completion.finish == "length",
+    )
 
 
 def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
@@ -125,15 +152,6 @@ def _told(complaint: Complaint) -> str:
     return (
         f"the question has {complaint.tokens_asked} tokens and this model reads {complaint.tokens_possible};"
         " shorten the prompt, or serve a model that reads more and name it llamacpp:…"
-    )
-
-
-def _usage(completion: Completion) -> Usage:
-    """What the answer took. A model of one's own costs no money, which is known: 0, not unknown."""
-    told = completion.usage or {}
-    details = told.get("prompt_tokens_details") or {}
-    return Usage(
-        told.get("prompt_tokens"), details.get("cached_tokens"), told.get("completion_tokens"), cost_usd=0.0
     )
 
 

@@ -1,0 +1,181 @@
+"""A small model's own way of being asked: labelled texts that it goes on with, its verdict one word.
+
+A small model that is asked for JSON calls everything a violation; after a few examples the probability of
+one word tells attacks from harmless texts. So each layer that could carry an attack is asked about apart, the
+worst counts, and only then the model says why. What the other voices said stands below the text from round
+2 on. All questions of a circle begin with the same words, which are read once.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.voices.control_tokens import as_written
+from firecircle.voices.local.llama import Complaint, Completion, Llama, usage_of
+
+CANDIDATES = 100
+"""Tokens whose probability is asked for: a word begins with many, capitalised, cut or after a space."""
+LEAST_SHARE = 0.1
+"""How probable the two words must be together for their ratio to mean anything."""
+LONGEST_REASON = 48
+"""Tokens."""
+LONGEST_STATEMENT = 200
+"""Characters of what a peer said."""
+
+
+class Wording(NamedTuple):
+    """What the model is shown, and what its words mean."""
+
+    opening: str
+    """The task and the examples: the same before every question."""
+    violation: str
+    fair: str
+    calibration: Mapping[str, Mapping[str, float]]
+
+    def word_for(self, falsehood: float) -> str:
+        """The verdict in the words of the examples."""
+        return self.violation if falsehood >= 0.5 else self.fair
+
+
+class Answer(NamedTuple):
+    """What the model holds of one layer."""
+
+    layer: str
+    question: str
+    log_odds: float
+
+
+def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
+    """The verdict of a turn by the probability of a word, with a reason; None when it was `enough` before."""
+    wording = _wording()
+    taken: list[Usage] = []
+    answers: list[Answer] = []
+    for layer, question in questions_of(turn, llama.as_plain_text):
+        completion = llama.complete(
+            {"prompt": question, "max_tokens": 1, "temperature": 0, "logprobs": CANDIDATES}, enough
+        )
+        if completion is None:
+            return None
+        taken.append(usage_of(completion))
+        answers.append(Answer(layer, question, _log_odds(completion, wording)))
+    worst = max(answers, key=lambda answer: answer.log_odds)
+    violation = _probability(worst.log_odds, llama, wording)
+    word = wording.word_for(violation)
+    reason = llama.complete(_request_for_reason(worst.question, word, turn), enough)
+    if reason is None:
+        return None
+    taken.append(usage_of(reason))
+    return Reply(
+        f"{word}: {as_written(reason.text).strip()}",
+        reasoning_trace=", ".join(
+            f"{answer.layer} {_probability(answer.log_odds, llama, wording):.2f}" for answer in answers
+        ),
+        usage=_together(taken),
+        violation_probability=violation,
+    )
+
+
+def asks_for_a_verdict(turn: Turn) -> bool:
+    """Whether the circle's own question is asked. Sorting patterns or heeding guidance takes reading."""
+    return turn.plain_question and "falsehood" in (turn.reply_schema or {}).get("properties", {})
+
+
+def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """What the model goes on with, for each layer; `plain` breaks up its control tokens in others' words."""
+    wording = _wording()
+    said_before = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
+    for layer, text in _layers(turn):
+        yield layer, f"{wording.opening}Text: {plain(_line(text))}\n{said_before}Label:"
+
+
+@cache
+def _wording() -> Wording:
+    text = resources.files("firecircle.voices.local").joinpath("judge.toml").read_text("utf-8")
+    told: dict[str, Any] = tomllib.loads(text)
+    shown = [
+        f"Text: {example['text']}\n"
+        f"Label: {told['violation'] if example['violates'] else told['fair']}\n"
+        f"Reason: {example['reason']}\n\n"
+        for example in told["example"]
+    ]
+    return Wording(
+        f"{told['task'].strip()}\n\n{''.join(shown)}", told["violation"], told["fair"], told["calibration"]
+    )
+
+
+def _layers(turn: Turn) -> list[tuple[str, str]]:
+    """The layer in focus; else those that nobody vouches for, which are where an attack would stand."""
+    texts: dict[str, str] = {layer.name: layer.text for layer in turn.prompt.layers}
+    if turn.focus != "prompt":
+        return [(turn.focus, texts[turn.focus])]
+    unvouched = {name: texts[name] for name in ("application", "user") if name in texts}
+    return [*unvouched.items()] or [("system", texts["system"])]
+
+
+def _line(text: str) -> str:
+    """On one line, so that a text cannot begin a line of its own and label itself."""
+    return " ".join(text.split())
+
+
+def _said_before(turn: Turn, wording: Wording) -> list[str]:
+    """The last word of everybody, a line each; the voice's own is called so."""
+    said = [_statement(peer.label, peer.evaluation, wording) for peer in turn.peers]
+    return [*said, *([_statement("You", turn.own_last, wording)] if turn.own_last else [])]
+
+
+def _statement(who: str, evaluation: NeutrosophicEvaluation, wording: Wording) -> str:
+    word, reason = wording.word_for(evaluation.falsehood), _line(evaluation.reasoning)
+    shown = reason if len(reason) <= LONGEST_STATEMENT else reason[:LONGEST_STATEMENT].rstrip() + "…"
+    return f"{who} said {word} ({evaluation.falsehood:.2f}): {shown}"
+
+
+def _log_odds(completion: Completion, wording: Wording) -> float:
+    """How much more probable one word is than the other, over all tokens that begin either."""
+    violation = _share(completion.first_token, wording.violation)
+    fair = _share(completion.first_token, wording.fair)
+    if violation + fair < LEAST_SHARE:
+        raise Complaint(
+            {
+                "message": f"the model answers with neither {wording.violation!r} nor {wording.fair!r};"
+                " set verdict_from to 'numbers' for it"
+            }
+        )
+    least = 1e-6
+    return math.log(max(violation, least)) - math.log(max(fair, least))
+
+
+def _share(first_token: Mapping[str, float], word: str) -> float:
+    beginnings = ((token.strip().lower(), probability) for token, probability in first_token.items())
+    return sum(probability for token, probability in beginnings if token and word.startswith(token))
+
+
+def _probability(log_odds: float, llama: Llama, wording: Wording) -> float:
+    fitted = wording.calibration.get(llama.weights.path.stem, {})
+    logit = fitted.get("slope", 1.0) * log_odds + fitted.get("offset", 0.0)
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def _request_for_reason(question: str, word: str, turn: Turn) -> Mapping[str, Any]:
+    request: dict[str, Any] = {
+        "prompt": f"{question} {word}\nReason{', seen by those who are absent' if turn.is_chair else ''}:",
+        "max_tokens": min(LONGEST_REASON, turn.max_tokens),
+        "temperature": turn.temperature,
+        "stop": ["\n"],
+    }
+    return request if turn.seed is None else {**request, "seed": turn.seed}
+
+
+def _together(taken: list[Usage]) -> Usage:
+    return Usage(
+        sum(usage.tokens_in or 0 for usage in taken),
+        sum(usage.tokens_cached or 0 for usage in taken),
+        sum(usage.tokens_out or 0 for usage in taken),
+        cost_usd=0.0,
+    )
