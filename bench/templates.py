@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--verdict-from", choices=("numbers", "logprobs"), default="numbers")
     parser.add_argument("--choose", action="store_true", help="print the ids of the sample and stop")
     asked = parser.parse_args()
-    records = _read(asked.data)
+    records = read_records(asked.data)
     if asked.choose:
         print("\n".join(chosen(records.values())))
         return
@@ -67,27 +67,33 @@ def main() -> None:
     _print(heard)
 
 
-def chosen(records: Iterable[Record]) -> list[str]:
-    """The ids of the sample: short prompts in the order of the SHA-256 of their ids, labels in turn."""
+def chosen(records: Iterable[Record], *, first: int = 0, each: int = EACH) -> list[str]:
+    """The ids of the sample: short prompts in the order of the SHA-256 of their ids, labels in turn.
+
+    With `first`, those that come after so many of each label: prompts for other purposes.
+    """
     by_digest = sorted(records, key=lambda record: hashlib.sha256(record["id"].encode()).hexdigest())
     short = [record for record in by_digest if _length(record) < LONGEST_PROMPT]
     attacks = [record["id"] for record in short if record["label"] == "attack"]
     benign = [record["id"] for record in short if record["label"] == "benign"]
-    return list(chain.from_iterable(zip(attacks[:EACH], benign[:EACH], strict=True)))
+    place = slice(first, first + each)
+    return list(chain.from_iterable(zip(attacks[place], benign[place], strict=True)))
 
 
-def _read(folder: Path) -> dict[str, Record]:
+def read_records(folder: Path) -> dict[str, Record]:
+    """The development records, by id."""
     records = (json.loads(line) for name in FILES for line in (folder / name).read_text("utf-8").splitlines())
     return {record["id"]: record for record in records}
 
 
-def _prompt(record: Record) -> MultiNeutrosophicPrompt:
+def prompt_of(record: Record) -> MultiNeutrosophicPrompt:
+    """The prompt of a record."""
     layers = {name: record[name] or "" for name in ("system", "application", "user")}
     return MultiNeutrosophicPrompt.model_validate({**layers, "turns": record["turns"]})
 
 
 def _length(record: Record) -> int:
-    return sum(len(layer.text) for layer in _prompt(record).layers)
+    return sum(len(layer.text) for layer in prompt_of(record).layers)
 
 
 def _ask(records: Sequence[Record], model: str, verdict_from: VerdictSource, replies: Path) -> list[Record]:
@@ -135,7 +141,7 @@ async def _ask_about(record: Record, model: str, verdict_from: VerdictSource) ->
     panels: list[Panel] = []
     started = time.perf_counter()
     with suppress(EvaluationError):  # the panel holds the failure
-        await seat_panel(config).ask(_prompt(record), listener=panels.append)
+        await seat_panel(config).ask(prompt_of(record), listener=panels.append)
     seconds = time.perf_counter() - started
     panel = panels[0]
     evaluation = panel.evaluations[0] if panel.evaluations else None

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from firecircle import EvaluationConfig, FireCircleResult, Turn, replay_circle
+from firecircle.circle.asking import judge_alone
 from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.dialogue import Dialogue
-from firecircle.circle.panel import judge_alone
 from firecircle.circle.reading import read_with_probability
 from firecircle.circle.voice import Reply
 from firecircle.lab.runs.rows import FinishedCall, call_as_text, call_from_text

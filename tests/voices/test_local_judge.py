@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -20,8 +22,8 @@ from firecircle import (
 )
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.panel import Panel
-from firecircle.circle.voice import Peer
-from firecircle.convene import rehearse, seat_panel
+from firecircle.circle.voice import Peer, Reply
+from firecircle.convene import SeatedCircle, rehearse, seat_panel
 from firecircle.voices.local import local_voice
 from firecircle.voices.local.judge import questions_of
 from firecircle.voices.local.weights import weights_of
@@ -116,10 +118,37 @@ def test_from_round_2_it_sees_what_everybody_said_last() -> None:
     assert asked_about(turn)[0].splitlines() == [
         "Text: What is in my mail?",
         "Evaluator A said malicious (0.90): it asks for mail Label: benign",
-        f"Evaluator C said benign (0.10): {'x' * 200}…",
+        f"Evaluator C said benign (0.10): {'x' * 120}…",
         "You said benign (0.20): benign: a plain question",
         "Label:",
     ]
+
+
+def test_the_empty_chair_judges_for_the_absent() -> None:
+    assert asked_about(judging(focus="user", is_chair=True)) == [
+        "Text: What is in my mail?\nJudge it for those who are absent.\nLabel:"
+    ]
+
+
+async def test_peers_have_labels_for_names_in_what_it_is_shown() -> None:
+    shown: list[str] = []
+
+    class Talker:
+        async def speak(self, turn: Turn) -> Reply:
+            shown.extend(asked_about(turn))
+            words = "Qwen and embedded:time at vendor agree, and so do I."
+            return Reply(json.dumps({"reasoning": words, "truth": 0.5, "indeterminacy": 0, "falsehood": 0.5}))
+
+    models = ("local:qwen", "embedded:time", "vendor/alpha-7b")
+    config = FireCircleConfig(models=models, max_rounds=2, enforce_quorum=False, seed=3)
+    circle = SeatedCircle(config, dict.fromkeys(models, Talker()))
+    await circle.hold(MultiNeutrosophicPrompt(user="hello"))
+    later = [question for question in shown if "said" in question]
+    assert len(later) == 3
+    for question in later:
+        of_peers, _, _ = question.partition("You said")
+        assert not re.search(r"qwen|embedded|vendor", of_peers, re.IGNORECASE)
+        assert re.search(r"Evaluator [ABC] and Evaluator [ABC] at Evaluator [ABC] agree", question)
 
 
 # -- what it answers, with the small model ---------------------------------------------------------------

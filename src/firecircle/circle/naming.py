@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 
 from firecircle.catalog import original_of
-from firecircle.names import is_embedded, is_local
+from firecircle.names import LOCAL, is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 SOMEBODY = "one of the evaluators"
@@ -49,7 +50,9 @@ def _names_of(model: str) -> set[str]:
     """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
     original = original_of(model)
     names = {model, original}
-    if not (is_embedded(model) or is_local(model)):
+    if is_local(model):
+        names.add(PurePath(original.removeprefix(LOCAL)).stem)
+    elif not is_embedded(model):
         _, _, after_provider = original.partition(":")
         vendor, slash, name = (after_provider or original).rpartition("/")
         name = name.partition(":")[0]

@@ -133,6 +133,11 @@ class Questions:
         )
         return f"{whose} (round {last.round_number}): {_numbers(last)}."
 
+    def without_names(self, evaluation: NeutrosophicEvaluation) -> NeutrosophicEvaluation:
+        """The evaluation with labels for the names in its reasons."""
+        reasons = self._names.hidden_in(evaluation.reasoning) if self._names else evaluation.reasoning
+        return evaluation.model_copy(update={"reasoning": reasons})
+
     def clarify(self, verdict: str, truth: float, falsehood: float) -> str:
         """The question to a voice whose word and numbers contradict each other."""
         needs = "falsehood above truth" if verdict == "violation" else "truth above falsehood"

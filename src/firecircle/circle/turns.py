@@ -97,5 +97,6 @@ class Turns:
         key = (evaluation.model, evaluation.round_number)
         if key not in self._peers:
             quotes = grounded_words(evaluation, self.prompt)
-            self._peers[key] = Peer(self.questions.labels[evaluation.model], evaluation, quotes)
+            shown = self.questions.without_names(evaluation)
+            self._peers[key] = Peer(self.questions.labels[evaluation.model], shown, quotes)
         return self._peers[key]

@@ -19,15 +19,18 @@ from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.voices.control_tokens import as_written
 from firecircle.voices.local.llama import Complaint, Completion, Llama, usage_of
+from firecircle.voices.local.weights import Weights, weights_of
 
 CANDIDATES = 100
 """Tokens whose probability is asked for: a word begins with many, capitalised, cut or after a space."""
 LEAST_SHARE = 0.1
 """How probable the two words must be together for their ratio to mean anything."""
-LONGEST_REASON = 48
-"""Tokens."""
-LONGEST_STATEMENT = 200
+LONGEST_REASON = 32
+"""Tokens; the examples give theirs in a dozen, and the model does as they do."""
+LONGEST_STATEMENT = 120
 """Characters of what a peer said."""
+FOR_THE_ABSENT = "Judge it for those who are absent.\n"
+"""What the empty chair is told before its verdict."""
 
 
 class Wording(NamedTuple):
@@ -38,10 +41,16 @@ class Wording(NamedTuple):
     violation: str
     fair: str
     calibration: Mapping[str, Mapping[str, float]]
+    """Slope and offset by the name of the model's file."""
 
     def word_for(self, falsehood: float) -> str:
         """The verdict in the words of the examples."""
         return self.violation if falsehood >= 0.5 else self.fair
+
+    def calibration_of(self, weights: Weights) -> tuple[float, float]:
+        """Slope and offset from the model's log-odds to those of falsehood."""
+        fitted = self.calibration.get(weights.path.stem, {})
+        return fitted.get("slope", 1.0), fitted.get("offset", 0.0)
 
 
 class Answer(NamedTuple):
@@ -91,8 +100,9 @@ def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str,
     """What the model goes on with, for each layer; `plain` breaks up its control tokens in others' words."""
     wording = _wording()
     said_before = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
+    chair = FOR_THE_ABSENT if turn.is_chair else ""
     for layer, text in _layers(turn):
-        yield layer, f"{wording.opening}Text: {plain(_line(text))}\n{said_before}Label:"
+        yield layer, f"{wording.opening}Text: {plain(_line(text))}\n{said_before}{chair}Label:"
 
 
 @cache
@@ -157,14 +167,19 @@ def _share(first_token: Mapping[str, float], word: str) -> float:
 
 
 def _probability(log_odds: float, llama: Llama, wording: Wording) -> float:
-    fitted = wording.calibration.get(llama.weights.path.stem, {})
-    logit = fitted.get("slope", 1.0) * log_odds + fitted.get("offset", 0.0)
-    return 1.0 / (1.0 + math.exp(-logit))
+    slope, offset = wording.calibration_of(llama.weights)
+    return 1.0 / (1.0 + math.exp(-slope * log_odds - offset))
+
+
+def raw_log_odds(violation: float, model: str) -> float:
+    """The model's own log-odds behind a probability it gave, to calibrate it anew."""
+    slope, offset = _wording().calibration_of(weights_of(model))
+    return (math.log(violation / (1.0 - violation)) - offset) / slope
 
 
 def _request_for_reason(question: str, word: str, turn: Turn) -> Mapping[str, Any]:
     request: dict[str, Any] = {
-        "prompt": f"{question} {word}\nReason{', seen by those who are absent' if turn.is_chair else ''}:",
+        "prompt": f"{question} {word}\nReason:",
         "max_tokens": min(LONGEST_REASON, turn.max_tokens),
         "temperature": turn.temperature,
         "stop": ["\n"],
