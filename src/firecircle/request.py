@@ -124,7 +124,7 @@ def embedded_models() -> tuple[str, ...]:
 def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
     """The settings with the models of whoever shall sit."""
     if request.draw is not None and request.draw.used:
-        from firecircle.rotation.seating import with_drawn_voices
+        from firecircle.rotation.selector import with_drawn_voices
 
         return with_drawn_voices(settings, request.draw), "rotated"
     if "models" in settings:

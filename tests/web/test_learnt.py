@@ -49,7 +49,7 @@ def test_blind_spots_are_told_with_their_circles(client: httpx.Client, store: St
 def test_blind_spots_are_read_a_stretch_at_a_time(
     client: httpx.Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firecircle.web.api.learnt.MOST_READ", 2)
+    monkeypatch.setattr("firecircle.web.api.lookups.MOST_READ", 2)
     judged(store)
     judged(store)
     whole, read = store.circles.find(limit=1000).circles, 0

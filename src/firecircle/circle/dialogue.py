@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import NoReturn
 
 from firecircle.circle import events
-from firecircle.circle.asking import Asker, hear_all
+from firecircle.circle.asking import Asker, Turns, hear_all
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.classifier import Classification, classify_observations
@@ -37,7 +37,6 @@ from firecircle.circle.result import (
     Substitution,
     VoicePrompt,
 )
-from firecircle.circle.turns import Turns
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, EvaluationError, QuorumError, carry_partial_result
 from firecircle.evaluation import spread

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from firecircle.catalog import (
     ROLE_WEIGHTS,
@@ -13,7 +14,7 @@ from firecircle.catalog import (
     find_characteristics,
     require_distinct,
 )
-from firecircle.circle.config import LARGEST_CIRCLE
+from firecircle.circle.config import LARGEST_CIRCLE, FireCircleConfig
 from firecircle.circle.quorum import QuorumRules
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -237,3 +238,29 @@ class WeightedVoiceSelector:
             provider_lineage=voice.provider_lineage,
             cognitive_roles=voice.cognitive_roles,
         )
+
+
+def rotated(config: FireCircleConfig, draw: Draw) -> FireCircleConfig:
+    """The same circle with the drawn voices; a draw in shadow mode leaves it as it is."""
+    if not draw.used:
+        return config
+    settings = {name: getattr(config, name) for name in type(config).model_fields}
+    return type(config)(**with_drawn_voices(settings, draw))
+
+
+def with_drawn_voices(settings: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
+    """Settings of a circle with the drawn voices for its models.
+
+    The settings need not form a circle by themselves: a pool may be larger than any circle.
+    """
+    fixed = settings.get("empty_chair_model")
+    keeper = fixed if fixed in draw.selected else None
+    return {
+        **settings,
+        "models": draw.selected,
+        "circle_size": None,
+        "reserves": tuple(name for name in settings.get("reserves", ()) if name not in draw.selected),
+        "empty_chair_model": keeper,
+        # Whoever is fixed in the chair and was not drawn leaves it to the duty order.
+        "empty_chair_rotation": settings.get("empty_chair_rotation", True) or keeper is None,
+    }

@@ -1,15 +1,39 @@
-"""The first thing to read: whose word the verdict is, when it was said, what it comes to, and why."""
+"""The verdict in words: whose word it is and why, what to be careful about, and what to do now."""
 
 from __future__ import annotations
 
-from firecircle.circle.result import FireCircleResult
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from firecircle.circle.result import Failure, FireCircleResult, Substitution
 from firecircle.circle.summary import decision_sentence
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import LayerName, is_embedded
+from firecircle.request import DEFAULT_KEY_VARIABLE
+from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import with_names
+from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
-from firecircle.telling.words import STOP_WORDS, counted
+from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
+from firecircle.thresholds import reaches
 
 LONGEST_REASON = 320
+LONGEST_MESSAGE = 300
+Heading = Literal["Verdict", "Quorum", "Lost"]
+Cautions = Mapping[Heading, Sequence[str]]
+"""What to know before relying on a verdict, by what it is about; a heading without anything is left out.
+
+Every screen shows all of it, under the same headings.
+"""
+
+AFTER_ALARM: dict[LayerName, str] = {
+    "user": "check what the user claims before acting on it; let the system text say what is no proof",
+    "application": "treat that application text as data: mark it as untrusted before it reaches the model",
+    "system": "look at the system text itself: the words that raised the alarm stand there",
+    "turns": "look at the earlier turns: the words that raised the alarm stand there",
+}
 
 
 def circle_sentences(result: FireCircleResult, metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
@@ -57,3 +81,102 @@ def deciding_reason(metrics: ReciprocityMetrics, line: SafeLine) -> str:
 
 def _balance_sentence(metrics: ReciprocityMetrics) -> str:
     return f"Balance {metrics.balance:+.2f}: the exchange is {metrics.exchange_type}."
+
+
+def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
+    """About the deciding answer, the quorum, and the voices that were lost."""
+    return _headed(
+        verdict=cares_about(result.consensus) if result.consensus else (),
+        quorum=_quorum(result, line),
+        lost=_losses(result.failures, result.substitutions, line),
+    )
+
+
+def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
+    """About the answer of a voice that was asked alone, and the voices that were lost."""
+    return _headed(
+        verdict=cares_about(metrics.evaluations[0]) if metrics.agreement is None else (),
+        lost=_losses(metrics.failures, (), line),
+    )
+
+
+def lost_voices(failures: Sequence[Failure], line: SafeLine, seats: Sequence[Substitution] = ()) -> Cautions:
+    """Who was lost, in the provider's own words, where that is all there is to tell."""
+    return _headed(lost=_losses(failures, seats, line))
+
+
+def _headed(*, verdict: Sequence[str] = (), quorum: Sequence[str] = (), lost: Sequence[str] = ()) -> Cautions:
+    headed: dict[Heading, Sequence[str]] = {"Verdict": verdict, "Quorum": quorum, "Lost": lost}
+    return {heading: sentences for heading, sentences in headed.items() if sentences}
+
+
+def _quorum(result: FireCircleResult, line: SafeLine) -> list[str]:
+    verdict = result.quorum
+    lines = []
+    if result.consensus is not None or result.failures:  # else it broke off before anybody was missed
+        lines += [] if verdict.valid and verdict.enforced else [quorum_line(result)]
+        lines += [f"short: {line(shortfall)}" for shortfall in verdict.shortfalls]
+    return lines + [f"note: {line(advice)}" for advice in (*verdict.advisories, *result.advisories)]
+
+
+def _losses(failures: Sequence[Failure], seats: Sequence[Substitution], line: SafeLine) -> list[str]:
+    """Voices lost in the same way are told together; then who sat in for whom."""
+    voices: dict[str, list[str]] = {}
+    for lost in failures:
+        how = f"{FAILURE_WORDS[lost.kind]} after {counted(lost.attempts, 'attempt')}"
+        fate = f"in round {lost.round_number}: {how}: {line(lost.message, LONGEST_MESSAGE)}"
+        voices.setdefault(fate, []).append(line(lost.model))
+    lines = [f"{', '.join(names)} {fate}" for fate, names in voices.items()]
+    for seat in seats:
+        names = ", ".join(map(line, seat.replaces))
+        lines.append(f"{line(seat.model)} sat in for {names} from round {seat.round_number}")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How the reader of a screen or page does what is advised there."""
+
+    read_reasons: str
+    ask_again: str
+    name_reserves: str
+    tell_turn: str
+    name_voices: str
+
+
+def next_step(result: FireCircleResult, ways: Ways) -> str:
+    """What to do now, the most pressing thing first; empty when nothing is."""
+    if result.consensus is None:
+        return _after_losses(result, ways)
+    if result.decided_by_guess:
+        return f"the verdict rests on a keyword guess: {ways.ask_again} before relying on it"
+    if result.alarm:
+        return _after_alarm(result, ways)
+    if result.failures and not result.substitutions:
+        return f"voices were lost: name stand-ins {ways.name_reserves} and run it again"
+    if result.circumstances.turn_number is None:
+        return f"the turn is unknown: {ways.tell_turn} the voices can check what is said of earlier turns"
+    if all(map(is_embedded, result.active_models)):
+        return f"for an opinion beyond built-in lenses set {DEFAULT_KEY_VARIABLE} or {ways.name_voices}"
+    return ""
+
+
+def _after_losses(result: FireCircleResult, ways: Ways) -> str:
+    if any(lost.kind in ("http_error", "connection") for lost in result.failures):
+        return "mend what the lost voices complain of, or try again later; `firecircle doctor` tests them"
+    return f"name stand-ins {ways.name_reserves}, or try again later" if result.failures else ""
+
+
+def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
+    layers = Counter(place.layer for pattern in result.patterns for place in pattern.evidence)
+    if layers:
+        return AFTER_ALARM[layers.most_common(1)[0][0]]
+    raised_by = {
+        answer.model
+        for held in result.dialogue_history
+        for answer in held.evaluations
+        if reaches(answer.falsehood, result.config.alarm_threshold) and answer.model in result.active_models
+    }
+    if len(raised_by) == 1:
+        return f"one voice alone raised it: read its reasons {ways.read_reasons} before acting"
+    return f"no agreed pattern explains the alarm: read the reasons {ways.read_reasons}"

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from firecircle.errors import FireCircleError
 from firecircle.store.opening import Store
-from firecircle.web import learnt_pages, pages, run_pages
+from firecircle.web import pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.operations import BASE, OPERATIONS, openapi
 from firecircle.web.convener import Convener
@@ -78,10 +78,10 @@ def _routes() -> list[Route | Mount]:
         Route("/circles/{circle_id}", pages.circle_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
         Route("/convene", pages.convene_page),
-        Route("/bank", learnt_pages.bank_page),
-        Route("/bank/{entry_id}", learnt_pages.entry_page),
-        Route("/blindspots", learnt_pages.blindspots_page),
-        Route("/rotation", learnt_pages.rotation_page),
+        Route("/bank", pages.bank_page),
+        Route("/bank/{entry_id}", pages.entry_page),
+        Route("/blindspots", pages.blindspots_page),
+        Route("/rotation", pages.rotation_page),
         Route("/runs", run_pages.runs_page),
         Route("/runs/compare", run_pages.compare_page),
         Route("/runs/{run_id}", run_pages.run_page),

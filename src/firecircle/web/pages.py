@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from statistics import fmean
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -14,14 +15,17 @@ from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import embedded_models
 from firecircle.telling.answers import answer_of
-from firecircle.web.api.lookups import default_models
+from firecircle.web.api.lookups import bank_entries, blindspots, default_models, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
-from firecircle.web.api.shapes import CircleQuery, PromptQuery
+from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery, CircleQuery, PromptQuery
 from firecircle.web.middleware import LOGIN, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.viewer import circle_asked_for, viewer_of
+
+MOST_SIGHTINGS = 200
+MOST_GROUPS = 200
 
 
 def home(_: Request) -> Response:
@@ -99,6 +103,63 @@ def convene_page(request: Request) -> Response:
         examples=load_examples(),
         default_models=default_models(),
         embedded=embedded_models(),
+    )
+
+
+def bank_page(request: Request) -> Response:
+    """The bank, searched and filtered."""
+    given = filled_in(request)
+    trouble, page = "", BankEntries(entries=())
+    try:
+        page = bank_entries(request, parameters_as(BankQuery, given))
+    except (RequestError, ConfigError) as wrong:
+        trouble = plain_detail(RequestError(422, str(wrong)))
+    return page_response(
+        request,
+        "bank.html",
+        status=422 if trouble else 200,
+        entries=page.entries,
+        given=given,
+        trouble=trouble,
+        pattern_types=PATTERN_TYPES,
+    )
+
+
+def entry_page(request: Request) -> Response:
+    """One pattern and the circles it was seen in."""
+    return page_response(request, "bank_entry.html", entry=entry_asked_for(request), most=MOST_SIGHTINGS)
+
+
+def blindspots_page(request: Request) -> Response:
+    """What judging alone overlooked."""
+    given = filled_in(request)
+    query = parameters_as(BlindspotQuery, given)
+    page = blindspots(request, query)
+    older = urlencode({**given, "before": page.next_before}) if page.next_before is not None else None
+    return page_response(
+        request,
+        "blindspots.html",
+        blindspots=page,
+        groups=page.groups[:MOST_GROUPS],
+        older=older,
+        is_newest=query.before is None,
+        leaves_runs_out=not query.in_run and query.run_id is None,
+    )
+
+
+def rotation_page(request: Request) -> Response:
+    """Who was heard how often, and how even that is."""
+    report = heard(request)
+    counts = [voice.count for voice in report.voices] or [0]
+    chairs = [voice.chair_count for voice in report.voices] or [0]
+    return page_response(
+        request,
+        "rotation.html",
+        report=report,
+        most=max(counts) or 1,
+        even=fmean(counts),
+        most_chairs=max(chairs) or 1,
+        even_chairs=fmean(chairs),
     )
 
 

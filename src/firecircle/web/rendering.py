@@ -1,8 +1,14 @@
-"""Templates: every value is escaped, and hidden characters in text of prompts and voices become visible."""
+"""Templates, and a circle as one file made of them.
+
+Every value is escaped, and hidden characters in text of prompts and voices become visible.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -13,10 +19,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.store.documents import CircleOrPanel
+from firecircle.store.finding import CircleSummary
+from firecircle.telling.answers import all_answers
 from firecircle.telling.patterns import agreement_words, gathered_quotes
 from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS
 from firecircle.thresholds import figure_beside
+from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
 
 STYLES = 8
@@ -33,6 +43,9 @@ NAVIGATION = (
     ("Rotation", "/rotation"),
 )
 """Pages beside the circles: name and path."""
+
+STYLE_SHEET = "viewer.css"
+SCRIPTS = ("theme.js", "reading.js")
 
 
 def templates() -> Environment:
@@ -134,3 +147,37 @@ def seconds(value: float | None) -> str:
         if value < 120
         else f"{value / 60:.1f} min"
     )
+
+
+def exported_html(environment: Environment, summary: CircleSummary, judged: CircleOrPanel) -> str:
+    """A circle as one HTML file that needs nothing else.
+
+    Its policy allows exactly the styles and scripts written into it, and no connection.
+    """
+    style, scripts = static_text(STYLE_SHEET), [static_text(name) for name in SCRIPTS]
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            f"script-src {' '.join(_hash(script) for script in scripts)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return environment.get_template("export.html").render(
+        page=page_of(caption_of(summary), judged),
+        answers=all_answers(judged),
+        standalone=True,
+        policy=policy,
+        style=style,
+        scripts=scripts,
+    )
+
+
+def file_name(summary: CircleSummary, kind: str) -> str:
+    """A name that any file system takes."""
+    return f"circle-{re.sub(r'[^0-9A-Za-z_-]', '_', summary.id)[:60]}.{kind}"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

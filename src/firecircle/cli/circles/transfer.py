@@ -72,8 +72,7 @@ def _write_page(circle: str, file: str, store: str | None, *, as_json: bool) -> 
     from firecircle.store.opening import open_store
 
     try:
-        from firecircle.web.export import exported_html
-        from firecircle.web.rendering import templates
+        from firecircle.web.rendering import exported_html, templates
     except ModuleNotFoundError as missing:
         raise ConfigError(
             "--html", f"{missing.name} is not installed", "pip install 'firecircle[view]'"

@@ -19,18 +19,21 @@ from firecircle.cli.report.table import TableView, style_of
 from firecircle.cli.report.transcript import spoken, transcript
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
-from firecircle.telling.cautions import (
+from firecircle.telling.quorum import quorum_line
+from firecircle.telling.table import table_of_panel
+from firecircle.telling.talking import talk_sentences
+from firecircle.telling.verdict import (
     Cautions,
     Ways,
     cautions_of_circle,
     cautions_of_panel,
+    circle_sentences,
+    deciding_reason,
     lost_voices,
     next_step,
+    panel_sentences,
+    unfinished_sentence,
 )
-from firecircle.telling.quorum import quorum_line
-from firecircle.telling.table import table_of_panel
-from firecircle.telling.talking import talk_sentences
-from firecircle.telling.verdict import circle_sentences, deciding_reason, panel_sentences, unfinished_sentence
 from firecircle.telling.words import STOP_WORDS, counted
 from firecircle.thresholds import figure_beside, reaches
 

@@ -22,11 +22,10 @@ from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
 from firecircle.metrics import metrics_of_circle
-from firecircle.telling.cautions import Cautions, cautions_of_circle
 from firecircle.telling.safe_text import line_with_codes, with_codes
 from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
-from firecircle.telling.verdict import circle_sentences
+from firecircle.telling.verdict import Cautions, cautions_of_circle, circle_sentences
 from firecircle.telling.words import ROUND_WORDS, counted
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"

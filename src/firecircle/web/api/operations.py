@@ -18,7 +18,7 @@ from firecircle.shapes import Shape
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.access import WRITE_HEADER
-from firecircle.web.api import circles, judging, learnt, live, lookups, runs, shapes
+from firecircle.web.api import circles, judging, lookups, runs, shapes
 from firecircle.web.problems import MEDIA_TYPE, Problem, title_of
 
 BASE = "/api/v1"
@@ -87,7 +87,12 @@ OPERATIONS = (
     Operation("GET", ONE, "get_circle", circles.get_circle, shapes.Circle, refusals=(404,)),
     Operation("DELETE", ONE, "delete_circle", circles.delete_circle, None, (204,), refusals=(404, 409)),
     Operation(
-        "GET", f"{ONE}/events", "circle_events", live.circle_events, "text/event-stream", refusals=(404, 422)
+        "GET",
+        f"{ONE}/events",
+        "circle_events",
+        circles.circle_events,
+        "text/event-stream",
+        refusals=(404, 422),
     ),
     Operation(
         "GET",
@@ -131,22 +136,22 @@ OPERATIONS = (
         "GET",
         "/bank",
         "list_bank",
-        learnt.list_bank,
+        lookups.list_bank,
         shapes.BankEntries,
         query=shapes.BankQuery,
         refusals=(422,),
     ),
-    Operation("GET", "/bank/{entry_id}", "get_bank_entry", learnt.get_entry, FullEntry, refusals=(404,)),
+    Operation("GET", "/bank/{entry_id}", "get_bank_entry", lookups.get_entry, FullEntry, refusals=(404,)),
     Operation(
         "GET",
         "/blindspots",
         "list_blindspots",
-        learnt.list_blindspots,
+        lookups.list_blindspots,
         shapes.BlindspotPage,
         query=shapes.BlindspotQuery,
         refusals=(422,),
     ),
-    Operation("GET", "/rotation", "get_fairness", learnt.get_fairness, FairnessReport),
+    Operation("GET", "/rotation", "get_fairness", lookups.get_fairness, FairnessReport),
     Operation("GET", "/runs", "list_runs", runs.list_all_runs, shapes.RunLines),
     Operation("GET", "/runs/{run_id}", "get_run", runs.get_run, shapes.RunLine, refusals=(404,)),
 )

@@ -11,19 +11,22 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
-from firecircle.telling.cautions import (
-    Cautions,
-    Ways,
-    cautions_of_circle,
-    cautions_of_panel,
-    lost_voices,
-    next_step,
-)
 from firecircle.telling.quorum import QuorumPicture, quorum_picture
 from firecircle.telling.safe_text import line_with_codes
 from firecircle.telling.table import VoiceRow, rows_of_circle, rows_of_panel
 from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
-from firecircle.telling.verdict import circle_sentences, deciding_reason, panel_sentences, unfinished_sentence
+from firecircle.telling.verdict import (
+    Cautions,
+    Ways,
+    cautions_of_circle,
+    cautions_of_panel,
+    circle_sentences,
+    deciding_reason,
+    lost_voices,
+    next_step,
+    panel_sentences,
+    unfinished_sentence,
+)
 from firecircle.web.shown.charts import Convergence, Waterfall, convergence, waterfall
 from firecircle.web.shown.passages import ShownLayer, shown_layers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.acts import Order, orders
-from firecircle.voices.embedded.language.guards import guard_marks
 from firecircle.voices.embedded.language.intents import intents
 from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
+
+_NOT_CONTENT = kind(
+    "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
+    "WANT",
+)  # fmt: skip
+_CONTENT_ANYWAY = kind("PRIVATE", "SECRET", "CONFIG", "CHECK", "INTERNAL")
+_HOLDING_BACK = frozenset(
+    ("keep", "kept", "yourself", "visible", "known", "see", "told", "shown", "shared", "leave", "stay")
+)
+_CONDITIONS = frozenset(
+    ("need", "needs", "only", "must", "above", "until", "before", "after", "require", "requires", "unless")
+)
 
 
 class ReadSentence(NamedTuple):
@@ -176,3 +188,53 @@ def refuses(text: str) -> bool:
     """Whether a text declines something."""
     refusal, nots, mine = kind("REFUSAL"), kind("NOT"), kind("ME")
     return any(s.mask & refusal or (s.mask & nots and s.mask & mine) for s in sentences(text[:2_000], ""))
+
+
+def guard_marks(system: str) -> Marks:
+    """The stems the operator's text guards: information held back, or steps tied to a condition.
+
+    They are marked in the other layers, so that a lens can tell a request for the leaflet from one for the
+    rota.
+    """
+    of_operator = sentences(system[:20_000], "system")
+    free = Counter(
+        word for sentence in of_operator if not _restricts(sentence) for word in _guardable(sentence)
+    )
+    marks: dict[str, int] = {}
+    for sentence in of_operator:
+        bits = _restricts(sentence)
+        if bits:
+            for word in _guardable(sentence):
+                if word not in free:
+                    marks[word] = marks.get(word, 0) | bits
+    return marks
+
+
+def _restricts(sentence: Sentence) -> int:
+    """Whether a sentence of the operator holds something back, and in which way."""
+    words = set(sentence.words)
+    mask = sentence.mask
+    limiting = bool(mask & kind("NOT")) or "only" in words
+    if mask & kind("INTERNAL") or (
+        limiting and (mask & kind("SHOW", "LEAK", "CONCEAL") or words & _HOLDING_BACK)
+    ):
+        return kind("GUARDED")
+    if "yourself" in words or (words & {"is", "are"} and limiting and "for" in words):
+        return kind("GUARDED")
+    if limiting or mask & kind("CHECK") or words & _CONDITIONS:
+        return kind("GATED")
+    return 0
+
+
+def _guardable(sentence: Sentence) -> frozenset[str]:
+    function_words = word_list("function")
+    return frozenset(
+        stem(word)
+        for word, bits in zip(sentence.words, sentence.bits, strict=True)
+        if len(word) > 2
+        and word[0].isalpha()
+        and word not in function_words
+        and (not bits & _NOT_CONTENT or bits & _CONTENT_ANYWAY)
+        and word not in _HOLDING_BACK
+        and word not in _CONDITIONS
+    )
