@@ -1,4 +1,4 @@
-"""Who the voices are: the cognitive roles and lineage each model is declared to bring to a quorum."""
+"""Who the voices are: what each model brings to a quorum, and how much room it needs for an answer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
+from firecircle.names import EMBEDDED, HOSTS, LOCAL
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
@@ -72,31 +73,94 @@ class ModelCharacteristics(Declaration):
         return any(self.cognitive_roles.get(role, 0.0) > PRESENT_ABOVE for role in CRITICAL_ROLES)
 
 
-class Family(Shape):
-    """Models that are declared to bring the same; a name belongs to the first family that it matches."""
+class _Matching(Shape):
+    """Something that is said of all models whose names match."""
 
     match: tuple[str, ...]
+
+    def matches(self, name: str) -> bool:
+        """Whether a name, as `name_alone` gives it, matches.
+
+        A pattern with a slash is held against `vendor/model`, one that begins as voices of this package do
+        against all of it, any other against what follows the last slash.
+        """
+        served = name.removeprefix(LOCAL)
+        last = served.rpartition("/")[2]
+        return any(
+            fnmatchcase(
+                name if pattern.startswith((LOCAL, EMBEDDED)) else served if "/" in pattern else last,
+                pattern.lower(),
+            )
+            for pattern in self.match
+        )
+
+
+class Family(_Matching):
+    """Models that are declared to bring the same; a name belongs to the first family that it matches."""
+
     provider_lineage: str
+    """Who trained the base model."""
     alignment_style: str = ""
     confidence: float = 0.5
     cognitive_roles: dict[str, float]
 
 
+class Limits(_Matching):
+    """How much room and time a model needs for an answer; the first entry that its name matches holds."""
+
+    max_tokens: int
+    timeout_seconds: float
+    """For one attempt."""
+    timeout_per_round: float
+
+
+@cache
+def _catalog() -> dict[str, Any]:
+    return tomllib.loads(resources.files("firecircle").joinpath("catalog.toml").read_text("utf-8"))
+
+
 @cache
 def families() -> tuple[Family, ...]:
     """Every family of models that the catalog knows."""
-    text = resources.files("firecircle").joinpath("catalog.toml").read_text("utf-8")
-    return tuple(Family(**entry) for entry in tomllib.loads(text)["family"])
+    return tuple(Family(**entry) for entry in _catalog()["family"])
+
+
+@cache
+def _all_limits() -> tuple[Limits, ...]:
+    return tuple(Limits(**entry) for entry in _catalog()["limits"])
 
 
 def family_of(model: str) -> Family | None:
     """The first family that a model matches, with or without the provider before its name."""
-    original = original_of(model)
-    spellings = {original, original.partition(":")[2]} - {""}
-    for family in families():
-        if any(fnmatchcase(name, pattern) for name in spellings for pattern in family.match):
-            return family
-    return None
+    return _family_named(name_alone(model))
+
+
+@lru_cache(maxsize=4096)
+def _family_named(name: str) -> Family | None:
+    return next((family for family in families() if family.matches(name)), None)
+
+
+def limits_of(model: str) -> Limits:
+    """How much room and time a model is given unless somebody says otherwise. The last entry matches all."""
+    return _limits_named(name_alone(model))
+
+
+@lru_cache(maxsize=1024)
+def _limits_named(name: str) -> Limits:
+    return next(limits for limits in _all_limits() if limits.matches(name))
+
+
+def name_alone(model: str) -> str:
+    """A model's name in lower case, without its clone's number, its provider and the ~ of an alias.
+
+    `embedded:` and `local:` stay. A colon may belong to the name (`phi4:14b`), so
+    only the name of a provider counts as one.
+    """
+    name = original_of(model).lower()
+    prefix, _, rest = name.partition(":")
+    if rest and (prefix in HOSTS or prefix in current_settings().providers):
+        name = rest
+    return name.removeprefix("~")
 
 
 def original_of(model: str) -> str:
@@ -134,7 +198,6 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
     return None
 
 
-@lru_cache(maxsize=1024)
 def in_catalog(model: str) -> ModelCharacteristics | None:
     """What the package itself says of a model."""
     family = family_of(model)
@@ -160,7 +223,7 @@ def characteristics_of(
             f"{model!r} is not in the catalog",
             (
                 f"declare it with model_characteristics={{{model!r}: ModelCharacteristics({model!r},"
-                " {'temporal_reasoning': 0.7}, 'us_aligned')}, or in firecircle.toml under"
+                " {'temporal_reasoning': 0.7}, 'who trained it')}, or in firecircle.toml under"
                 f' [models."{original_of(model)}"], or take one that `firecircle quorum --list` shows'
             ),
         )

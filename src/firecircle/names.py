@@ -57,6 +57,19 @@ OTHER_TYPE = "other"
 
 EMBEDDED = "embedded:"
 LOCAL = "local:"
+HOSTS = (
+    "openrouter",
+    "openai",
+    "anthropic",
+    "google",
+    "mistral",
+    "deepseek",
+    "lmstudio",
+    "ollama",
+    "vllm",
+    "llamacpp",
+)
+"""The providers that come with the package: what stands before the colon in `ollama:llama3.2`."""
 
 
 def is_embedded(model: str) -> bool:

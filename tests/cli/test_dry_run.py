@@ -34,13 +34,13 @@ Fire Circle: 3 voices, up to 3 rounds
 Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
 
                           calls  tokens in  tokens out    price
-round 1                       3      4,470       3,000  $0.0425
-round 2                       3     10,197       3,000  $0.0553
-round 3                       3     13,913       3,000  $0.0633
+round 1                       3      4,470       6,000  $0.0500
+round 2                       3     10,197       6,000  $0.0628
+round 3                       3     13,913       6,000  $0.0708
 anthropic/claude…onnet-4      3      9,443       3,000  $0.0733
 qwen/qwen-2.5-72…nstruct      3      9,533       3,000  $0.0736
-deepseek/deepseek-r1          3      9,604       3,000  $0.0142
-all, at most                  9     28,580       9,000  $0.1612
+deepseek/deepseek-r1          3      9,604      12,000  $0.0367
+all, at most                  9     28,580      18,000  $0.1837
 
 Nothing was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.
@@ -102,17 +102,17 @@ def test_the_built_in_voices_are_free(cli: Cli) -> None:
 
 
 def test_where_a_budget_would_end_it(cli: Cli) -> None:
-    arguments = ("evaluate", "hello", "--models", TRIO, "--dry-run", "--budget-tokens", "9000")
+    arguments = ("evaluate", "hello", "--models", TRIO, "--dry-run", "--budget-tokens", "14000")
     assert "The budget would end it before round 2." in cli(*arguments).out
     assert json.loads(cli(*arguments, "--json").out)["over_budget_in_round"] == 2
 
 
 def test_a_budget_ends_a_circle_with_what_was_heard(cli: Cli, hosted: Host) -> None:
     server = hosted(lambda _: completion(usage={"prompt_tokens": 900, "completion_tokens": 100}))
-    ran = cli("evaluate", "hello", "--models", TRIO, "--budget-tokens", "9000")
+    ran = cli("evaluate", "hello", "--models", TRIO, "--budget-tokens", "14000")
     assert ran.status == 2
     assert len(server.requests) == 3
-    assert ran.err.startswith("error: over_budget: 3,000 of 9,000 tokens are spent")
+    assert ran.err.startswith("error: over_budget: 3,000 of 14,000 tokens are spent")
     assert "the budget is spent" in ran.out
 
 

@@ -30,9 +30,10 @@ system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
 * critical: some voice must have a share above 0.5
 
 Coverage  10.40 (needs 5.00)
-Lineages  2 (needs 2)
-          us_aligned: anthropic/claude-sonnet-4
-          cn_aligned: qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+Lineages  3 (needs 2)
+          anthropic: anthropic/claude-sonnet-4
+          alibaba: qwen/qwen-2.5-72b-instruct
+          deepseek: deepseek/deepseek-r1
 """)
 
 

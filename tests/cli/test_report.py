@@ -164,7 +164,7 @@ Verdict   no alarm   F 0.20 ████░░░░░░░░░░░░░�
 Patterns  none that enough voices agreed on and showed in the prompt
 Talking   round 1 alone: F 0.20, no alarm; all 2 rounds: F 0.20, no alarm;
             talking did not change it
-Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
+Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      6 calls in N s; 4,800 tokens in, 600 out; $0.0120
 Next      the turn is unknown: with --turn or --turns the voices can check
             what is said of earlier turns

@@ -18,24 +18,26 @@ Host = Callable[[Script], LoopbackServer]
 def test_a_circle_that_breaks(cli: Cli, hosted: Host) -> None:
     said = says(0.6, "hm")
     gone = failure(503, "overloaded, come back later", retry_after="100")
-    hosted(answers({CLAUDE: [said, gone], QWEN: [said], DEEPSEEK: [said]}))
-    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1")
+    relative = "deepseek/deepseek-v3.2"
+    hosted(answers({CLAUDE: [said, gone], relative: [said], DEEPSEEK: [said]}))
+    models = ",".join((CLAUDE, relative, DEEPSEEK))
+    ran = cli("evaluate", "When do you open?", "--models", models, "--seed", "1")
     assert ran.status == 2
     assert in_order(ran.out) == snapshot("""\
 Fire Circle: 3 voices, up to 3 rounds
 Prompt: user 17 characters; turn unknown
 
-circle: anthropic/claude-sonnet-4, qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+circle: anthropic/claude-sonnet-4, deepseek/deepseek-v3.2, deepseek/deepseek-r1
 round 1 (each alone): 3 asked
 round 1: anthropic/claude-sonnet-4 F 0.60 (T 0.40, I 0.10)
 round 1: deepseek/deepseek-r1 F 0.60 (T 0.40, I 0.10)
-round 1: qwen/qwen-2.5-72b-instruct F 0.60 (T 0.40, I 0.10)
+round 1: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
 round 1: quorum holds
 round 1 closed: mean F 0.60, spread 0.00, N s
-round 2 (talking): 3 asked, qwen/qwen-2.5-72b-instruct in the empty chair
+round 2 (talking): 3 asked, deepseek/deepseek-v3.2 in the empty chair
 round 2: anthropic/claude-sonnet-4 lost, http error: overloaded, come back later (HTTP 503); no time left for a retry in N s
 round 2: deepseek/deepseek-r1 F 0.60 (T 0.40, I 0.10)
-round 2: qwen/qwen-2.5-72b-instruct F 0.60 (T 0.40, I 0.10)
+round 2: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
 round 2: quorum does not hold: Insufficient provider diversity: 1 < 2
 circle closed: aborted
 
@@ -43,7 +45,7 @@ Verdict   NO CONSENSUS   aborted
           Heard until then: 5 answers of 3 voices. The highest falsehood was
             0.60, by anthropic/claude-sonnet-4 in round 1.
 
-Quorum    does not hold: coverage 9.5 (needs 5.0), 1 lineage (needs 2)
+Quorum    does not hold: coverage 8.2 (needs 5.0), 1 lineage (needs 2)
           short: Insufficient provider diversity: 1 < 2
 Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             overloaded, come back later (HTTP 503); no time left for a retry in
@@ -53,7 +55,7 @@ Next      mend what the lost voices complain of, or try again later;
 Kept      as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(
-        "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: future_impact, us_aligned. overloaded, come back later (HTTP 503); no time left for a retry in N s in voice anthropic/claude-sonnet-4, round 2\n"
+        "error: Loss of anthropic/claude-sonnet-4 breaks quorum in round 2: Insufficient provider diversity: 1 < 2. Lost lenses: polite_extraction_masking, educational_escalation, future_impact, anthropic. overloaded, come back later (HTTP 503); no time left for a retry in N s in voice anthropic/claude-sonnet-4, round 2\n"
     )
 
 
@@ -129,7 +131,7 @@ Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
             mean of the last words, their median, a majority vote, the highest
             without guesses
           the empty chair saw next to nothing before the others did
-Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
+Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
             call; $0.0160 and 1 call of unknown price
 Next      the verdict rests on a keyword guess: run it again, or with

@@ -49,7 +49,7 @@ def test_without_a_key_only_the_built_in_are_ready(cli: Cli) -> None:
     assert time_voice["ready"]
     assert time_voice["usd_per_million_tokens"]["highest"] == {"input": 0, "cached_input": 0, "output": 0}
     claude = named(told["voices"], "anthropic/claude*")
-    assert (claude["ready"], claude["provider_lineage"]) == (False, "us_aligned")
+    assert (claude["ready"], claude["provider_lineage"]) == (False, "anthropic")
     assert claude["usd_per_million_tokens"]["lowest"]["input"] > 0
     assert named(told["voices"], "local:smollm2")["cognitive_roles"]
 

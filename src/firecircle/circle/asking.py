@@ -63,6 +63,7 @@ class Turns:
         """The question to one voice, with all that goes with it."""
         model = asked.model
         question = asked.question(page.question)
+        limits = self.config.limits(model)
         return Turn(
             messages=messages(self.questions.system, self.questions.evidence, question),
             prompt=self.prompt,
@@ -75,11 +76,11 @@ class Turns:
             own_last=self.ledger.last_said(model, before=page.number),
             peers=self._peers_of(model, before=page.number),
             reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
-            max_tokens=self.config.max_tokens,
+            max_tokens=limits.max_tokens,
             temperature=self.config.temperature,
             seed=self.config.seed,
-            attempt_seconds=self.config.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + self.config.timeout_per_round,
+            attempt_seconds=limits.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
             on_retry=lambda retry: self.tell(
                 events.VoiceRetried(
                     round_number=page.number,
@@ -206,15 +207,22 @@ async def judge_alone(
         focus=config.focus,
         turn_number=circumstances.turn_number,
         reply_schema=reply_schema("baseline"),
-        max_tokens=config.max_tokens,
         temperature=config.temperature,
         seed=config.seed,
-        attempt_seconds=config.timeout_seconds,
-        deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
     )
+    started = asyncio.get_running_loop().time()
+
+    def turn_of(_: RoundPage, asked: VoicePrompt) -> Turn:
+        limits = config.limits(asked.model)
+        return turn._replace(
+            max_tokens=limits.max_tokens,
+            attempt_seconds=limits.timeout_seconds,
+            deadline=started + limits.timeout_per_round,
+        )
+
     page = RoundPage(1, "baseline", None, question)
     page.prompts = {model: VoicePrompt(model=model, text="") for model in models}
-    asker = Asker(voices, Budget.of(config), lambda *_: turn, lambda: page.calls, questions.clarify)
+    asker = Asker(voices, Budget.of(config), turn_of, lambda: page.calls, questions.clarify)
     if spent := asker.shortage(page, page.prompts.values()):
         raise BudgetError(f"over_budget: {spent}, what is left is not enough to ask", model=models[0])
     await hear_all(asker.ask(page, model) for model in models)

@@ -65,6 +65,7 @@ async def classify_descriptions(
     outcome = Classification()
     heard = Hearing(model)
     budget = Budget.of(config)
+    limits = config.limits(model)
     left_out = 0
     for start in range(0, len(descriptions), AT_ONCE):
         batch = descriptions[start : start + AT_ONCE]
@@ -72,11 +73,11 @@ async def classify_descriptions(
             messages=_question(batch, config.seed),
             prompt=prompt,
             round_number=round_number,
-            max_tokens=config.max_tokens,
+            max_tokens=limits.max_tokens,
             temperature=0.0,
             seed=config.seed,
-            attempt_seconds=config.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + config.timeout_per_round,
+            attempt_seconds=limits.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
         )
         if budget.shortage_for([(voice, turn)], lambda: (*made, *heard.calls)):
             outcome.advisory = f"classifier {model} was not asked (over_budget); the heuristic stood in"

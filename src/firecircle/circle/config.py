@@ -21,12 +21,14 @@ from pydantic import (
 )
 
 from firecircle.catalog import (
+    Limits,
     ModelCharacteristics,
     characteristics_of,
     declared_among,
     declared_in_settings,
     find_characteristics,
     in_catalog,
+    limits_of,
     original_of,
     require_distinct,
 )
@@ -59,12 +61,14 @@ class BaseEvaluationConfig(Declaration):
     provider: str = "openrouter"
     """Who answers for a bare model name such as `vendor/model`."""
     lmstudio_base_url: str | None = None
-    max_tokens: int = Field(default=1000, ge=1)
-    """The longest answer a voice may give, in tokens."""
-    temperature: float = Field(default=0.7, ge=0, le=2)
-    timeout_seconds: Seconds = 30.0
+    max_tokens: int | None = Field(default=None, ge=1)
+    """The longest answer a voice may give, in tokens; None leaves it to the catalog: 1,000, more for a model
+    that thinks first. The same goes for the two times below: 30 s and 60 s, or minutes."""
+    temperature: float | None = Field(default=0.7, ge=0, le=2)
+    """None (in a file and on the command line `none`) sends none and leaves it to the endpoint."""
+    timeout_seconds: Seconds | None = None
     """Bounds one attempt of one call."""
-    timeout_per_round: Seconds = 60.0
+    timeout_per_round: Seconds | None = None
     """Bounds one round of calls (in the single and parallel modes the only one), retries included."""
     verdict_from: VerdictSource = "auto"
     """Where falsehood comes from: the numbers a voice writes, or the probability of its verdict word where
@@ -85,10 +89,29 @@ class BaseEvaluationConfig(Declaration):
         """Whom the first question goes to."""
         return self.models
 
+    def limits(self, model: str) -> Limits:
+        """How much room and time a model is given: as configured, else as the catalog says."""
+        stated = {
+            "max_tokens": self.max_tokens,
+            "timeout_seconds": self.timeout_seconds,
+            "timeout_per_round": self.timeout_per_round,
+        }
+        limits = limits_of(model).model_copy(
+            update={name: value for name, value in stated.items() if value is not None}
+        )
+        if self.timeout_per_round is None and limits.timeout_per_round < limits.timeout_seconds:
+            return limits.model_copy(update={"timeout_per_round": limits.timeout_seconds})
+        return limits
+
     @property
     def uses_cache(self) -> bool:
         """Whether replies are kept and answered from the cache."""
         return self.cache_enabled if self.cache_config is None else self.cache_config.enabled
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def _none_by_name(cls, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
     @field_validator("models", "reserves", mode="before", check_fields=False)
     @classmethod

@@ -62,7 +62,8 @@ class Turn(NamedTuple):
     reply_schema: Mapping[str, Any] | None = None
     """The JSON schema of the answer, for endpoints that can hold a model to one."""
     max_tokens: int = 1000
-    temperature: float = 0.7
+    temperature: float | None = 0.7
+    """None leaves it to the endpoint."""
     seed: int | None = None
     attempt_seconds: float = 30.0
     """How long one attempt may take."""

@@ -122,6 +122,29 @@ def evaluate(
         int | None,
         typer.Option(metavar="N", min=1, help="Stop before more tokens than this are used."),
     ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="The longest answer in tokens. Default: 1000, or 4000 for a model that thinks first.",
+        ),
+    ] = None,
+    temperature: Annotated[
+        str | None, typer.Option(metavar="T|none", help="0 to 2, or none to send none. Default: 0.7.")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="For one attempt of one call. Default: 30, minutes for one that thinks."
+        ),
+    ] = None,
+    round_timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="For a round, retries included. Default: 60, minutes for one that thinks."
+        ),
+    ] = None,
     save: Annotated[
         bool | None,
         typer.Option(
@@ -183,6 +206,10 @@ def evaluate(
             "enforce_quorum": False if no_quorum else None,
             "budget_usd": budget_usd,
             "budget_tokens": budget_tokens,
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "timeout_seconds": timeout,
+            "timeout_per_round": round_timeout,
         },
         written=OPTIONS,
     )

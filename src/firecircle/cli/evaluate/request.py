@@ -28,6 +28,10 @@ OPTIONS = {
     "failure_mode": "--strict",
     "reserves": "--reserves",
     "enforce_quorum": "--no-quorum",
+    "max_tokens": "--max-tokens",
+    "temperature": "--temperature",
+    "timeout_seconds": "--timeout",
+    "timeout_per_round": "--round-timeout",
 }
 """How `evaluate` writes the fields of a configuration."""
 

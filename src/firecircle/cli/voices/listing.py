@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from firecircle.catalog import (
     Family,
     ModelCharacteristics,
     declared_in_settings,
     families,
+    family_of,
     find_characteristics,
 )
 from firecircle.circle.config import EvaluationConfig
@@ -89,7 +89,7 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
 
 def _hosts(host: HostEntry, family: Family) -> bool:
     if host.state.models:
-        return any(fnmatchcase(name, match) for name in host.state.models for match in family.match)
+        return any(family_of(f"{host.provider.name}:{name}") is family for name in host.state.models)
     if host.provider.name == "openrouter":
         return any("/" in match for match in family.match)
     vendors = {match.partition("/")[0] for match in family.match if "/" in match}

@@ -160,7 +160,7 @@ class ReflectArm:
             await hear(
                 page.heard,
                 voice,
-                self._turn(case, circumstances, questions, question, number, earlier),
+                self._turn(model, case, circumstances, questions, question, number, earlier),
                 strict=False,
                 clarify=questions.clarify,
                 may_ask=lambda _: True,
@@ -172,6 +172,7 @@ class ReflectArm:
 
     def _turn(
         self,
+        model: str,
         case: Case,
         circumstances: Circumstances,
         questions: ReflectionQuestions,
@@ -179,6 +180,7 @@ class ReflectArm:
         number: int,
         earlier: list[NeutrosophicEvaluation],
     ) -> Turn:
+        limits = self.config.limits(model)
         return Turn(
             messages=messages(questions.system, questions.evidence, question),
             prompt=case.record.prompt,
@@ -188,11 +190,11 @@ class ReflectArm:
             turn_number=circumstances.turn_number,
             own_last=earlier[-1] if earlier else None,
             reply_schema=reply_schema(self._kind_of(number)),
-            max_tokens=self.config.max_tokens,
+            max_tokens=limits.max_tokens,
             temperature=self.config.temperature,
             seed=case.seed,
-            attempt_seconds=self.config.timeout_seconds,
-            deadline=asyncio.get_running_loop().time() + self.config.timeout_per_round,
+            attempt_seconds=limits.timeout_seconds,
+            deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
         )
 
     def _kind_of(self, number: int) -> RoundKind:

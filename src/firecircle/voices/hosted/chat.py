@@ -83,8 +83,9 @@ class ChatRequest:
                 {"role": message.role, "content": spelled(message.content)} for message in turn.messages
             ],
             "max_tokens": turn.max_tokens,
-            "temperature": turn.temperature,
         }
+        if turn.temperature is not None:
+            fields["temperature"] = turn.temperature
         if turn.seed is not None:
             fields[self.provider.seed_field] = turn.seed
         if self.sends_schema:

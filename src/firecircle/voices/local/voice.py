@@ -133,8 +133,9 @@ def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     request: dict[str, Any] = {
         "messages": [_sent(message, plain) for message in turn.messages],
         "max_tokens": turn.max_tokens,
-        "temperature": turn.temperature,
     }
+    if turn.temperature is not None:
+        request["temperature"] = turn.temperature
     if turn.seed is not None:
         request["seed"] = turn.seed
     if turn.reply_schema is not None:
