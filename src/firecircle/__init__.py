@@ -34,12 +34,7 @@ if TYPE_CHECKING:
         RoundMetrics,
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
-    from firecircle.convene import (
-        classify_pattern_llm,
-        fire_circle_evaluate,
-        fire_circle_events,
-        replay_circle,
-    )
+    from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
     from firecircle.errors import (
         BudgetError,
         ConfigError,
@@ -54,7 +49,7 @@ if TYPE_CHECKING:
         partial_result_of,
     )
     from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
-    from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator
+    from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator, classify_pattern_llm
     from firecircle.guard import Judged, PromptGuard
     from firecircle.metrics import ReciprocityMetrics
     from firecircle.names import EvaluationMode, PatternType
@@ -153,11 +148,11 @@ _ROOMS = {
     "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
-    "convene": "fire_circle_evaluate fire_circle_events replay_circle classify_pattern_llm",
+    "convene": "fire_circle_evaluate fire_circle_events replay_circle",
     "errors": "BudgetError ConfigError EvaluationError FireCircleError NotKeptWarning "
     "PromptError QuorumError StoreError UnknownModelError VoiceError partial_result_of",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
-    "evaluator": "FireCircleEvaluator LLMEvaluator",
+    "evaluator": "FireCircleEvaluator LLMEvaluator classify_pattern_llm",
     "guard": "PromptGuard Judged",
     "metrics": "ReciprocityMetrics",
     "names": "EvaluationMode PatternType",

@@ -7,30 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.asking import judge_alone
 from firecircle.circle.circumstances import ChairPhase, Seating, circumstances_of
-from firecircle.circle.classifier import classify_descriptions
 from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener
-from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
-from firecircle.circle.voice import Turn, Usage, Voice
+from firecircle.circle.voice import Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
-from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
-from firecircle.voices.caller import Caller, CallerVoice
+from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
+from firecircle.voices.seating import rehearsed_voices, seat_voices
 
 if TYPE_CHECKING:
     from firecircle.rotation.history import ParticipationHistory
@@ -338,81 +335,16 @@ async def rehearse(
     # What would cut a rehearsal short is left out.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
-        panel = SeatedPanel(config.model_copy(update=boundless), _rehearsed(config.first_asked, config))
+        panel = SeatedPanel(config.model_copy(update=boundless), rehearsed_voices(config.first_asked, config))
         return (await panel.ask(prompt, session_memory, guidance=guidance)).calls
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
     circle = SeatedCircle(
         config.model_copy(update=boundless),
-        _rehearsed(_all_models(config), config),
+        rehearsed_voices(_all_models(config), config),
         _chair_template(config),
         _chair_roles(config),
     )
     return (await circle.hold(prompt, session_memory)).calls
-
-
-def _rehearsed(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:
-    from firecircle.voices.rehearsal import RehearsedVoice
-
-    return {
-        model: RehearsedVoice(_estimate(model, config), falsehood=place % 2)
-        for place, model in enumerate(models)
-    }
-
-
-def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
-    from firecircle.voices.hosted.prices import require_price, tariff_of
-    from firecircle.voices.rehearsal import estimated_usage
-
-    if is_embedded(model):
-        _voice(model, config, None)
-        return lambda turn: Usage(0, 0, 0, 0.0)
-    if is_local(model):
-        from firecircle.voices.local.voice import local_estimate
-
-        return partial(local_estimate, by_word=config.verdict_from != "numbers")
-    from firecircle.voices.hosted.providers import located, provider_of
-
-    provider, name = provider_of(model, config.provider)
-    tariff = tariff_of(model, located(provider, config), name)
-    if config.budget_usd is not None:
-        require_price(model, tariff)
-    return partial(estimated_usage, tariff=tariff)
-
-
-def seat_voices(
-    models: Iterable[str], config: BaseEvaluationConfig, caller: Caller | None = None
-) -> dict[str, Voice]:
-    """A voice for each model, by its name: `embedded:…`, `local:…`, `provider:model` or `vendor/model`."""
-    return {model: _voice(model, config, caller) for model in models}
-
-
-def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> Voice:
-    if caller is not None:
-        if config.budget_usd is not None:
-            raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
-        if config.budget_tokens is not None:
-            raise ConfigError(
-                "budget_tokens",
-                "a function of your own tells no tokens, so none can be counted",
-                "leave it out",
-            )
-        return CallerVoice(model, caller)
-    if is_embedded(model):
-        from firecircle.voices.embedded import embedded_voice
-
-        return embedded_voice(model)
-    if is_local(model):
-        from firecircle.voices.local import local_voice
-
-        return local_voice(model, config.verdict_from)
-    from firecircle.voices.hosted.voice import hosted_voice
-
-    voice = hosted_voice(model, config)
-    if not config.uses_cache:
-        return voice
-    from firecircle.voices.cache import CachedVoice, ReplyCache
-
-    return CachedVoice(voice, ReplyCache())
 
 
 def _all_models(config: FireCircleConfig) -> tuple[str, ...]:
@@ -448,25 +380,3 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     if not text.strip():
         raise ConfigError("empty_chair_prompt_path", f"{path} is empty")
     return text
-
-
-async def classify_pattern_llm(
-    pattern_str: str, model: str = "", *, caller: Caller | None = None, config: FireCircleConfig | None = None
-) -> str:
-    """The type a voice gives to a described pattern; the keyword heuristic where it names none.
-
-    `model` is asked, else the configuration's `classifier_model`; `caller` answers instead of a provider.
-    """
-    settings = config or FireCircleConfig.embedded()
-    name = model or settings.classifier_model or ("classifier" if caller else "")
-    if not name:
-        raise ConfigError("model", "nobody to ask", "name a cheap model, or pass a caller")
-    outcome = await classify_descriptions(
-        name,
-        _voice(name, settings, caller),
-        [pattern_str],
-        prompt=MultiNeutrosophicPrompt(user=pattern_str),
-        config=settings,
-        round_number=1,
-    )
-    return outcome.types.get(pattern_str) or classify_pattern_heuristic(pattern_str)

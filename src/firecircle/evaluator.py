@@ -1,16 +1,19 @@
-"""Judging one layer in its context, in any mode: the entry points that take plain strings."""
+"""The entry points that take plain strings: judging one layer in its context, and typing one pattern."""
 
 from __future__ import annotations
 
+from firecircle.circle.classifier import classify_descriptions
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
+from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.result import FireCircleResult
 from firecircle.convene import fire_circle_evaluate, seat_panel
-from firecircle.errors import EvaluationError
+from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluation import EvaluationResult
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.caller import Caller
+from firecircle.voices.seating import seat_voices
 
 
 class FireCircleEvaluator:
@@ -74,3 +77,25 @@ def _extras(panel: Panel) -> dict[str, object]:
 def _layer_in_context(layer_content: str, context: str) -> MultiNeutrosophicPrompt:
     """The layer as the lowest rank, what surrounds it above: neither is vouched for."""
     return MultiNeutrosophicPrompt(application=context, user=layer_content)
+
+
+async def classify_pattern_llm(
+    pattern_str: str, model: str = "", *, caller: Caller | None = None, config: FireCircleConfig | None = None
+) -> str:
+    """The type a voice gives to a described pattern; the keyword heuristic where it names none.
+
+    `model` is asked, else the configuration's `classifier_model`; `caller` answers instead of a provider.
+    """
+    settings = config or FireCircleConfig.embedded()
+    name = model or settings.classifier_model or ("classifier" if caller else "")
+    if not name:
+        raise ConfigError("model", "nobody to ask", "name a cheap model, or pass a caller")
+    outcome = await classify_descriptions(
+        name,
+        seat_voices((name,), settings, caller)[name],
+        [pattern_str],
+        prompt=MultiNeutrosophicPrompt(user=pattern_str),
+        config=settings,
+        round_number=1,
+    )
+    return outcome.types.get(pattern_str) or classify_pattern_heuristic(pattern_str)

@@ -11,12 +11,12 @@ from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.voice import Message, Reply, Turn, Voice
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import in_options
-from firecircle.convene import seat_voices
 from firecircle.errors import ConfigError, VoiceError
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.hosted.prices import Rates, rates_of
 from firecircle.voices.hosted.voice import Backoff, HostedVoice, hosted_voice
+from firecircle.voices.seating import seat_voices
 
 QUESTION = (
     Message("system", "This is a test of the connection."),

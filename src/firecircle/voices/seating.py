@@ -1,0 +1,81 @@
+"""From the name of a model to the voice that speaks for it, or that rehearses in its place.
+
+Each kind of voice is imported when the first of its kind is seated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from firecircle.circle.config import BaseEvaluationConfig
+from firecircle.circle.voice import Turn, Usage, Voice
+from firecircle.errors import ConfigError
+from firecircle.names import is_embedded, is_local
+from firecircle.voices.caller import Caller, CallerVoice
+
+
+def seat_voices(
+    models: Iterable[str], config: BaseEvaluationConfig, caller: Caller | None = None
+) -> dict[str, Voice]:
+    """A voice for each model, by its name: `embedded:…`, `local:…`, `provider:model` or `vendor/model`."""
+    return {model: _voice(model, config, caller) for model in models}
+
+
+def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> Voice:
+    if caller is not None:
+        if config.budget_usd is not None:
+            raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
+        if config.budget_tokens is not None:
+            raise ConfigError(
+                "budget_tokens",
+                "a function of your own tells no tokens, so none can be counted",
+                "leave it out",
+            )
+        return CallerVoice(model, caller)
+    if is_embedded(model):
+        from firecircle.voices.embedded import embedded_voice
+
+        return embedded_voice(model)
+    if is_local(model):
+        from firecircle.voices.local import local_voice
+
+        return local_voice(model, config.verdict_from)
+    from firecircle.voices.hosted.voice import hosted_voice
+
+    voice = hosted_voice(model, config)
+    if not config.uses_cache:
+        return voice
+    from firecircle.voices.cache import CachedVoice, ReplyCache
+
+    return CachedVoice(voice, ReplyCache())
+
+
+def rehearsed_voices(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:
+    """Stand-ins that say what each model may consume; nobody is asked."""
+    from firecircle.voices.rehearsal import RehearsedVoice
+
+    return {
+        model: RehearsedVoice(_estimate(model, config), falsehood=place % 2)
+        for place, model in enumerate(models)
+    }
+
+
+def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usage]:
+    from firecircle.voices.hosted.prices import require_price, tariff_of
+    from firecircle.voices.rehearsal import estimated_usage
+
+    if is_embedded(model):
+        _voice(model, config, None)
+        return lambda turn: Usage(0, 0, 0, 0.0)
+    if is_local(model):
+        from firecircle.voices.local.voice import local_estimate
+
+        return partial(local_estimate, by_word=config.verdict_from != "numbers")
+    from firecircle.voices.hosted.providers import located, provider_of
+
+    provider, name = provider_of(model, config.provider)
+    tariff = tariff_of(model, located(provider, config), name)
+    if config.budget_usd is not None:
+        require_price(model, tariff)
+    return partial(estimated_usage, tariff=tariff)
