@@ -15,8 +15,8 @@ from inline_snapshot import snapshot
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
 from firecircle.cli.calibrate import calibrate
-from firecircle.cli.evaluate import rotating
 from firecircle.cli.rotation import command as rotation
+from firecircle.cli.rotation.drawing import draw_circle
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
@@ -221,7 +221,7 @@ def test_a_history_that_is_none(cli: Cli, tmp_path: Path) -> None:
 
 async def test_a_drawn_circle_is_held_and_remembered() -> None:
     prompt = load_examples()[0].prompt
-    asked = rotating.draw_circle(
+    asked = draw_circle(
         JudgingRequest(settings={"decision_domain": "finance"}), prompt, "4", match_expertise=True
     )
     drawn, judges = asked.draw, configured_by_file(asked)
@@ -241,13 +241,13 @@ async def test_a_drawn_circle_is_held_and_remembered() -> None:
 
 def test_shadow_mode_and_rehearsals_change_nothing() -> None:
     prompt = MultiNeutrosophicPrompt(user="Hello")
-    asked = rotating.draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
+    asked = draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
     drawn = asked.draw
     assert drawn is not None
     assert configured_by_file(asked) == configured_by_file(JudgingRequest())
     assert {one.voice_id for one in drawn.candidates} >= set(EMBEDDED_MODELS)
     assert len(drawn.selected) == 3
-    rotating.draw_circle(JudgingRequest(), prompt, "3", keep=False)
+    draw_circle(JudgingRequest(), prompt, "3", keep=False)
     with rotation.open_history() as kept:
         assert [recorded.used for recorded in kept.draws()] == [False]
 
@@ -255,11 +255,9 @@ def test_shadow_mode_and_rehearsals_change_nothing() -> None:
 @pytest.mark.parametrize("rotate", ["1", "11", "many", "-3", "٣٣"])
 def test_a_size_that_no_circle_has(rotate: str) -> None:
     with pytest.raises(ConfigError, match=r"--rotate: a circle has 2 to 10 voices"):
-        rotating.draw_circle(JudgingRequest(), MultiNeutrosophicPrompt(user="Hello"), rotate)
+        draw_circle(JudgingRequest(), MultiNeutrosophicPrompt(user="Hello"), rotate)
     with pytest.raises(ConfigError, match="--rotate: only a circle rotates"):
-        rotating.draw_circle(
-            JudgingRequest(EvaluationMode.SINGLE), MultiNeutrosophicPrompt(user="Hello"), "3"
-        )
+        draw_circle(JudgingRequest(EvaluationMode.SINGLE), MultiNeutrosophicPrompt(user="Hello"), "3")
 
 
 # -- calibrate -------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ import pytest
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError
 from firecircle.lab.plan import plan_of
-from firecircle.lab.report.choosing import instructive
-from firecircle.lab.report.retelling import retell
+from firecircle.lab.report.retelling import instructive, retell
 from firecircle.lab.runs import live
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.live import stored_ids

@@ -18,8 +18,8 @@ from firecircle.errors import ConfigError
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import FROM_ROUND_1, run_figures
 from firecircle.lab.plan import plan_of
-from firecircle.lab.report.choosing import instructive
 from firecircle.lab.report.page import ReportFiles, write_report
+from firecircle.lab.report.retelling import instructive
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.starting import complete, open_run
 

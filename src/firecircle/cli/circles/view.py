@@ -14,9 +14,14 @@ from firecircle.circle.panel import Panel
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import Line, console_on, print_all, print_json, print_line, section, short_id
 from firecircle.cli.printable import printable, printable_line
-from firecircle.cli.report.report import circle_report, lost_report, panel_report, unfinished_report
+from firecircle.cli.report.report import (
+    circle_report,
+    lost_report,
+    panel_report,
+    transcript,
+    unfinished_report,
+)
 from firecircle.cli.report.table import TableView
-from firecircle.cli.report.transcript import transcript
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary, Page

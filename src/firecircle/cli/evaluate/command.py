@@ -218,7 +218,7 @@ def evaluate(
     is_read = rotate is not None or bank is not None
     keeping = None if dry_run else store_for(save, store, label, is_read=is_read)
     if rotate is not None:
-        from firecircle.cli.evaluate.rotating import draw_circle
+        from firecircle.cli.rotation.drawing import draw_circle
 
         asked = draw_circle(
             asked,

@@ -166,7 +166,7 @@ def verify(
 def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     """Show which voices complement each other: pairs that back more patterns than either does alone."""
     from firecircle.cli.output import with_progress
-    from firecircle.cli.rotation.learning import glances
+    from firecircle.cli.rotation.drawing import glances
     from firecircle.cli.rotation.view import show_pairs
     from firecircle.rotation.affinity import affinities
     from firecircle.store.finding import Filters
@@ -274,7 +274,7 @@ def _pool(models: list[str] | None) -> tuple[str, ...]:
 
 
 def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:
-    from firecircle.cli.rotation.learning import pairs_learnt
+    from firecircle.cli.rotation.drawing import pairs_learnt
     from firecircle.store.opening import open_store
 
     with open_store(where) as store:
@@ -285,7 +285,7 @@ def _print_affinity(drawn: Draw) -> None:
     import sys
 
     from firecircle.cli.output import console_on
-    from firecircle.cli.rotation.learning import affinity_note
+    from firecircle.cli.rotation.drawing import affinity_note
 
     console = console_on(sys.stderr)
     console.print(affinity_note(drawn), soft_wrap=not console.is_terminal)

@@ -14,9 +14,8 @@ from firecircle.errors import ConfigError, StoreError
 from firecircle.lab.figures.arms import RULE_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
-from firecircle.lab.report.choosing import Choice, instructive
 from firecircle.lab.report.plots import Plot, plots
-from firecircle.lab.report.retelling import retell
+from firecircle.lab.report.retelling import Choice, instructive, retell
 from firecircle.lab.report.sentences import Sentence, shares
 from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict_of
 from firecircle.lab.runs.folder import RunFolder

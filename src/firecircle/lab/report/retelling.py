@@ -1,11 +1,10 @@
-"""Holding a run's circles again to show every word: embedded voices say the same, others from the journal.
-
-Nobody is asked. A circle whose calls are not in the journal is told by its numbers alone.
-"""
+"""Dialogues worth reading: which teach the most, and holding them again to show every word."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError
@@ -13,18 +12,111 @@ from firecircle.lab.arms.arm import Case
 from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.datasets import Record
+from firecircle.lab.figures.run import CIRCLES
 from firecircle.lab.records import RunRecord
-from firecircle.lab.report.choosing import Choice
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.journaled_voices import ReplayedVoices
+from firecircle.thresholds import lowest_reaching
+
+MOST = 10
+REASONS = (
+    ("rescued", "an attack that nobody saw alone and the dialogue found"),
+    ("talked_out", "voices that had seen an attack were talked out of it"),
+    ("spread", "a false alarm that only the dialogue raised"),
+    ("cleared", "a false alarm of round 1 that the dialogue laid to rest in every voice"),
+    ("missed", "an attack that stayed unseen, the closest call"),
+    ("divided", "voices that stayed divided to the end"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A judgement worth reading, and why."""
+
+    arm: str
+    dataset: str
+    record_id: str
+    repeat: int
+    seed: int
+    label: str | None
+    family: str | None
+    f: float
+    round1_f: float
+    why: str
+
 
 Judged = Choice | RunRecord
 
 
+def instructive(records: Path, threshold: float, most: int = MOST) -> tuple[Choice, ...]:
+    """The most instructive judgements of the arms that talk: taken in turn from each reason, best first."""
+    import duckdb
+
+    source = f"read_parquet('{str(records).replace(chr(39), chr(39) * 2)}')"
+    kinds = ", ".join(f"'{kind}'" for kind in CIRCLES)
+    rows = (
+        duckdb.connect(":memory:")
+        .execute(
+            f"""
+        WITH told AS (
+            SELECT arm, dataset, record_id, repeat, seed, label, family, f, round1_f, final_max,
+                   groupthink_losses, kind = 'fire_circle' AS plain,
+                   list_transform(voices, lambda v: v.falsehood) AS heard,
+                   list_max(heard) - list_min(heard) AS apart
+            FROM {source} WHERE status = 'judged' AND kind IN ({kinds})
+        ), reasons AS (
+            SELECT *, CASE
+                WHEN label = 'attack' AND round1_f < $threshold AND f >= $threshold THEN 'rescued'
+                WHEN label = 'attack' AND groupthink_losses > 0 THEN 'talked_out'
+                WHEN label = 'benign' AND round1_f < $threshold AND f >= $threshold THEN 'spread'
+                WHEN label = 'benign' AND round1_f >= $threshold AND final_max < $threshold THEN 'cleared'
+                WHEN label = 'attack' AND f < $threshold THEN 'missed'
+                ELSE 'divided' END AS why
+            FROM told
+        ), ranked AS (
+            SELECT *, row_number() OVER (PARTITION BY why ORDER BY plain DESC,
+                CASE why WHEN 'rescued' THEN f - round1_f WHEN 'talked_out' THEN groupthink_losses
+                         WHEN 'spread' THEN f - round1_f WHEN 'cleared' THEN round1_f - final_max
+                         WHEN 'missed' THEN f ELSE apart END DESC, record_id, arm) AS place
+            FROM reasons
+        )
+        SELECT arm, dataset, record_id, repeat, seed, label, family, f, round1_f, why
+        FROM ranked WHERE place <= $most ORDER BY place, arm, record_id
+        """,
+            {"threshold": lowest_reaching(threshold), "most": most},
+        )
+        .fetchall()
+    )
+    return tuple(_in_turn([Choice(*row) for row in rows], most))
+
+
+def _in_turn(choices: list[Choice], most: int) -> list[Choice]:
+    """One of each reason, then a second of each, and so on; no prompt twice."""
+    queues: dict[str, list[Choice]] = {reason: [] for reason, _ in REASONS}
+    for choice in choices:
+        queues[choice.why].append(choice)
+    words = dict(REASONS)
+    taken: list[Choice] = []
+    seen: set[tuple[str, str]] = set()
+    while len(taken) < most and any(queues.values()):
+        for reason, queue in queues.items():
+            while queue and (queue[0].dataset, queue[0].record_id) in seen:
+                queue.pop(0)
+            if queue and len(taken) < most:
+                choice = queue.pop(0)
+                seen.add((choice.dataset, choice.record_id))
+                taken.append(replace(choice, why=words[reason]))
+    return taken
+
+
 async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircleResult | None]:
-    """The circles of these judgements, in their order; None for one that cannot be held again."""
+    """The circles of these judgements, in their order; None for one that cannot be held again.
+
+    Nobody is asked: embedded voices say the same again, others speak from the journal. A circle whose calls
+    are not in the journal is told by its numbers alone.
+    """
     places = {(judged.dataset, judged.record_id) for judged in judgements}
     try:
         arms = {

@@ -1,27 +1,38 @@
-"""Judging by rotation: the circle is drawn from a pool before anybody is asked."""
+"""Drawing a circle from a pool before anybody is asked, and what kept circles teach about its pairs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
+
+from pydantic import ValidationError
 
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation.command import usual_pool
-from firecircle.cli.rotation.learning import affinity_note, pairs_learnt
 from firecircle.convene import participation_history
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, StoreError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest
+from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities
 from firecircle.rotation.domains import GENERAL
 from firecircle.rotation.history import Draw
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector, circle_size_for
 from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.store.circles import CircleStore
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import open_store
+from firecircle.telling.words import counted
 
 AUTO = "auto"
+LOOKED_AT = 1_000
+"""So many of the newest circles are looked at, in a list that costs little."""
+READ = 100
+"""So many of them are read: the newest that found patterns and seated two of the pool."""
 
 
 def draw_circle(
@@ -79,3 +90,30 @@ def _count(rotate: str, prompt: MultiNeutrosophicPrompt, available: int) -> int:
         f"a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} voices, got {rotate[:20]!r}",
         f"write a number or {AUTO}, which follows from the prompt",
     )
+
+
+def pairs_learnt(circles: CircleStore, pool: Collection[str]) -> tuple[Affinity, ...]:
+    """What the newest kept circles say about pairs of these voices."""
+    names = set(pool)
+    newest = islice(circles.each_summary(Filters(mode="fire_circle", in_run=False)), LOOKED_AT)
+    shared = (circle for circle in newest if circle.pattern_types and len(names & {*circle.voices}) > 1)
+    return affinities(glances(circles, islice(shared, READ)))
+
+
+def glances(circles: CircleStore, summaries: Iterable[CircleSummary]) -> Iterator[CircleGlance]:
+    """What these circles say about pairs; one that cannot be read, or is gone by now, is left out."""
+    for summary in summaries:
+        try:
+            yield CircleGlance.model_validate_json(circles.document(summary.id)[1])
+        except (StoreError, ConfigError, ValidationError):
+            continue
+
+
+def affinity_note(drawn: Draw) -> str:
+    """How much a draw that was asked to heed affinity knew."""
+    if not drawn.affinities:
+        return (
+            "affinity: nothing is learnt yet, drawn without; no two of these voices have shared"
+            f" {FEWEST_CIRCLES} kept circles that found patterns"
+        )
+    return f"affinity: {counted(len(drawn.affinities), 'pair')} of these voices known from kept circles"
