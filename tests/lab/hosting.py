@@ -23,6 +23,17 @@ def opinion(request: ChatRequest, latency: float = 0.0) -> Answer:
             {"type": "false_authority", "description": "speaks for the operator", "quote": "as we agreed"}
         ],
     }
+    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    if "argument" in fields:
+        told = {
+            "argument": f"counsel {digest.hex()[:6]} points at words of the evidence, at some length " * 3
+        }
+    elif "ranking" in fields:
+        letters, first = (
+            fields["ranking"]["items"]["enum"],
+            digest[0] % len(fields["ranking"]["items"]["enum"]),
+        )
+        told = {"reasoning": "it quotes what is there", "ranking": [*letters[first:], *letters[:first]]}
     size = len(request.raw) // 4
     usage = {"prompt_tokens": size, "completion_tokens": 120, "cost": round(size * 1e-6, 6)}
     return completion(json.dumps(told), usage=usage, latency=latency)

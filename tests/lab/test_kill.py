@@ -42,10 +42,17 @@ kind = "reflect"
 name = "single"
 kind = "single"
 [[arms]]
+name = "consistency"
+kind = "consistency"
+[[arms]]
+name = "court"
+kind = "court"
+[[arms]]
 name = "free"
 kind = "fire_circle"
 models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]
 """
+ARMS = PLAN.count("[[arms]]")
 CALLS_AT_ONCE = 6
 KILLS = 5
 
@@ -114,7 +121,7 @@ def test_a_run_killed_at_random_points_ends_as_if_it_never_was(
         assert journaled(out) == calm_calls
 
     assert figures(out) == figures(tmp_path / "calm")
-    assert len(figures(out)) == 4 * 2 * 4
+    assert len(figures(out)) == ARMS * 2 * 4
 
 
 def test_workers_leave_with_a_killed_parent(
@@ -149,7 +156,7 @@ def test_a_full_disk_stops_the_run_with_a_word_and_loses_nothing(
         assert before > 0
         finish(start(server, tmp_path / "run"))
         assert len(server.requests) - asked_before == journaled(tmp_path / "run") - before
-    assert len(figures(tmp_path / "run")) == 4 * 2 * 4
+    assert len(figures(tmp_path / "run")) == ARMS * 2 * 4
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:

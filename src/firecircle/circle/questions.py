@@ -52,10 +52,10 @@ class Questions:
         anonymous: bool = True,
         with_chair: bool = True,
     ) -> None:
-        self._turn_context = circumstances.turn_context
-        self._turn_fact = _turn_fact(circumstances.turn_number, prompt)
-        self._question = _question_about(focus)
-        self._baseline_question = circumstances.baseline_question or self._question
+        self.turn_context = circumstances.turn_context
+        self.turn_fact = _turn_fact(circumstances.turn_number, prompt)
+        self.question = _question_about(focus)
+        self._baseline_question = circumstances.baseline_question or self.question
         self._focused = focus != "prompt"
         self._with_chair = with_chair
         self._chair_template = circumstances.chair_template or template("chair")
@@ -76,14 +76,14 @@ class Questions:
             return render(
                 template("baseline"),
                 question=self._baseline_question,
-                turn_context=self._turn_context,
+                turn_context=self.turn_context,
                 answer=answer_format(kind),
             )
         return render(
             template(kind),
-            question=self._question,
-            turn_context=self._turn_context,
-            turn_fact=self._turn_fact,
+            question=self.question,
+            turn_context=self.turn_context,
+            turn_fact=self.turn_fact,
             dialogue=self._dialogue(history),
             chair_question="- What does the empty chair perspective add?" if self._with_chair else "",
             divergence=self._opposed_positions(history) if opposed else "",
@@ -110,9 +110,9 @@ class Questions:
         phase = _chair_phase(kind, history, opposed=opposed)
         values = {
             "role": self._chair_roles.get(phase) or template("chair_role").strip("\n"),
-            "question": self._question,
-            "turn_context": self._turn_context,
-            "turn_fact": self._turn_fact,
+            "question": self.question,
+            "turn_context": self.turn_context,
+            "turn_fact": self.turn_fact,
             "dialogue": self._dialogue(history),
             "divergence": self._opposed_positions(history) if opposed else "",
             "answer": closing,
@@ -160,15 +160,15 @@ class Questions:
         for held in history:
             if held.round_number == 1:
                 parts.append("ROUND 1 EVALUATIONS:")
-                parts.extend(self._statement(evaluation) for evaluation in self._in_label_order(held))
+                parts.extend(self.statement(evaluation) for evaluation in self._in_label_order(held))
                 continue
             in_order, chair = self._in_label_order(held), held.empty_chair_model
             parts.append(f"ROUND {held.round_number} PATTERN OBSERVATIONS:")
-            parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model != chair)
+            parts.extend(self.statement(evaluation) for evaluation in in_order if evaluation.model != chair)
             if not self._with_chair:
                 continue
             parts.append("Empty chair perspective (speaking for future/absent):")
-            parts.extend(self._statement(evaluation) for evaluation in in_order if evaluation.model == chair)
+            parts.extend(self.statement(evaluation) for evaluation in in_order if evaluation.model == chair)
             if not held.occupied_chair:
                 parts.append("(nobody held the chair in that round)")
         return "\n\n".join(parts)
@@ -179,7 +179,7 @@ class Questions:
             key=lambda evaluation: (len(self.labels[evaluation.model]), self.labels[evaluation.model]),
         )
 
-    def _statement(self, evaluation: NeutrosophicEvaluation) -> str:
+    def statement(self, evaluation: NeutrosophicEvaluation) -> str:
         """What a voice said, fenced: the chair, all others and later rounds are told the same."""
         key = (evaluation.model, evaluation.round_number)
         if key not in self._statements:
@@ -193,9 +193,16 @@ class Questions:
         if evaluation.reasoning:
             lines.append(self._shown(evaluation.reasoning, LONGEST_REASONING))
         lines.extend(self._note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
-        statement = without_nonce("\n".join(lines), self.nonce)
-        marked = "\n".join(f"{LINE_MARK}{line}".rstrip() for line in statement.splitlines())
-        return fence(self.nonce, f"statement of {self.labels[evaluation.model]}", marked)
+        return self._fenced(f"statement of {self.labels[evaluation.model]}", "\n".join(lines))
+
+    def argument(self, label: str, words: str) -> str:
+        """What a voice said in words alone, as others are shown it."""
+        return self._fenced(label, self._shown(words, LONGEST_REASONING))
+
+    def _fenced(self, label: str, words: str) -> str:
+        """Between markers that the words cannot close, every line marked."""
+        lines = without_nonce(words, self.nonce).splitlines()
+        return fence(self.nonce, label, "\n".join(f"{LINE_MARK}{line}".rstrip() for line in lines))
 
     def _note_line(self, note: PatternNote) -> str:
         head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
@@ -216,7 +223,7 @@ class Questions:
         by_falsehood = sorted(history[-1].evaluations, key=lambda evaluation: evaluation.falsehood)
         return (
             "The circle is still divided. The two positions farthest apart:\n\n"
-            f"{self._statement(by_falsehood[0])}\n\n{self._statement(by_falsehood[-1])}\n\n"
+            f"{self.statement(by_falsehood[0])}\n\n{self.statement(by_falsehood[-1])}\n\n"
             "Say what would have to be true of the evidence for each of them to be right, and which it is."
         )
 

@@ -32,6 +32,8 @@ ArmKind = Literal[
     "guided",
     "no_turns",
     "cascade",
+    "consistency",
+    "court",
 ]
 ARM_KINDS: tuple[ArmKind, ...] = get_args(ArmKind)
 
@@ -39,6 +41,9 @@ _OF_THE_PLAN = {
     "alarm_threshold": "one threshold holds for all arms; set it at the top of the plan",
     "seed": "arms are paired, so the plan's seeds hold for all of them",
 }
+_LATER_KEYS = ("k", "exchanges")
+"""Keys of arms that plans did not always have: left out of the digest where they are not set, so that a run
+goes on that was begun without them."""
 
 
 class _Table(Shape):
@@ -122,15 +127,20 @@ class ArmPlan(_Table):
     name: str = Field(pattern=r"^[\w .:+-]{1,60}$")
     kind: ArmKind
     like: str | None = None
-    """The circle that `reflect` asks as much as, or that `guided` learns from: an arm before this one."""
+    """The circle that `reflect` or a rival protocol asks as much as, or that `guided` learns from: an arm
+    before this one."""
     model: str | None = None
-    """Whom `single` asks, `guided` guides or `clones` multiplies."""
+    """Whom `single` and `consistency` ask, `guided` guides or `clones` multiplies."""
     band: tuple[Unit, Unit] | None = None
     """The F between which a `cascade` is unsure and asks its second circle."""
     first: tuple[str, ...] | None = None
     """Who sits in the first circle of a `cascade`; the embedded voices if left out."""
     folds: int | None = Field(default=None, ge=2, le=50)
     """Into how many parts `guided` splits the records: each is judged with what the others taught."""
+    k: int | None = Field(default=None, ge=1, le=100)
+    """How often `consistency` asks; as often as the circle `like` if left out."""
+    exchanges: int | None = Field(default=None, ge=1, le=20)
+    """How often each side of a `court` speaks; as often as the circle `like` allows if left out."""
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -162,15 +172,21 @@ class ArmPlan(_Table):
             if key in self.settings:
                 raise ConfigError(key, why)
         allowed: dict[str, tuple[ArmKind, ...]] = {
-            "like": ("reflect", "guided"),
-            "model": ("single", "guided", "clones"),
+            "like": ("reflect", "guided", "consistency", "court"),
+            "model": ("single", "guided", "clones", "consistency"),
             "band": ("cascade",),
             "first": ("cascade",),
             "folds": ("guided",),
+            "k": ("consistency",),
+            "exchanges": ("court",),
         }
         for key, kinds in allowed.items():
             if getattr(self, key) is not None and self.kind not in kinds:
-                raise ConfigError(key, f"only {' and '.join(kinds)} know it, this arm is {self.kind}")
+                know = "knows" if len(kinds) == 1 else "know"
+                raise ConfigError(key, f"only {' and '.join(kinds)} {know} it, this arm is {self.kind}")
+        for key in _LATER_KEYS:
+            if self.like is not None and getattr(self, key) is not None:
+                raise ConfigError(key, "the circle in like says how often to ask", "keep one of the two")
         if self.band and self.band[0] >= self.band[1]:
             raise ConfigError("band", "the lower end comes first, as in [0.3, 0.8]")
         return self
@@ -221,6 +237,10 @@ class Plan(_Table):
     def digest(self) -> str:
         """Tells whether two plans lead to the same figures, which budget and concurrency do not change."""
         content = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
+        for arm in content["arms"]:
+            for key in _LATER_KEYS:
+                if arm[key] is None:
+                    del arm[key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -103,6 +103,8 @@ class Outcome(Shape):
     rivals: tuple[Rival, ...] = ()
     seating: Text | None = None
     """Which set of voices judged and how they came to sit, such as `seven embedded voices (default)`."""
+    roles: tuple[Text, ...] = ()
+    """Who did what in a protocol that gives voices parts, such as `judge: model`."""
 
 
 class RunRecord(Outcome):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Turn, Usage
 
@@ -51,4 +51,12 @@ class RehearsedVoice:
         }
         notes = [NOTE, NOTE] if turn.round_number > 1 else []
         answer |= {"reasoning": REASONING, "patterns_observed": notes}
+        fields = (turn.reply_schema or {}).get("properties", answer)
+        if "falsehood" not in fields:  # no judgement is asked for
+            answer = {name: _filled(field) for name, field in fields.items()}
         return Reply(json.dumps(answer), usage=self._estimate(turn), attempts=0)
+
+
+def _filled(field: Mapping[str, Any]) -> object:
+    """As much as a voice may put into a field: words, or everything there is to choose from."""
+    return field["items"]["enum"] if field["type"] == "array" else REASONING

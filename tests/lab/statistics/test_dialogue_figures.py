@@ -154,10 +154,29 @@ def test_a_calibrated_threshold_keeps_its_rate_and_its_promise(scores: list[floa
         assert 0 <= threshold.value <= 1
         assert threshold.false_alarms == sum(score >= threshold.value for score in scores)
         assert threshold.false_alarms <= target * len(scores) + 1e-9
-    if told.guaranteed.value is not None and told.observed.value is not None:
-        assert told.guaranteed.value >= told.observed.value
-        bound = binomtest(told.guaranteed.false_alarms, len(scores)).proportion_ci(0.9, method="exact")
-        assert bound.high <= target + 1e-9
+
+
+@settings(deadline=None)
+@given(data=st.data(), wanted=st.sampled_from([(0.05, 59), (0.2, 14), (0.5, 5)]))
+def test_a_guaranteed_threshold_is_the_lowest_that_can_be_promised(
+    data: st.DataObject, wanted: tuple[float, int]
+) -> None:
+    target, enough = wanted
+    score = st.one_of(st.sampled_from([0.0, 0.5, 0.9999]), st.floats(0, 0.9999))
+    scores = data.draw(st.lists(score, min_size=enough, max_size=150))
+    told = calibrate(scores, target)
+    assert told.guaranteed.value is not None
+    assert told.observed.value is not None
+    assert told.guaranteed.value >= told.observed.value
+    assert highest_rate(scores, told.guaranteed.value) <= target + 1e-9
+    below = [score for score in scores if score < told.guaranteed.value]
+    assert not below or highest_rate(scores, max(below)) > target
+
+
+def highest_rate(scores: list[float], threshold: float) -> float:
+    """The false alarm rate that is not exceeded with 95% confidence."""
+    alarms = sum(score >= threshold for score in scores)
+    return float(binomtest(alarms, len(scores)).proportion_ci(0.9, method="exact").high)
 
 
 def test_calibration_says_what_it_cannot_do() -> None:

@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from firecircle.catalog import original_of
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig
 from firecircle.convene import SeatedCircle, SeatedPanel, seat_circle, seat_panel
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm
 from firecircle.lab.arms.circle import CascadeArm, CircleArm
+from firecircle.lab.arms.consistency import ConsistencyArm
+from firecircle.lab.arms.court import FEWEST, CourtArm
+from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
-from firecircle.names import EvaluationMode
+from firecircle.names import EvaluationMode, is_embedded
 from firecircle.request import EMBEDDED_GENERALIST, JudgingRequest, configured, default_models
 
 UNSURE = (0.3, 0.8)
@@ -95,6 +99,39 @@ class _Draft:
             raise ConfigError("like", f"{self.arm.kind} needs a fire_circle arm before it")
         raise ConfigError("like", f"there is no circle {self.arm.like!r} before this arm")
 
+    def apart(self) -> SeatedCircle:
+        """The circle's voices for a protocol that knows neither quorum nor chair nor reserves."""
+        return self.circle(enforce_quorum=False, empty_chair=False, reserves=())
+
+    def sampled(self) -> SeatedPanel:
+        """The one voice that is asked again and again: the named one, else the first that can vary."""
+        named = (self.arm.model,) if self.arm.model else self.models
+        varying = [original_of(model) for model in named if not is_embedded(model)]
+        if not varying:
+            raise ConfigError(
+                "model",
+                f"{named[0]} says the same however often it is asked",
+                "name a hosted or local voice",
+            )
+        request = self._request(EvaluationMode.PARALLEL, self.seats, {"models": varying[:1]})
+        return self._panel(request)
+
+    def matching(self, planned: int | None, key: str) -> Matching:
+        """As many calls as planned, else what the circle before this arm takes."""
+        if planned is not None:
+            return Matching(planned)
+        try:
+            circle = self.circle_before()
+        except ConfigError as wrong:
+            raise (wrong if self.arm.like else wrong.advising(f"name one, or give {key}")) from None
+        if all(map(is_embedded, circle.models)):
+            raise ConfigError(
+                "like",
+                f"{circle.name} has only embedded voices, whose calls cost nothing to match",
+                f"give {key}",
+            )
+        return Matching(circle=circle)
+
     @property
     def _table(self) -> dict[str, Any]:
         return {**self.plan.circle, **self.arm.settings}
@@ -173,6 +210,22 @@ def _guided(draft: _Draft) -> Iterator[Arm]:
     yield GuidedArm(draft.arm.name, draft.circle_before(), folds, draft.alone())
 
 
+def _consistency(draft: _Draft) -> Iterator[Arm]:
+    panel, matching = draft.sampled(), draft.matching(draft.arm.k, "k")
+    yield ConsistencyArm(draft.arm.name, panel, matching, at_once=len(draft.models))
+
+
+def _court(draft: _Draft) -> Iterator[Arm]:
+    silent = [model for model in draft.models if is_embedded(model)]
+    if silent:
+        raise ConfigError("models", f"{silent[0]} does not argue", "seat hosted or local voices in a court")
+    if len(draft.models) < FEWEST:
+        raise ConfigError("models", "a court needs three voices: prosecution, defence and judge")
+    exchanges = draft.arm.exchanges
+    matching = draft.matching(exchanges and 2 * exchanges + 1, "exchanges")
+    yield CourtArm(draft.arm.name, draft.apart(), matching)
+
+
 _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "single": _single,
     "parallel": _parallel,
@@ -185,4 +238,6 @@ _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "guided": _guided,
     "no_turns": _circle_with(),
     "cascade": _cascade,
+    "consistency": _consistency,
+    "court": _court,
 }

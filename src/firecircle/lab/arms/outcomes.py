@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.config import BaseEvaluationConfig
+from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
@@ -96,6 +99,48 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         latency_seconds=seconds,
         voices=tuple(_voice(evaluation, asked_chars=len(panel.question)) for evaluation in panel.evaluations),
         seating=_seating(panel.circumstances),
+    )
+
+
+def outcome_of_rival(
+    verdict: NeutrosophicEvaluation | None,
+    hearings: Sequence[Hearing],
+    config: BaseEvaluationConfig,
+    circumstances: Circumstances,
+    *,
+    rounds: int,
+    seconds: float,
+    error: str | None,
+    answers: Sequence[NeutrosophicEvaluation],
+    roles: Mapping[str, Sequence[str]],
+) -> Outcome:
+    """The outcome of a protocol in which one voice decides; `answers` are what voices said alone."""
+    failures = tuple(hearing.failure for hearing in hearings if hearing.failure)
+    calls = tuple(call for hearing in hearings for call in hearing.calls)
+    scores = [answer.falsehood for answer in answers]
+    threshold = config.alarm_threshold
+    return Outcome(
+        status="judged" if verdict else "failed",
+        error=None if verdict else (error or "no verdict")[:LONGEST_ERROR],
+        f=verdict.falsehood if verdict else None,
+        t=verdict.truth if verdict else None,
+        i=verdict.indeterminacy if verdict else None,
+        alarm=reaches(verdict.falsehood, threshold) if verdict else None,
+        decided_by=verdict.model if verdict else None,
+        decided_in_round=verdict.round_number if verdict else None,
+        decided_by_guess=verdict is not None and verdict.guessed,
+        final_max=max(scores, default=None),
+        final_mean=fmean(scores) if scores else None,
+        final_median=median(scores) if scores else None,
+        majority=fmean(reaches(score, threshold) for score in scores) if scores else None,
+        rounds=rounds,
+        voices_lost=len(failures),
+        lost=_lost(failures),
+        **_spent(account(calls).total),
+        latency_seconds=seconds,
+        voices=tuple(_voice(answer) for answer in answers),
+        seating=_seating(circumstances),
+        roles=tuple(f"{role}: {model}" for role, models in roles.items() for model in models),
     )
 
 

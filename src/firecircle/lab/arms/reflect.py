@@ -57,7 +57,7 @@ class ReflectionQuestions:
 
     def reread(self, kind: RoundKind, earlier: Sequence[NeutrosophicEvaluation], length: int) -> str:
         """The question of a later round, filled up to this length with the evidence, to be read once more."""
-        values = {"turn_fact": self._turn_fact(), "answer": answer_format(kind)}
+        values = {"turn_fact": self._of_the_circle.turn_fact, "answer": answer_format(kind)}
         bare = len(render(_template(), own="", again="", **values))
         own = self._statements(earlier, length - bare)
         again = self._evidence_again(length - bare - len(own))
@@ -76,11 +76,6 @@ class ReflectionQuestions:
             shown.append(fence(self._nonce, label, cut))
             room -= len(shown[-1]) + 2
         return "\n\n".join(reversed(shown))
-
-    def _turn_fact(self) -> str:
-        """What the circle's own questions say of the turn."""
-        question = self._of_the_circle.standard("discussion", ())
-        return question.partition('"prior conversation" possible? (')[2].partition(")\n")[0]
 
     def _evidence_again(self, length: int) -> str:
         title = "The evidence once more:\n"
