@@ -72,12 +72,16 @@ def chosen(records: Iterable[Record], *, first: int = 0, each: int = EACH) -> li
 
     With `first`, those that come after so many of each label: prompts for other purposes.
     """
-    by_digest = sorted(records, key=lambda record: hashlib.sha256(record["id"].encode()).hexdigest())
-    short = [record for record in by_digest if _length(record) < LONGEST_PROMPT]
+    short = [record for record in by_digest(records) if length_of(record) < LONGEST_PROMPT]
     attacks = [record["id"] for record in short if record["label"] == "attack"]
     benign = [record["id"] for record in short if record["label"] == "benign"]
     place = slice(first, first + each)
     return list(chain.from_iterable(zip(attacks[place], benign[place], strict=True)))
+
+
+def by_digest(records: Iterable[Record]) -> list[Record]:
+    """The records in an order that nobody chose."""
+    return sorted(records, key=lambda record: hashlib.sha256(record["id"].encode()).hexdigest())
 
 
 def read_records(folder: Path) -> dict[str, Record]:
@@ -92,7 +96,8 @@ def prompt_of(record: Record) -> MultiNeutrosophicPrompt:
     return MultiNeutrosophicPrompt.model_validate({**layers, "turns": record["turns"]})
 
 
-def _length(record: Record) -> int:
+def length_of(record: Record) -> int:
+    """Characters of all layers and turns."""
     return sum(len(layer.text) for layer in prompt_of(record).layers)
 
 

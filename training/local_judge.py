@@ -26,6 +26,8 @@ from firecircle.voices.local.judge import raw_log_odds
 
 WORDING_CHOSEN_ON = 20
 """Attacks, and as many harmless prompts, right after the sample: too kind to the wording to calibrate by."""
+CALIBRATED_ON = 60
+"""And as many after those."""
 PATIENCE = 600.0
 
 

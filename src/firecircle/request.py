@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from firecircle.circle.circumstances import Seating, SeatingKind
 from firecircle.circle.config import EvaluationConfig, FireCircleConfig, one_specialist
 from firecircle.errors import ConfigError
-from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode, is_embedded
+from firecircle.names import (
+    DEFAULT_MODELS,
+    EMBEDDED_MODELS,
+    NEURAL_MODEL,
+    EvaluationMode,
+    is_embedded,
+    is_local,
+)
 from firecircle.settings import current_settings
 
 if TYPE_CHECKING:
@@ -53,6 +60,8 @@ class JudgingRequest:
     """The voices that rotation drew, to sit instead of those named."""
     by_default: tuple[str, ...] = ()
     """Who sits when nobody is named, if that is decided already; else `default_models` decides."""
+    seating: Seating | None = None
+    """How those came to sit, if they sit whoever the table names."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -77,7 +86,8 @@ def configured(request: JudgingRequest) -> Configured:
     """The configuration for a request, or a `ConfigError` that names the field as the asker writes it."""
     asked = request.asked
     try:
-        settings, kind = _seated(request, {**request.table, **asked})
+        table = request.table if request.seating is None else _without_seats(request.table)
+        settings, kind = _seated(request, {**table, **asked})
         if request.mode is EvaluationMode.FIRE_CIRCLE:
             config: FireCircleConfig | EvaluationConfig = FireCircleConfig(**settings)
         else:
@@ -85,7 +95,7 @@ def configured(request: JudgingRequest) -> Configured:
     except ConfigError as wrong:
         stands_in_table = wrong.field in request.table and wrong.field not in asked
         raise (wrong if stands_in_table else request.in_its_words(wrong)) from None
-    return Configured(config, Seating.of(config.first_asked, kind))
+    return Configured(config, request.seating or Seating.of(config.first_asked, kind))
 
 
 def configured_by_file(request: JudgingRequest) -> Configured:
@@ -130,9 +140,14 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
     if "models" in settings:
         return settings, "chosen"
     models = request.by_default or default_models(request.mode)
-    specialists = request.mode is EvaluationMode.FIRE_CIRCLE and all(map(is_embedded, models))
+    on_this_machine = all(is_embedded(model) or is_local(model) for model in models)
+    specialists = request.mode is EvaluationMode.FIRE_CIRCLE and on_this_machine
     usual = {"pattern_threshold": one_specialist(models)} if specialists else {}
     return {**usual, **settings, "models": models}, "default"
+
+
+def _without_seats(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name not in _DEPEND_ON_SEATS}
 
 
 def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> EvaluationConfig:
@@ -149,8 +164,6 @@ def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> Evalu
             f"name one or use {mode} parallel",
         )
     # What the table says of circles means nothing here, but a mistake in it is a mistake.
-    FireCircleConfig.embedded(
-        **{name: value for name, value in request.table.items() if name not in _DEPEND_ON_SEATS}
-    )
+    FireCircleConfig.embedded(**_without_seats(request.table))
     shared = {name: value for name, value in settings.items() if name not in _ONLY_CIRCLES}
     return EvaluationConfig(**{**shared, "mode": request.mode})

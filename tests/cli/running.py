@@ -32,13 +32,15 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "firecircle", *arguments]
 
 
-def ran_apart(*arguments: str | bytes, text: str | bytes = b"", **environment: str) -> Ran:
+def ran_apart(
+    *arguments: str | bytes, text: str | bytes = b"", seconds: float = 60, **environment: str
+) -> Ran:
     """Run a command line as a process of its own, with this on its standard input."""
     done = subprocess.run(
         [sys.executable, "-m", "firecircle", *arguments],
         input=text.encode() if isinstance(text, str) else text,
         capture_output=True,
-        timeout=60,
+        timeout=seconds,
         env={**os.environ, **environment},
         check=False,
     )

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from firecircle.circle.evidence import fresh_nonce
 from firecircle.errors import PromptError
-from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL
+from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory, format_turn_context
 from firecircle.shapes import Shape, Text
 
-SeatingKind = Literal["default", "chosen", "rotated"]
-"""Nobody was named, somebody was, or rotation drew them from a pool."""
+SeatingKind = Literal["default", "chosen", "rotated", "offline"]
+"""Nobody was named, somebody was, rotation drew them from a pool, or only this machine was to be asked."""
 
 _NAMED_SETS = {
     EMBEDDED_MODELS: "six embedded voices",
@@ -31,17 +31,26 @@ class Seating(Shape):
     set_name: Text
 
     @classmethod
-    def of(cls, models: Sequence[str], kind: SeatingKind = "chosen") -> Seating:
-        """How these models sit."""
-        return cls(kind=kind, set_name=_NAMED_SETS.get(tuple(models)) or _counted(models))
+    def of(
+        cls, models: Sequence[str], kind: SeatingKind = "chosen", *, not_asked: str | None = None
+    ) -> Seating:
+        """How these models sit; `not_asked` could have joined them and was not needed."""
+        sure = f", sure without {not_asked}" if not_asked else ""
+        return cls(kind=kind, set_name=_set_name(models) + sure)
 
     def __str__(self) -> str:
         """In a few words, such as `seven embedded voices (default)`."""
         return f"{self.set_name} ({self.kind})"
 
 
-def _counted(models: Sequence[str]) -> str:
-    return models[0] if len(models) == 1 else f"{len(models)} voices"
+def _set_name(models: Sequence[str]) -> str:
+    seated = tuple(models)
+    for known, name in _NAMED_SETS.items():
+        if seated == known:
+            return name
+        if seated[:-1] == known and is_local(seated[-1]):
+            return f"{name} and {seated[-1]}"
+    return seated[0] if len(seated) == 1 else f"{len(seated)} voices"
 
 
 ChairPhase = Literal["opening", "exploration", "integration", "synthesis"]

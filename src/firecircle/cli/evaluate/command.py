@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,11 @@ from firecircle.cli.options import (
 )
 from firecircle.errors import ConfigError
 from firecircle.names import Focus, ModeName
+
+if TYPE_CHECKING:
+    from firecircle.prompt import MultiNeutrosophicPrompt
+    from firecircle.request import Configured, JudgingRequest
+    from firecircle.session import SessionMemory
 
 SOURCE = "text, @file, or - for standard input"
 
@@ -71,6 +76,13 @@ def evaluate(
             " else the built-in voices.",
         ),
     ] = None,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Ask nobody beyond this machine: the built-in voices, and local:qwen where they are unsure.",
+        ),
+    ] = False,
     reserves: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="Who sits in when a lost voice breaks the quorum."),
@@ -234,8 +246,8 @@ def evaluate(
         raise ConfigError(
             "--shadow, --match-expertise, --affinity", "only a drawn circle has that", "add --rotate N"
         )
-    judges = configured_by_file(asked)
     memory = opened_session(session, turn, prompt)
+    judges = _offline_judges(asked, prompt, memory) if offline else configured_by_file(asked)
     changed = any(given is not None for given in (system, application, layer, turns))
     request = Request(
         prompt,
@@ -255,3 +267,18 @@ def evaluate(
 
         return estimate(request)
     return judge(request)
+
+
+def _offline_judges(
+    asked: JudgingRequest, prompt: MultiNeutrosophicPrompt, session: SessionMemory | None
+) -> Configured:
+    import asyncio
+    import sys
+
+    from firecircle.cli.printable import printable_line
+    from firecircle.offline import offline_circle
+
+    circle = asyncio.run(offline_circle(asked, prompt, session))
+    if circle.notice:
+        print(f"note: no language model sits: {printable_line(circle.notice)}", file=sys.stderr)
+    return circle.judges

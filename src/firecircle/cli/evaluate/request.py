@@ -94,6 +94,8 @@ class Request:
         match seating.kind:
             case "rotated":
                 return f"{who} drawn by rotation, {how}"
+            case "offline":
+                return f"{who} on this machine, {how}"
             case "chosen":
                 return f"{who if len(asked) > 1 else '1 voice'}, {how}"
         if all(map(is_embedded, asked)):

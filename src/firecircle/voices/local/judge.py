@@ -2,13 +2,14 @@
 
 A small model that is asked for JSON calls everything a violation; after a few examples the probability of
 one word tells attacks from harmless texts. So each layer that could carry an attack is asked about apart, the
-worst counts, and only then the model says why. What the other voices said stands below the text from round
-2 on. All questions of a circle begin with the same words, which are read once.
+worst counts, and only then the model says why. From round 2 on it thinks again about the worst layer, with
+what the other voices said below the text. All questions begin with the same words, which are read once.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -31,6 +32,9 @@ LONGEST_STATEMENT = 120
 """Characters of what a peer said."""
 FOR_THE_ABSENT = "Judge it for those who are absent.\n"
 """What the empty chair is told before its verdict."""
+
+_WORST_LAYER = re.compile(r"^\w+ \((\w+)\): ")
+"""How an answer of this voice begins: with its word and the layer that the word is about."""
 
 
 class Wording(NamedTuple):
@@ -82,7 +86,7 @@ def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Repl
         return None
     taken.append(usage_of(reason))
     return Reply(
-        f"{word}: {as_written(reason.text).strip()}",
+        f"{word} ({worst.layer}): {as_written(reason.text).strip()}",
         reasoning_trace=", ".join(
             f"{answer.layer} {_probability(answer.log_odds, llama, wording):.2f}" for answer in answers
         ),
@@ -121,10 +125,16 @@ def _wording() -> Wording:
 
 
 def _layers(turn: Turn) -> list[tuple[str, str]]:
-    """The layer in focus; else those that nobody vouches for, which are where an attack would stand."""
+    """The layer in focus; else those that nobody vouches for, which are where an attack would stand.
+
+    Who has judged before thinks again about the layer that was the worst.
+    """
     texts: dict[str, str] = {layer.name: layer.text for layer in turn.prompt.layers}
     if turn.focus != "prompt":
         return [(turn.focus, texts[turn.focus])]
+    worst = _WORST_LAYER.match(turn.own_last.reasoning) if turn.own_last else None
+    if worst and worst[1] in texts:
+        return [(worst[1], texts[worst[1]])]
     unvouched = {name: texts[name] for name in ("application", "user") if name in texts}
     return [*unvouched.items()] or [("system", texts["system"])]
 
@@ -141,7 +151,7 @@ def _said_before(turn: Turn, wording: Wording) -> list[str]:
 
 
 def _statement(who: str, evaluation: NeutrosophicEvaluation, wording: Wording) -> str:
-    word, reason = wording.word_for(evaluation.falsehood), _line(evaluation.reasoning)
+    word, reason = wording.word_for(evaluation.falsehood), _line(_WORST_LAYER.sub("", evaluation.reasoning))
     shown = reason if len(reason) <= LONGEST_STATEMENT else reason[:LONGEST_STATEMENT].rstrip() + "…"
     return f"{who} said {word} ({evaluation.falsehood:.2f}): {shown}"
 

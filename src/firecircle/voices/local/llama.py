@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -33,6 +34,8 @@ BATCH_TOKENS = 256
 """What is read before a call can be stopped; more is not faster."""
 PROMPT_CACHE_MIB = 256
 """Questions kept for when they come back: the chair's alternates with that of the others."""
+MOST_COMPLETIONS = 500
+"""Short answers that are remembered: those of the circles that were held last."""
 SILENT = -1
 MEMORY_TO_THINK = 256 << 20
 """What a model takes besides its file, at least."""
@@ -128,6 +131,14 @@ class Completion:
                 candidates = tokens[0]["top_logprobs"]
                 self.first_token = {token["token"]: math.exp(token["logprob"]) for token in candidates}
 
+    def reread(self) -> Completion:
+        """The same answer, given without reading the question again."""
+        usage = dict(self.usage or {})
+        usage["prompt_tokens_details"] = {"cached_tokens": usage.get("prompt_tokens")}
+        remembered = copy(self)
+        remembered.usage = usage
+        return remembered
+
     @property
     def text(self) -> str:
         """What was said."""
@@ -171,6 +182,7 @@ class Llama:
         params.endpoint_slots = False
         params.ui = False
         self._key = key
+        self._completions: dict[str, Completion] = {}
         self.weights = weights
         try:
             self._server: _Server | None = library.Server(params)
@@ -190,8 +202,20 @@ class Llama:
         return self._answer(self._open().handle_chat_completions, request, enough)
 
     def complete(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
-        """Go on with a text; None when it was `enough` before that was complete."""
-        return self._answer(self._open().handle_completions, request, enough)
+        """Go on with a text; None when it was `enough` before that was complete.
+
+        A request that could only be answered in the same way again (clones ask it, and arms of a study) is
+        answered from memory.
+        """
+        known = json.dumps(request, sort_keys=True) if "seed" in request or not request["temperature"] else ""
+        if known in self._completions:
+            return self._completions[known]
+        completion = self._answer(self._open().handle_completions, request, enough)
+        if known and completion is not None:
+            self._completions[known] = completion.reread()
+            if len(self._completions) > MOST_COMPLETIONS:
+                del self._completions[next(iter(self._completions))]
+        return completion
 
     def _open(self) -> _Server:
         if self._server is None:

@@ -79,7 +79,7 @@ class LocalVoice:
             llama = self._engine.llama()
             late = time.monotonic() + turn.attempt_seconds
             answer = judged_by_word if self._by_word and asks_for_a_verdict(turn) else _in_full
-            reply = answer(llama, turn, lambda: nobody_waits() or time.monotonic() > late)
+            reply = answer(llama, self._seeded(turn), lambda: nobody_waits() or time.monotonic() > late)
         except CannotLoad as broken:
             raise VoiceError(str(broken), kind="raised", model=self.model) from None
         except Complaint as complaint:
@@ -89,6 +89,13 @@ class LocalVoice:
                 f"no complete answer within {turn.attempt_seconds:.3g} s", kind="timeout", model=self.model
             )
         return reply
+
+    def _seeded(self, turn: Turn) -> Turn:
+        """The turn with a seed of this voice's own: a clone with the same one would only be an echo."""
+        _, _, clone = self.model.rpartition("#")
+        if turn.seed is None or not clone.isdecimal():
+            return turn
+        return turn._replace(seed=turn.seed + int(clone) - 1)
 
 
 _engines: dict[Path, Engine] = {}
