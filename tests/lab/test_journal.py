@@ -11,9 +11,8 @@ import pytest
 from firecircle import Message, MultiNeutrosophicPrompt, Reply, Turn, Usage, VoiceError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
 from firecircle.lab.runs.journaled_voices import call_key
-from firecircle.lab.runs.rows import CallPlace, FinishedCall
 
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed ✓ earlier.")
 CASE = Case(Record("r1", PROMPT, "attack", "family", "source", 3, None), "set", 1, 5)

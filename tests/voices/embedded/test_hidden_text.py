@@ -13,7 +13,7 @@ import pytest
 from firecircle import MultiNeutrosophicPrompt
 from firecircle.circle.voice import Turn
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.hidden.drawing import drawn_large
+from firecircle.voices.embedded.hidden.drawn_letters import drawn_large
 from tests.shared_data import shared
 from tests.voices.embedded.drawing import drawn
 

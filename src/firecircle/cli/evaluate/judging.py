@@ -18,8 +18,8 @@ from firecircle.cli.evaluate.request import Request
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.live import following
 from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
+from firecircle.cli.report.table import following
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.errors import EvaluationError, partial_result_of
 from firecircle.guard import PromptGuard

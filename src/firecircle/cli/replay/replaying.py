@@ -22,8 +22,8 @@ from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleRes
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.live import following
 from firecircle.cli.report.report import circle_report, unfinished_report
+from firecircle.cli.report.table import following
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError

@@ -11,10 +11,9 @@ from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.arms.arm import Case
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
 from firecircle.lab.runs.limits import CallCapacity
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.rows import CallPlace, FinishedCall
 from firecircle.names import is_embedded
 
 PAST_DEADLINE = "no answer before the round's deadline"

@@ -16,7 +16,7 @@ from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
-from firecircle.lab.runs.rows import RecordRow
+from firecircle.lab.runs.journal import RecordRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,11 @@ from firecircle.lab.arms.panel import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journal import Journal, RecordRow, unpack_record
 from firecircle.lab.runs.journaled_voices import JournaledVoices, ReplayedVoices
 from firecircle.lab.runs.judging import Task, as_record, judge_tasks, judge_with, open_pool, with_earlier
 from firecircle.lab.runs.limits import Admission, CallCapacity, RunBudget
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.rows import RecordRow, unpack_record
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import is_embedded

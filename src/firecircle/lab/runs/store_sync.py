@@ -19,10 +19,9 @@ from firecircle.lab.arms.arm import FIRST, SECOND, Arm, Case
 from firecircle.lab.arms.circle import CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journal import Journal, JudgementRef, unpack_record
 from firecircle.lab.runs.journaled_voices import ReplayedVoices
 from firecircle.lab.runs.live import SAME, LiveCircles, is_same, missing_note, on_thread, stored_id
-from firecircle.lab.runs.rows import JudgementRef, unpack_record
 from firecircle.names import is_embedded
 from firecircle.store.opening import Store
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.rows import RecordRow
+from firecircle.lab.runs.journal import Journal, RecordRow
 
 
 @dataclass(slots=True)

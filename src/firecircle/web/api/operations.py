@@ -18,7 +18,7 @@ from firecircle.shapes import Shape
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.access import WRITE_HEADER
-from firecircle.web.api import circles, judging, lookups, runs, shapes
+from firecircle.web.api import circles, lookups, runs, shapes
 from firecircle.web.problems import MEDIA_TYPE, Problem, title_of
 
 BASE = "/api/v1"
@@ -66,14 +66,14 @@ OPERATIONS = (
         "POST",
         "/evaluate",
         "evaluate",
-        judging.evaluate,
+        circles.evaluate,
         shapes.Begun,
         (200, 202),
         body=shapes.Judging,
         refusals=(*BODY, 429, 502),
     ),
     Operation(
-        "POST", "/estimate", "estimate", judging.estimate, shapes.Estimate, body=shapes.Judging, refusals=BODY
+        "POST", "/estimate", "estimate", circles.estimate, shapes.Estimate, body=shapes.Judging, refusals=BODY
     ),
     Operation(
         "GET",

@@ -20,7 +20,7 @@ from firecircle.voices.embedded.hidden.disguises import (
     tag_characters,
     zero_width,
 )  # fmt: skip
-from firecircle.voices.embedded.hidden.drawing import drawn_large
+from firecircle.voices.embedded.hidden.drawn_letters import drawn_large
 from firecircle.voices.embedded.hidden.encodings import byte_codes, escapes, signals
 
 MOST = 400_000
