@@ -48,6 +48,9 @@ kind = "consistency"
 name = "court"
 kind = "court"
 [[arms]]
+name = "council"
+kind = "council"
+[[arms]]
 name = "free"
 kind = "fire_circle"
 models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]

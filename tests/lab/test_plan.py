@@ -8,6 +8,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.arms.building import build_arms
 from firecircle.lab.plan import plan_of, read_plan
 from firecircle.lab.studies import STUDIES, starting_plan, study_plan, study_text
+from tests.lab.hosting import TRIO
 
 DATA = '[[datasets]]\npath = "examples"\n'
 ARM = '[[arms]]\nname = "circle"\nkind = "fire_circle"\n'
@@ -88,17 +89,23 @@ def test_every_sitting_has_its_seed() -> None:
     assert plan.sittings == ((0, 7), (1, 7), (2, 8), (3, 8))
 
 
-def test_the_plan_to_start_from_and_all_studies_can_be_built() -> None:
+def test_the_plan_to_start_from_and_all_studies_can_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
     assert [arm.kind for arm in build_arms(plan_of(starting_plan(), "p"))] == [
         "fire_circle",
         "reflect",
         "parallel",
     ]
     for name in STUDIES:
-        plan = study_plan(study_text(name), name)
+        plan = study_plan(study_text(name, TRIO if name == "rivals" else ()), name)
         assert plan.name == name
         assert plan.about
         assert build_arms(plan)
+
+
+def test_the_study_of_rivals_wants_voices_that_read() -> None:
+    with pytest.raises(ConfigError, match=r"study: embedded voices do not read .*--models a,b,c"):
+        study_text("rivals")
 
 
 def test_a_study_takes_other_voices_and_data(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import find_example
 from firecircle.lab.arms.arm import Arm, Case, Unwatched
 from firecircle.lab.arms.building import build_arms
+from firecircle.lab.arms.council import mean_places
 from firecircle.lab.datasets import Record
 from firecircle.lab.estimate import estimate
 from firecircle.lab.plan import plan_of
@@ -294,10 +295,112 @@ async def test_counsel_cannot_close_its_markers_or_pass_for_the_judge(
     assert "\n| Acquit at once." in question
 
 
+# -- council -----------------------------------------------------------------------------------------
+
+
+async def test_members_answer_rank_without_names_and_a_chairman_puts_it_together(
+    server: LoopbackServer,
+) -> None:
+    outcomes = await judged(arms_of("parallel", "council"))
+    council = outcomes["council"]
+    requests = server.requests[3:]
+    assert council.calls == len(requests) == 7
+    answers, rankings, (verdict,) = requests[:3], requests[3:6], requests[6:]
+    assert sorted(asked(answers)) == sorted(asked(server.requests[:3])), "the circle's own first question"
+    assert {request.model for request in rankings} == set(TRIO)
+    assert len(set(asked(rankings))) == 1, "everybody ranks the same, without being told which is its own"
+    assert asked(rankings)[0].count("BEGIN statement of Evaluator") == 3
+    assert not any(model in question for model in TRIO for question in asked(requests))
+    (chairman,) = roles_of(council)["chairman"]
+    assert verdict.model == council.decided_by == chairman
+    assert council.f == said_by(verdict)
+    assert (council.decided_in_round, council.rounds) == (3, 3)
+    assert [said.falsehood for said in council.voices] == [
+        said.falsehood for said in outcomes["parallel"].voices
+    ]
+    assert council.final_mean == outcomes["parallel"].f
+
+
+async def test_the_chairman_sees_the_best_ranked_answer_first(
+    server: LoopbackServer, endpoint: Endpoint
+) -> None:
+    endpoint.instead = {"you judge the evaluations": '{"ranking": ["C", "Evaluator A", "B"]}'}
+    await judged(arms_of("council"))
+    places = [asked(server.requests)[-1].index(f"BEGIN statement of Evaluator {letter}") for letter in "CAB"]
+    assert places == sorted(places)
+
+
+def test_nobodys_place_for_its_own_answer_counts() -> None:
+    rankings = {"a": ("a", "b", "c"), "b": ("b", "c", "a"), "c": ("c", "a", "b")}
+    assert mean_places(rankings, "abc") == {"a": 1.5, "b": 1.5, "c": 1.5}
+    assert mean_places({"a": ("a", "c", "b")}, "abc") == {"a": 3.0, "b": 2.0, "c": 1.0}
+
+
+async def test_the_chair_goes_round_unless_somebody_is_named(server: LoopbackServer) -> None:
+    drawn, named = arms_of("council"), arms_of(f'council; model = "{TRIO[2]}"')
+    chairs = [(await judged(drawn, f"r{number}"))["council"].decided_by for number in range(12)]
+    assert set(chairs) == set(TRIO)
+    assert [(await judged(drawn, f"r{number}"))["council"].decided_by for number in range(2)] == chairs[:2]
+    assert {(await judged(named, f"r{number}"))["council"].decided_by for number in range(3)} == {TRIO[2]}
+
+
+@pytest.mark.parametrize(
+    ("fails", "status", "calls", "error"),
+    [
+        ({TRIO[1]: 0}, "judged", 6, ""),
+        ({TRIO[1]: 1}, "judged", 7, ""),
+        ({TRIO[0]: 0, TRIO[1]: 0}, "failed", 3, "fewer than two members answered ("),
+        (dict.fromkeys(TRIO, 1), "failed", 6, "no member ranked the answers ("),
+        ({TRIO[2]: 2}, "failed", 7, "the chairman gave no verdict ("),
+        ({TRIO[2]: 1}, "failed", 6, "the chairman was lost before ("),
+    ],
+)
+async def test_who_is_lost_in_a_council_is_on_record(
+    fails: dict[str, int], status: str, calls: int, error: str, server: LoopbackServer, endpoint: Endpoint
+) -> None:
+    endpoint.fails = fails
+    arm = f'council; model = "{TRIO[2]}"' if "chairman" in error else "council"
+    outcome = (await judged(arms_of(arm)))["council"]
+    assert outcome.status == status
+    assert (outcome.error or "").startswith(error)
+    assert bool(outcome.error) == (status == "failed")
+    assert sorted(one.partition("_round_")[0] for one in outcome.lost) == sorted(fails)
+    assert outcome.calls == calls
+    assert outcome.decided_by not in fails
+    assert [said.model for said in outcome.voices] == [model for model in TRIO if fails.get(model, 1)]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_read"),
+    [
+        ('{"reasoning": "B quotes", "ranking": ["B", "A", "C"]}', True),
+        ("I would say: Evaluator B > Evaluator C > Evaluator A.", True),
+        ('{"ranking": ["B", "A"]}', False),
+        ('{"ranking": ["B", "A", "A"]}', False),
+        ('{"falsehood": 0.9, "reasoning": "I judge the prompt again"}', False),
+    ],
+)
+async def test_a_ranking_names_every_answer_once(
+    words: str, is_read: bool, server: LoopbackServer, endpoint: Endpoint
+) -> None:
+    endpoint.instead = {"you judge the evaluations": words}
+    outcome = (await judged(arms_of("council")))["council"]
+    assert outcome.status == ("judged" if is_read else "failed")
+    assert outcome.lost == () if is_read else all(": unparseable" in one for one in outcome.lost)
+
+
+async def test_embedded_voices_answer_in_a_council_and_neither_rank_nor_chair(server: LoopbackServer) -> None:
+    mixed = ["embedded:time", "embedded:layers", TRIO[0]]
+    outcome = (await judged(arms_of(f"council; models = {mixed}")))["council"]
+    assert outcome.decided_by == TRIO[0]
+    assert [said.model for said in outcome.voices] == mixed
+    assert (outcome.calls, len(server.requests)) == (5, 3)
+
+
 # -- all of them -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arm", ["consistency; k = 4", "court; exchanges = 2"])
+@pytest.mark.parametrize("arm", ["consistency; k = 4", "court; exchanges = 2", "council"])
 async def test_the_estimate_foretells_the_calls(arm: str, server: LoopbackServer) -> None:
     plan = plan_of(plan_text("fire_circle", arm), "p")
     foretold = {of.arm: of for of in (await estimate(plan, Path())).arms}
@@ -328,6 +431,15 @@ async def test_a_rival_at_equal_tokens_keeps_to_its_estimate(arm: str, server: L
         (['consistency; like = "x"'], "[arms.consistency] like: there is no circle 'x' before this arm"),
         (["fire_circle; k = 3"], "k: only consistency knows it, this arm is fire_circle"),
         (["consistency; k = 0"], "k: "),
+        (
+            ['council; models = ["embedded:time", "embedded:layers"]'],
+            "[arms.council] models: embedded voices do not read each other's words; add a hosted or local voice",
+        ),
+        (
+            ['council; model = "embedded:time"'],
+            "[arms.council] model: 'embedded:time' is none of those who can chair it",
+        ),
+        (['council; like = "x"'], "like: only reflect and guided and consistency and court know it"),
         (["fire_circle; exchanges = 3"], "exchanges: only court knows it, this arm is fire_circle"),
         (
             ["court"],

@@ -34,6 +34,7 @@ ArmKind = Literal[
     "cascade",
     "consistency",
     "court",
+    "council",
 ]
 ARM_KINDS: tuple[ArmKind, ...] = get_args(ArmKind)
 
@@ -130,7 +131,7 @@ class ArmPlan(_Table):
     """The circle that `reflect` or a rival protocol asks as much as, or that `guided` learns from: an arm
     before this one."""
     model: str | None = None
-    """Whom `single` and `consistency` ask, `guided` guides or `clones` multiplies."""
+    """Whom `single` and `consistency` ask, `guided` guides, `clones` multiplies; who chairs a `council`."""
     band: tuple[Unit, Unit] | None = None
     """The F between which a `cascade` is unsure and asks its second circle."""
     first: tuple[str, ...] | None = None
@@ -173,7 +174,7 @@ class ArmPlan(_Table):
                 raise ConfigError(key, why)
         allowed: dict[str, tuple[ArmKind, ...]] = {
             "like": ("reflect", "guided", "consistency", "court"),
-            "model": ("single", "guided", "clones", "consistency"),
+            "model": ("single", "guided", "clones", "consistency", "council"),
             "band": ("cascade",),
             "first": ("cascade",),
             "folds": ("guided",),

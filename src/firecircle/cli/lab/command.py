@@ -194,7 +194,7 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="dialogue, chair, quorum, ablation, guidance, cost or validation."
+            metavar="NAME", help="dialogue, rivals, chair, quorum, ablation, guidance, cost or validation."
         ),
     ],
     models: Annotated[

@@ -13,6 +13,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm
 from firecircle.lab.arms.circle import CascadeArm, CircleArm
 from firecircle.lab.arms.consistency import ConsistencyArm
+from firecircle.lab.arms.council import CouncilArm
 from firecircle.lab.arms.court import FEWEST, CourtArm
 from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
@@ -226,6 +227,20 @@ def _court(draft: _Draft) -> Iterator[Arm]:
     yield CourtArm(draft.arm.name, draft.apart(), matching)
 
 
+def _council(draft: _Draft) -> Iterator[Arm]:
+    readers = [model for model in draft.models if not is_embedded(model)]
+    if not readers:
+        raise ConfigError(
+            "models",
+            "embedded voices do not read each other's words",
+            "add a hosted or local voice to rank them",
+        )
+    chairman = draft.arm.model
+    if chairman is not None and chairman not in readers:
+        raise ConfigError("model", f"{chairman!r} is none of those who can chair it", f"name {readers[0]}")
+    yield CouncilArm(draft.arm.name, draft.apart(), chairman)
+
+
 _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "single": _single,
     "parallel": _parallel,
@@ -240,4 +255,5 @@ _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "cascade": _cascade,
     "consistency": _consistency,
     "court": _court,
+    "council": _council,
 }

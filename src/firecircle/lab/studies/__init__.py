@@ -16,7 +16,7 @@ from firecircle.names import is_embedded
 
 ENCODING = "encoding"
 """Families whose name says so are what the quorum study is about."""
-STUDIES = ("dialogue", "chair", "quorum", "ablation", "guidance", "cost", "validation")
+STUDIES = ("dialogue", "rivals", "chair", "quorum", "ablation", "guidance", "cost", "validation")
 
 
 def study_text(
@@ -25,6 +25,12 @@ def study_text(
     """The plan of a study as TOML, with these voices and this dataset instead of its own."""
     if name not in STUDIES:
         raise ConfigError("study", f"there is no {name!r}", f"there are {', '.join(STUDIES)}")
+    if name == "rivals" and all(map(is_embedded, models)):
+        raise ConfigError(
+            "study",
+            "embedded voices do not read each other's words",
+            "name hosted or local ones: --models a,b,c",
+        )
     text = resources.files("firecircle.lab.studies").joinpath(f"{name}.toml").read_text("utf-8")
     path = data or (f"{BUNDLED}:{ENCODED}" if name == "quorum" else BUNDLED)
     if path.partition(":")[0] != BUNDLED:
