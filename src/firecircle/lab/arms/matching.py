@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from firecircle.circle.result import CallRecord
 from firecircle.lab.arms.arm import Case
-from firecircle.lab.arms.circle import CircleArm
 from firecircle.names import is_embedded
+
+if TYPE_CHECKING:
+    from firecircle.lab.arms.circle import CircleArm
 
 MOST_CALLS = 2
 """In times of the circle's calls: however cheap its questions are, a rival asks no more often."""

@@ -21,7 +21,6 @@ from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
 from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms.arm import Arm, Case
-from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.panel import GuidedArm
 from firecircle.lab.plan import Plan
 from firecircle.lab.runs.cases import chosen_records
@@ -57,16 +56,16 @@ class RunState:
     """Which of its circles are not in the store, and why; None when all are that should be."""
 
 
-async def carry_out(folder: RunFolder, follow: Follower, store: Store | None = None) -> RunState:
-    """Do everything in the run's plan that is not done yet. Call with the folder held.
+async def carry_out(
+    folder: RunFolder, arms: Sequence[Arm], follow: Follower, store: Store | None = None
+) -> RunState:
+    """Have the arms of the run's plan do everything that is not done yet. Call with the folder held.
 
     Hosted and local circles are written into the store, if there is one, while they sit.
     """
-    plan = folder.plan
-    arms = build_arms(plan, folder.about.default_models)
     with Journal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
-        run = _Run(folder, plan, journal, tally, follow, LiveCircles(store, folder.about))
+        run = _Run(folder, folder.plan, journal, tally, follow, LiveCircles(store, folder.about))
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)

@@ -154,7 +154,8 @@ async def complete(
                 return RunState(tally, not_stored=await _synced(folder, journal, store))
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
-            state = await carry_out(folder, follow, store)
+            arms = build_arms(folder.plan, folder.about.default_models)
+            state = await carry_out(folder, arms, follow, store)
         if state.tally.complete:
             export_records(folder.journal, folder.about.arms, folder.records)
             folder.finish({"arms": {name: asdict(arm) for name, arm in state.tally.arms.items()}})
