@@ -17,7 +17,7 @@ import pytest
 
 from firecircle import ConfigError, Message, MultiNeutrosophicPrompt, Turn, VoiceError
 from firecircle.voices.hosted.providers import PROVIDERS
-from firecircle.voices.hosted.voice import HostedVoice
+from firecircle.voices.hosted.voice import Backoff, HostedVoice
 from firecircle.voices.local import fetch_weights, llama, local_server, local_voice, weights
 from firecircle.voices.local.weights import Shipped
 
@@ -325,6 +325,20 @@ async def test_a_server_stops_in_the_middle_of_an_answer() -> None:
             await asyncio.sleep(0.5)
         with pytest.raises(httpx.TransportError):
             await asked
+
+
+@with_the_model
+async def test_a_voice_whose_server_dies_in_the_middle_of_an_answer_says_so_in_a_line() -> None:
+    with local_server() as base_url:
+        provider = PROVIDERS["llamacpp"].at(base_url)
+        voice = HostedVoice("llamacpp:smollm2", provider, "smollm2", backoff=Backoff(attempts=1))
+        speaking = asyncio.create_task(voice.speak(asking("Tell a long story.", max_tokens=7000)))
+        await asyncio.sleep(0.5)
+    with pytest.raises(VoiceError, match=r"is it running and reachable\?") as raised:
+        await speaking
+    assert raised.value.kind == "connection"
+    assert base_url in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 SERVE_AND_DIE = """

@@ -171,12 +171,18 @@ class CallCapacity:
             self._changed.set()
         return self._hosts[name]
 
+    @property
+    def _most_records(self) -> int:
+        """A model on this machine has read the text of one record, and would have to read it again after that
+        of another."""
+        return 1 if self._hosts.keys() == {"local"} else MOST_RECORDS * self.allowed
+
     async def wait_for_room(self) -> None:
         """Back when another record may begin. Until one has asked, nobody knows how much room there is."""
         while self.records and (
             not self._hosts
             or self.pending + self._expected >= SURPLUS * self.allowed
-            or self.records >= MOST_RECORDS * self.allowed
+            or self.records >= self._most_records
             or any(host.is_full for host in self._hosts.values())
         ):
             self._changed.clear()
