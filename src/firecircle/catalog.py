@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
-from firecircle.names import EMBEDDED, HOSTS, LOCAL
+from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, is_family
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
@@ -103,6 +103,19 @@ class Family(_Matching):
     alignment_style: str = ""
     confidence: float = 0.5
     cognitive_roles: dict[str, float]
+    name: str = ""
+    """What to write after `family:` to seat its newest model; empty for a family that nobody seats so."""
+    latest: tuple[str, ...] = ()
+    """Aliases of its newest model, where a provider's list has them."""
+    known: tuple[str, ...] = ()
+    """Models of it that existed when the catalog was written, the best first."""
+    without: tuple[str, ...] = ()
+    """Models of it that do not sit for it: those for other work, half-baked or dearer ones."""
+
+    def seats(self, model: str) -> bool:
+        """Whether a model of this name may sit for the family."""
+        last = name_alone(model).rpartition("/")[2]
+        return family_of(model) is self and not any(fnmatchcase(last, pattern) for pattern in self.without)
 
 
 class Limits(_Matching):
@@ -125,6 +138,11 @@ def families() -> tuple[Family, ...]:
     return tuple(Family(**entry) for entry in _catalog()["family"])
 
 
+def seatable_families() -> dict[str, Family]:
+    """The families that can be named in place of a model, as `family:…`."""
+    return {FAMILY + family.name: family for family in families() if family.name}
+
+
 @cache
 def _all_limits() -> tuple[Limits, ...]:
     return tuple(Limits(**entry) for entry in _catalog()["limits"])
@@ -137,6 +155,8 @@ def family_of(model: str) -> Family | None:
 
 @lru_cache(maxsize=4096)
 def _family_named(name: str) -> Family | None:
+    if is_family(name):
+        return next((family for family in families() if family.name == name.removeprefix(FAMILY)), None)
     return next((family for family in families() if family.matches(name)), None)
 
 
@@ -217,6 +237,12 @@ def characteristics_of(
 ) -> ModelCharacteristics:
     """As `find_characteristics`, but an unknown model is an error that says how to declare it."""
     found = find_characteristics(model, declared)
+    if found is None and is_family(model):
+        raise UnknownModelError(
+            "models",
+            f"there is no {original_of(model)}",
+            f"the families are {', '.join(seatable_families())}",
+        )
     if found is None:
         raise UnknownModelError(
             "models",

@@ -27,7 +27,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
-from firecircle.voices.seating import rehearsed_voices, seat_voices
+from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
 
 if TYPE_CHECKING:
     from firecircle.rotation.history import ParticipationHistory
@@ -82,6 +82,8 @@ async def hold_circle(
 
     `seating` tells how the voices came to sit, unless whoever calls this chose them.
     """
+    seating = seating or Seating.of(config.first_asked)
+    config = await with_todays_models(config, caller)
     return await seat_circle(config, caller, seating).hold(
         prompt,
         session_memory,
@@ -184,7 +186,7 @@ def seat_circle(
     """The circle of a configuration. A `ConfigError` if a voice or the chair's prompt cannot be had."""
     return SeatedCircle(
         config,
-        seat_voices(_all_models(config), config, caller),
+        seat_voices(config.named_models, config, caller),
         _chair_template(config),
         _chair_roles(config),
         seating,
@@ -332,6 +334,7 @@ async def rehearse(
 
     Every round is held that could be. Questions about contradictions and retries are not foreseen.
     """
+    config = await with_todays_models(config)
     # What would cut a rehearsal short is left out.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
@@ -340,16 +343,11 @@ async def rehearse(
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
     circle = SeatedCircle(
         config.model_copy(update=boundless),
-        rehearsed_voices(_all_models(config), config),
+        rehearsed_voices(config.named_models, config),
         _chair_template(config),
         _chair_roles(config),
     )
     return (await circle.hold(prompt, session_memory)).calls
-
-
-def _all_models(config: FireCircleConfig) -> tuple[str, ...]:
-    classifier = (config.classifier_model,) if config.classifier_model else ()
-    return tuple(dict.fromkeys((*config.models, *config.reserves, *classifier)))
 
 
 def _chair_roles(config: FireCircleConfig) -> Mapping[ChairPhase, str]:

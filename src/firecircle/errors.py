@@ -137,11 +137,19 @@ class VoiceError(EvaluationError):
     """One voice could not answer; the message is the provider's own."""
 
     def __init__(
-        self, message: str, *, kind: FailureKind, model: str | None = None, attempts: int = 1
+        self,
+        message: str,
+        *,
+        kind: FailureKind,
+        model: str | None = None,
+        attempts: int = 1,
+        unknown_model: bool = False,
     ) -> None:
         super().__init__(message, model=model)
         self.kind = kind
         self.attempts = attempts
+        self.unknown_model = unknown_model
+        """Whether the provider says that it does not have this model."""
 
 
 class QuorumError(EvaluationError):

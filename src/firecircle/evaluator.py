@@ -13,7 +13,7 @@ from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluation import EvaluationResult
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.caller import Caller
-from firecircle.voices.seating import seat_voices
+from firecircle.voices.seating import seat_voices, with_todays_models
 
 
 class FireCircleEvaluator:
@@ -54,6 +54,7 @@ class LLMEvaluator:
         if recursion_depth > self.config.max_recursion_depth:
             raise EvaluationError(f"recursion_depth: {recursion_depth} is beyond max_recursion_depth")
         config = self.config.model_copy(update={"focus": "user"})
+        config = await with_todays_models(config, self.llm_caller)
         panel = await seat_panel(config, self.llm_caller).ask(
             _layer_in_context(layer_content, context), baseline_question=evaluation_prompt or None
         )

@@ -21,6 +21,7 @@ from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.voices.caller import Caller
+from firecircle.voices.seating import with_todays_models
 
 if TYPE_CHECKING:
     from firecircle.store.opening import Store
@@ -354,6 +355,8 @@ class PromptGuard:
         guidance: Sequence[str],
         seating: Seating | None,
     ) -> ReciprocityMetrics:
+        seating = seating or Seating.of(config.first_asked)
+        config = await with_todays_models(config, self._caller)
         seated = seat_panel(config, self._caller, seating)
         return metrics_of_panel(await seated.ask(prompt, session, listener=listener, guidance=guidance))
 

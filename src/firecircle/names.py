@@ -57,6 +57,8 @@ OTHER_TYPE = "other"
 
 EMBEDDED = "embedded:"
 LOCAL = "local:"
+FAMILY = "family:"
+"""Before the name of a family in the catalog: whoever is its newest model today sits."""
 HOSTS = (
     "openrouter",
     "openai",
@@ -82,12 +84,13 @@ def is_local(model: str) -> bool:
     return model.startswith(LOCAL)
 
 
-DEFAULT_MODELS = (
-    "anthropic/claude-sonnet-4-20250514",
-    "qwen/qwen-2.5-72b-instruct",
-    "deepseek/deepseek-r1",
-)
-"""The circle of hosted voices."""
+def is_family(model: str) -> bool:
+    """Whether a voice is named by its family, to be found in the provider's list."""
+    return model.startswith(FAMILY)
+
+
+DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
+"""The circle of hosted voices: families, because the ids of models are retired within a year or so."""
 EMBEDDED_MODELS = (
     "embedded:time",
     "embedded:layers",

@@ -42,7 +42,7 @@ qwen/qwen-2.5-72…nstruct      3      9,533       3,000  $0.0736
 deepseek/deepseek-r1          3      9,604      12,000  $0.0367
 all, at most                  9     28,580      18,000  $0.1837
 
-Nothing was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
+No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.
 """)
 

@@ -6,7 +6,7 @@ A configuration that could never yield a consensus is refused here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, Self
 
@@ -83,6 +83,38 @@ class BaseEvaluationConfig(Declaration):
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
     seed: int | None = None
+    families: dict[str, str] = Field(default_factory=dict)
+    """Filled in when the circle is seated: for which family each model sits. One that the provider does not
+    know gives its seat to the next of its family."""
+
+    @property
+    def named_models(self) -> tuple[str, ...]:
+        """Every model that is named in it."""
+        return self.models
+
+    def seated_as(self, ids: Mapping[str, str]) -> Self:
+        """The same with a model in place of each of these families."""
+        named = [model for model in self.named_models if original_of(model) in ids]
+        if not named:
+            return self
+
+        def seated(model: str) -> str:
+            original = original_of(model)
+            return ids[original] + model.removeprefix(original) if original in ids else model
+
+        for family in named:
+            if seated(family) in self.named_models:
+                raise ConfigError(
+                    "models",
+                    f"{family} is {seated(family)} today, which is named too",
+                    "leave one of them out",
+                )
+        families = {ids[original_of(family)]: original_of(family) for family in named}
+        return self.model_copy(update={**self._with_names(seated), "families": {**self.families, **families}})
+
+    def _with_names(self, seated: Callable[[str], str]) -> dict[str, Any]:
+        """The fields that name models, with others in their place."""
+        return {"models": tuple(map(seated, self.models))}
 
     @property
     def first_asked(self) -> tuple[str, ...]:
@@ -208,6 +240,23 @@ class FireCircleConfig(BaseEvaluationConfig):
     early_stop_convergence: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     extra_round_on_divergence: bool = True
     anonymize_peers: bool = True
+
+    @property
+    def named_models(self) -> tuple[str, ...]:
+        """Every model that is named in it: the circle's, its reserves, the classifier."""
+        classifier = (self.classifier_model,) if self.classifier_model else ()
+        return (*self.models, *self.reserves, *classifier)
+
+    def _with_names(self, seated: Callable[[str], str]) -> dict[str, Any]:
+        one = ("empty_chair_model", "classifier_model")
+        return {
+            **super()._with_names(seated),
+            "reserves": tuple(map(seated, self.reserves)),
+            **{field: seated(model) for field in one if (model := getattr(self, field))},
+            "model_characteristics": {
+                seated(model): brought for model, brought in self.model_characteristics.items()
+            },
+        }
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:

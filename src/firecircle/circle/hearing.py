@@ -202,6 +202,8 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 finished=reply is not None and reply.finished,
                 cached=reply is not None and reply.cached,
                 failed="cancelled" if cancelled else lost.kind if lost else None,
+                asked_id=reply.asked_id if reply else None,
+                answered_by=writable(reply.answered_by) if reply and reply.answered_by else None,
             )
         )
 

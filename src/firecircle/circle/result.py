@@ -123,6 +123,10 @@ class CallRecord(Shape):
     cached: bool = False
     """Answered from the user's cache: the tokens are those of the call once made, the cost is 0."""
     failed: FailureKind | Literal["cancelled"] | None = None
+    asked_id: Text | None = None
+    """The id that was asked, if it is not the voice's name: the provider did not know that one."""
+    answered_by: Text | None = None
+    """The model that answered, as the provider names it, if it says so."""
 
 
 class QuorumCheck(Shape):

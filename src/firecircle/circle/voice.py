@@ -107,6 +107,10 @@ class Reply:
     """Whether the provider says that `max_tokens` ended the answer."""
     cached: bool = False
     """Whether it was said to an earlier call just like this one, and nobody was asked now."""
+    asked_id: str | None = None
+    """The model that was asked in place of the voice's own, which the provider did not know."""
+    answered_by: str | None = None
+    """The model that answered, as the endpoint names it: an alias stands for many."""
     violation_probability: float | None = None
     """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
     Falsehood is then this, whatever numbers the text states."""

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TypeVar
 
+from firecircle.catalog import original_of
 from firecircle.circle.config import BaseEvaluationConfig
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError
-from firecircle.names import is_embedded, is_local
+from firecircle.names import is_embedded, is_family, is_local
 from firecircle.voices.caller import Caller, CallerVoice
+
+Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
 
 def seat_voices(
@@ -41,6 +45,12 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         from firecircle.voices.local import local_voice
 
         return local_voice(model, config.verdict_from)
+    if original_of(model) in config.families:
+        return _family_voice(model, config)
+    return _hosted(model, config)
+
+
+def _hosted(model: str, config: BaseEvaluationConfig) -> Voice:
     from firecircle.voices.hosted.voice import hosted_voice
 
     voice = hosted_voice(model, config)
@@ -49,6 +59,30 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
     from firecircle.voices.cache import CachedVoice, ReplyCache
 
     return CachedVoice(voice, ReplyCache())
+
+
+def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
+    from firecircle.voices.hosted.families import FamilyVoice, provider_of_families, stand_ins
+
+    provider = provider_of_families(config)
+    seated = original_of(model)
+    others = stand_ins(config.families[seated], seated, provider)
+    return FamilyVoice(model, others, provider, lambda name: _hosted(name, config))
+
+
+async def with_todays_models(config: Config, caller: Caller | None = None) -> Config:
+    """The configuration with a model in place of each family that it names.
+
+    The provider is asked for its list at most once a day, and not at all where no family is named or a caller
+    answers for everybody.
+    """
+    families = [model for model in config.named_models if is_family(model)]
+    if not families:
+        return config
+    from firecircle.voices.hosted.families import todays_models
+
+    resolutions = await todays_models(families, config, ask=caller is None)
+    return config.seated_as({name: resolution.model for name, resolution in resolutions.items()})
 
 
 def rehearsed_voices(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:

@@ -21,6 +21,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
 from firecircle.telling.safe_text import with_codes
 from firecircle.thresholds import reaches
+from firecircle.voices.seating import with_todays_models
 from firecircle.web.problems import Judged, RequestError
 
 MOST_AT_ONCE = 32
@@ -134,9 +135,8 @@ class Convener:
                 if isinstance(config, FireCircleConfig):
                     judged = await hold_circle(prompt, config, recording=recording, seating=seating)
                 else:
-                    judged = await seat_panel(config, seating=seating).ask(
-                        prompt, listener=recording.tell_panel
-                    )
+                    panel = seat_panel(await with_todays_models(config), seating=seating)
+                    judged = await panel.ask(prompt, listener=recording.tell_panel)
         except EvaluationError:
             if recording is None or recording.id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason

@@ -20,8 +20,8 @@ from firecircle.cli.printable import printable_line, shortened
 from firecircle.convene import rehearse
 
 NOTES = (
-    "Nothing was sent. Input is estimated from bytes (three a token), output is all that an answer may take;"
-    " rounds after the first assume answers of typical length.",
+    "No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may"
+    " take; rounds after the first assume answers of typical length.",
     "A circle that agrees early holds fewer rounds; a contradiction adds a question.",
 )
 

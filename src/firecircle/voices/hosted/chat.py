@@ -135,6 +135,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         attempts,
         finished=choice.get("finish_reason") == "stop",
         cut_short=choice.get("finish_reason") in ("length", "max_tokens"),
+        answered_by=body["model"][:200] if isinstance(body.get("model"), str) and body["model"] else None,
     )
 
 

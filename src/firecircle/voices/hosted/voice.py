@@ -214,7 +214,10 @@ class HostedVoice:
         message = self._presentable(hurdle.message) + why_final
         if advice := remedy(hurdle, self.provider, self.name):
             message += f"; {advice}"
-        return VoiceError(message, kind=hurdle.kind, model=self.model, attempts=attempts)
+        unknown = bool(hurdle.status in (400, 404, 410, 422) and UNKNOWN_MODEL.search(hurdle.message))
+        return VoiceError(
+            message, kind=hurdle.kind, model=self.model, attempts=attempts, unknown_model=unknown
+        )
 
     def _presentable(self, message: str) -> str:
         return presentable(message, self._key.get_secret_value() if self._key else None)
@@ -252,6 +255,9 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     return voice
 
 
+UNKNOWN_MODEL = re.compile(
+    r"not a valid model|model.*(not exist|not found)|model_not_found|retired", re.IGNORECASE
+)
 NOT_PAID, UNKNOWN = 402, 404
 NOT_ALLOWED = (401, 403)
 ELSEWHERE = (301, 302, 307, 308)

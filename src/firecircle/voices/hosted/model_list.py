@@ -1,0 +1,243 @@
+"""What a provider has today: its own list of models, asked for once a day and kept in the user's cache.
+
+Only families need it (docs/decisions/045). Not to have it is no failure: the catalog knows models, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pydantic import Field, ValidationError
+
+from firecircle.settings import PriceTable, user_folder
+from firecircle.shapes import Shape, Text
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from firecircle.voices.hosted.providers import Provider
+
+A_DAY = 24 * 3600.0
+BEFORE_ASKING_AGAIN = 300.0
+"""How long a list that could not be had is not asked for again, in seconds."""
+SECONDS_TO_ANSWER = 8.0
+MOST_BYTES = 32_000_000
+MOST_MODELS = 5_000
+LONGEST_ID = 200
+MILLION = 1_000_000
+
+
+class ListedModel(Shape):
+    """A model as its provider lists it."""
+
+    id: Text
+    created: float | None = None
+    """When it was added, in seconds since 1970."""
+    context: int | None = None
+    """How many tokens question and answer may have together."""
+    price: PriceTable | None = None
+    expires: Text | None = None
+    """The day on which the provider takes it away, if it says so."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether that day has come."""
+        try:
+            return (
+                self.expires is not None and date.fromisoformat(self.expires[:10]) <= datetime.now(UTC).date()
+            )
+        except ValueError:
+            return False
+
+
+class ModelList(Shape):
+    """What a provider listed, when, and what has been learnt of it since."""
+
+    base_url: Text
+    asked_at: float = 0.0
+    models: tuple[ListedModel, ...] = ()
+    failed_at: float = 0.0
+    trouble: Text = ""
+    """Why the list could not be had the last time it was asked for; empty if it could."""
+    gone: dict[Text, float] = Field(default_factory=dict)
+    """Models that the provider said it does not know, whatever its list says, and when it said so."""
+
+    def find(self, name: str) -> ListedModel | None:
+        """The entry of a model, if it is there to be asked."""
+        return next((model for model in self.present if model.id == name), None)
+
+    @property
+    def present(self) -> tuple[ListedModel, ...]:
+        """The models that can be asked today, as far as is known."""
+        return tuple(model for model in self.models if not model.is_gone and not self.knows_gone(model.id))
+
+    def knows_gone(self, name: str) -> bool:
+        """Whether the provider said within the last day that it does not know a model."""
+        return time.time() - self.gone.get(name, -math.inf) < A_DAY
+
+    @property
+    def needs_asking(self) -> bool:
+        """Whether it is older than a day, and was not asked for in vain just now."""
+        now = time.time()
+        fresh = self.asked_at <= now < self.asked_at + A_DAY
+        return not fresh and not self.failed_at <= now < self.failed_at + BEFORE_ASKING_AGAIN
+
+
+def kept_list(provider: Provider) -> ModelList:
+    """What is kept of a provider's list; nothing is asked. One that was never asked for is empty."""
+    try:
+        kept = ModelList.model_validate_json(_file_of(provider.base_url).read_bytes())
+    except (OSError, ValidationError, ValueError):
+        return ModelList(base_url=provider.base_url)
+    return kept if kept.base_url == provider.base_url else ModelList(base_url=provider.base_url)
+
+
+async def todays_list(provider: Provider, key: SecretStr | None) -> ModelList:
+    """The provider's list of today; asked for if what is kept is older than a day.
+
+    If it cannot be had, that is what was kept, however old, with the reason in `trouble`.
+    """
+    async with _lock():
+        kept = await asyncio.to_thread(kept_list, provider)
+        if not kept.needs_asking:
+            return kept
+        try:
+            models = _models_in(await _fetched(provider, key))
+        except _NotHad as trouble:
+            asked = kept.model_copy(update={"failed_at": time.time(), "trouble": str(trouble)})
+        else:
+            asked = ModelList(base_url=provider.base_url, asked_at=time.time(), models=models, gone=kept.gone)
+        await asyncio.to_thread(_keep, asked)
+        return asked
+
+
+def remember_gone(provider: Provider, name: str) -> None:
+    """Note that the provider does not know a model, so that it is not seated again today."""
+    kept = kept_list(provider)
+    gone = {model: since for model, since in kept.gone.items() if kept.knows_gone(model)}
+    _keep(kept.model_copy(update={"gone": {**gone, name: time.time()}}))
+
+
+class _NotHad(Exception):  # noqa: N818 - an outcome, handled where it is raised
+    """The list could not be had, and why."""
+
+
+async def _fetched(provider: Provider, key: SecretStr | None) -> bytes:
+    import aiohttp
+
+    from firecircle.voices.hosted.connections import open_session
+
+    headers = {"accept": "application/json", "accept-encoding": "gzip", **provider.headers}
+    if key is not None:
+        headers["authorization"] = f"Bearer {key.get_secret_value()}"
+    url = f"{provider.base_url}/models"
+    try:
+        async with (
+            asyncio.timeout(SECONDS_TO_ANSWER),
+            open_session(url) as session,
+            session.get(url, headers=headers, allow_redirects=False) as response,
+        ):
+            if response.status != 200:
+                raise _NotHad(f"HTTP {response.status}")
+            body = b""
+            async for part in response.content.iter_any():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise _NotHad(f"more than {MOST_BYTES:,} bytes")
+            return body
+    except TimeoutError:
+        raise _NotHad(f"no answer within {SECONDS_TO_ANSWER:g} s") from None
+    except aiohttp.ClientError as lost:
+        raise _NotHad(f"cannot be reached ({type(lost).__name__})") from None
+
+
+def _models_in(body: bytes) -> tuple[ListedModel, ...]:
+    try:
+        listing = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _NotHad("its answer is not JSON") from None
+    entries = listing.get("data", listing.get("models")) if isinstance(listing, dict) else listing
+    if not isinstance(entries, list):
+        raise _NotHad("its answer holds no list of models")
+    models = tuple(model for entry in entries[:MOST_MODELS] if (model := _model_in(entry)))
+    if not models:
+        raise _NotHad("its list names no model")
+    return models
+
+
+def _model_in(entry: Any) -> ListedModel | None:
+    """One entry, as OpenRouter, OpenAI and others write it; what else it holds is not of interest."""
+    name = entry.get("id") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_ID:
+        return None
+    created = _number(entry.get("created"))
+    context = _number(entry.get("context_length"))
+    expires = entry.get("expiration_date")
+    return ListedModel(
+        id=name,
+        created=created,
+        context=int(context) if context else None,
+        price=_price_in(entry.get("pricing")),
+        expires=expires if isinstance(expires, str) and expires.isprintable() else None,
+    )
+
+
+def _price_in(pricing: Any) -> PriceTable | None:
+    """OpenRouter's price of a token, as a price of a million; below zero means that it varies."""
+    if not isinstance(pricing, Mapping):
+        return None
+    prompt, completion = _number(pricing.get("prompt")), _number(pricing.get("completion"))
+    cached = _number(pricing.get("input_cache_read"))
+    if prompt is None or completion is None:
+        return None
+    return PriceTable(
+        input=round(prompt * MILLION, 6),
+        output=round(completion * MILLION, 6),
+        cached_input=None if cached is None else round(cached * MILLION, 6),
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A number, as JSON or in digits; None if it is none or below zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _file_of(base_url: str) -> Path:
+    digest = hashlib.sha256(base_url.encode()).hexdigest()[:16]
+    return user_folder("cache") / f"models-{digest}.json"
+
+
+def _keep(models: ModelList) -> None:
+    """Write the list down, all of it or nothing. Without a place for it, it is asked for every time."""
+    path = _file_of(models.base_url)
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as half:
+            half.write(models.model_dump_json())
+        os.replace(half.name, path)
+
+
+_locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _lock() -> asyncio.Lock:
+    """One of the running loop: of many circles that begin at once, the first asks."""
+    return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
