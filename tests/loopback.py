@@ -114,6 +114,10 @@ class LoopbackServer:
         """How many requests wait for their answer."""
         self.models: tuple[str, ...] = ()
         """What `/models` lists."""
+        self.listing: Answer | None = None
+        """What `/models` answers instead, if it is to say more or less than names."""
+        self.lists_told = 0
+        """How often it was asked."""
         self.port = port
         self._script = script
         self._record = record
@@ -160,6 +164,10 @@ class LoopbackServer:
         headers = dict(_header(line) for line in head.split("\r\n")[1:] if line)
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if method == "GET":
+            if path.endswith("/models"):
+                self.lists_told += 1
+                if self.listing is not None:
+                    return await _deliver(self.listing, writer)
             listed = [{"id": name} for name in self.models]
             return await _deliver(as_json({"in_flight": self.in_flight, "data": listed}), writer)
         request = ChatRequest(path, headers, body, json.loads(body))

@@ -268,6 +268,16 @@ class CircleRecord(Shape):
         """The exact messages a voice was sent in a round (before any clarifying question)."""
         return messages(self.system_message, self.evidence, self.question_to(model, round_number))
 
+    @property
+    def stand_ins(self) -> dict[str, str]:
+        """The model that was asked for each voice whose own the provider did not know."""
+        return stand_ins_in(self.calls)
+
+
+def stand_ins_in(calls: Iterable[CallRecord]) -> dict[str, str]:
+    """Who was asked for a voice whose own model the provider did not know, by the voice's name."""
+    return {call.model: call.asked_id for call in calls if call.asked_id is not None}
+
 
 def _round_of_version_1(held: Any) -> Any:
     if not isinstance(held, dict):

@@ -10,7 +10,7 @@ from pathlib import Path
 from firecircle.circle.result import CallRecord
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, Unwatched
-from firecircle.lab.arms.building import build_arms
+from firecircle.lab.arms.building import build_arms, todays_families
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, VoiceRound
 from firecircle.lab.runs.cases import Census, chosen_records, take_census
@@ -64,7 +64,7 @@ class Estimate(Shape):
 
 async def estimate(plan: Plan, base: Path) -> Estimate:
     """Rehearse the plan. Every round is taken to be held, so this is what it takes at most."""
-    arms = build_arms(plan)
+    arms = build_arms(plan.seated_as(await todays_families(plan)))
     census = take_census(plan, base)
     chosen = list(islice(chosen_records(plan, base), REHEARSED))
     cases = [Case(one.record, one.dataset, 0, plan.seeds[0]) for one in chosen]

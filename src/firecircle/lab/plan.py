@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any, Literal, Self, get_args
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
+from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
-from firecircle.names import Label, ModeName
+from firecircle.names import Label, ModeName, is_family
 from firecircle.settings import LARGEST_BYTES, SECRETS
 from firecircle.shapes import Location, Shape, Unit, config_error, mistake_behind
 
@@ -235,6 +237,21 @@ class Plan(_Table):
         return tuple(enumerate(every))
 
     @property
+    def families(self) -> frozenset[str]:
+        """The families that are named in place of models."""
+        tables = [self.circle, *(arm.model_dump() for arm in self.arms)]
+        return frozenset(name for table in tables for name in _families_in(table))
+
+    def seated_as(self, ids: Mapping[str, str]) -> Plan:
+        """The same plan with a model in place of each of these families, for a run to keep to."""
+        if not ids:
+            return self
+        families = {model: family for family, model in ids.items()}
+        arms = tuple(arm.model_copy(update=_with_ids(dict(arm), ids)) for arm in self.arms)
+        circle = {**_with_ids(self.circle, ids), "families": families}
+        return self.model_copy(update={"circle": circle, "arms": arms})
+
+    @property
     def digest(self) -> str:
         """Tells whether two plans lead to the same figures, which budget and concurrency do not change."""
         content = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
@@ -243,6 +260,30 @@ class Plan(_Table):
                 if arm[key] is None:
                     del arm[key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _families_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if is_family(value):
+            yield original_of(value)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _families_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _families_in(part)
+
+
+def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
+    """A table, or a part of one, with a model wherever a family is named."""
+    if isinstance(value, str):
+        family = original_of(value)
+        return ids[family] + value.removeprefix(family) if family in ids else value
+    if isinstance(value, Mapping):
+        return {key: _with_ids(part, ids) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_with_ids(part, ids) for part in value)
+    return value
 
 
 def _require_distinct(what: str, names: list[str]) -> None:

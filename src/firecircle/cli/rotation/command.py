@@ -269,8 +269,23 @@ def usual_pool() -> tuple[str, ...]:
     return configured_by_file(JudgingRequest()).config.models
 
 
+def todays_pool(pool: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The pool with a model in place of each family, and for which family each sits: ids are what is kept."""
+    from firecircle.names import is_family
+
+    if not any(map(is_family, pool)):
+        return pool, {}
+    import asyncio
+
+    from firecircle.circle.config import EvaluationConfig
+    from firecircle.voices.seating import with_todays_models
+
+    seated = asyncio.run(with_todays_models(EvaluationConfig(models=pool)))
+    return seated.models, seated.families
+
+
 def _pool(models: list[str] | None) -> tuple[str, ...]:
-    return names_in(models or (), "--models") or usual_pool()
+    return todays_pool(names_in(models or (), "--models") or usual_pool())[0]
 
 
 def _learnt(where: str | None, pool: tuple[str, ...]) -> tuple[Affinity, ...]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
-from firecircle.cli.rotation.command import usual_pool
+from firecircle.cli.rotation.command import todays_pool, usual_pool
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError, StoreError
 from firecircle.names import EvaluationMode
@@ -54,7 +54,7 @@ def draw_circle(
     if asked.mode is not EvaluationMode.FIRE_CIRCLE:
         raise ConfigError("--rotate", "only a circle rotates", "leave it out or use --mode fire_circle")
     settings = asked.asked
-    pool = settings.get("models") or usual_pool()
+    pool, families = todays_pool(settings.get("models") or usual_pool())
     count = _count(rotate, prompt, len(pool))
     with open_store(where) as store:
         selector = WeightedVoiceSelector(
@@ -70,7 +70,8 @@ def draw_circle(
     console = console_on(sys.stderr)
     for note in (_draw_note(drawn, kept=keep), *((affinity_note(drawn),) if affinity else ())):
         console.print(note, soft_wrap=not console.is_terminal)
-    return replace(asked, draw=drawn)
+    named = {"families": families} if families and drawn.used else {}
+    return replace(asked, draw=drawn, settings={**asked.settings, **named})
 
 
 def _draw_note(drawn: Draw, *, kept: bool) -> str:

@@ -31,6 +31,17 @@ def default_seats() -> tuple[str, ...]:
     return default_models(EvaluationMode.FIRE_CIRCLE, only_free=True)
 
 
+async def todays_families(plan: Plan) -> dict[str, str]:
+    """Which model sits for each family that the plan names, by its provider's list of today."""
+    if not plan.families:
+        return {}
+    from firecircle.voices.hosted.families import todays_models
+
+    stated = {name: plan.circle[name] for name in ("provider", "lmstudio_base_url") if name in plan.circle}
+    resolutions = await todays_models(plan.families, EvaluationConfig(**stated))
+    return {family: resolution.model for family, resolution in resolutions.items()}
+
+
 def build_arms(plan: Plan, seats: Sequence[str] = ()) -> tuple[Arm, ...]:
     """The arms in the plan's order. `leave_one_out` becomes one arm for each voice.
 

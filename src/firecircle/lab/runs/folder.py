@@ -7,14 +7,14 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
@@ -91,6 +91,8 @@ class RunAbout(Shape):
     default_models: tuple[Text, ...] = EMBEDDED_MODELS
     """Who sits where the plan names nobody, on whichever machine the run is taken up again. Runs from before
     this was written down began with the six."""
+    families: dict[Text, Text] = Field(default_factory=dict)
+    """Which model sits for each family that the plan names, as it was when the run began."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,12 @@ class RunFolder:
 
     @cached_property
     def plan(self) -> Plan:
-        """Its plan, as it was when the run began or was last taken up."""
+        """Its plan, as it was when the run began or was last taken up, with a model for each family."""
         try:
             text = (self.path / PLAN).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as unreadable:
             raise StoreError(f"{self.path / PLAN}: cannot read it: {unreadable}") from None
-        return plan_of(text, str(self.path / PLAN))
+        return plan_of(text, str(self.path / PLAN)).seated_as(self.about.families)
 
     @property
     def base(self) -> Path:
@@ -163,7 +165,15 @@ class RunFolder:
             )
 
     def begin(
-        self, plan: Plan, text: str, base: Path, arms: tuple[str, ...], seats: tuple[str, ...], census: Census
+        self,
+        plan: Plan,
+        text: str,
+        base: Path,
+        *,
+        arms: tuple[str, ...],
+        seats: tuple[str, ...],
+        families: Mapping[str, str],
+        census: Census,
     ) -> None:
         """Write down what the run begins with; the last file written makes it a run."""
         started = time.time()
@@ -178,6 +188,7 @@ class RunFolder:
             python=platform.python_version(),
             platform=platform.platform(),
             default_models=seats,
+            families=dict(families),
         )
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.arms.building import build_arms, default_seats
+from firecircle.lab.arms.building import build_arms, default_seats, todays_families
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import COLUMNS, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
@@ -105,14 +106,19 @@ def open_run(plan: Plan, text: str, base: Path, *, out: Path | None = None, new:
     """The unfinished run of this plan, else a new one. Everything that can be checked is checked first."""
     begun = _begun_in(out, plan) if out else None if new else unfinished_run(plan, base)
     seats = begun.about.default_models if begun else default_seats()
-    arms = tuple(arm.name for arm in build_arms(plan, seats))
+    families = begun.about.families if begun else _todays_families(plan)
+    arms = tuple(arm.name for arm in build_arms(plan.seated_as(families), seats))
     if begun is not None:
         if begun.state == "unfinished":
             begun.write(PLAN, text)
         return RunFolder(begun.path)
     folder = RunFolder(out or _fresh(runs_folder() / new_run_id(plan)))
-    folder.begin(plan, text, base, arms, seats, take_census(plan, base))
+    folder.begin(plan, text, base, arms=arms, seats=seats, families=families, census=take_census(plan, base))
     return folder
+
+
+def _todays_families(plan: Plan) -> dict[str, str]:
+    return asyncio.run(todays_families(plan)) if plan.families else {}
 
 
 def _begun_in(out: Path, plan: Plan) -> RunFolder | None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from firecircle.voices.hosted.providers import Provider
 
 A_DAY = 24 * 3600.0
+A_WEEK = 7 * A_DAY
 BEFORE_ASKING_AGAIN = 300.0
 """How long a list that could not be had is not asked for again, in seconds."""
 SECONDS_TO_ANSWER = 8.0
@@ -97,11 +99,28 @@ class ModelList(Shape):
 
 def kept_list(provider: Provider) -> ModelList:
     """What is kept of a provider's list; nothing is asked. One that was never asked for is empty."""
+    path = _file_of(provider.base_url)
     try:
-        kept = ModelList.model_validate_json(_file_of(provider.base_url).read_bytes())
-    except (OSError, ValidationError, ValueError):
+        return _read(path, path.stat().st_mtime_ns, provider.base_url)
+    except OSError:
         return ModelList(base_url=provider.base_url)
-    return kept if kept.base_url == provider.base_url else ModelList(base_url=provider.base_url)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _changed: int, base_url: str) -> ModelList:
+    """Read once as long as the file is the same: every voice asks for its price."""
+    try:
+        kept = ModelList.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return ModelList(base_url=base_url)
+    return kept if kept.base_url == base_url else ModelList(base_url=base_url)
+
+
+def listed_price(provider: Provider, name: str) -> PriceTable | None:
+    """What a provider's own list says of a price, if one is kept that is not too old; nothing is asked."""
+    kept = kept_list(provider)
+    entry = kept.find(name) if time.time() - kept.asked_at < A_WEEK else None
+    return entry.price if entry else None
 
 
 async def todays_list(provider: Provider, key: SecretStr | None) -> ModelList:

@@ -1,4 +1,4 @@
-"""What a call costs: as `firecircle.toml` says, else as the price list of the `genai-prices` package says.
+"""What a call costs: as `firecircle.toml` says, else the provider's list, else the package `genai-prices`.
 
 A price that neither knows is unknown, which is never the same as free. Free is what runs on this machine and
 asks for no key.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from firecircle.catalog import Family, family_of, original_of
 from firecircle.errors import ConfigError
 from firecircle.settings import PriceTable, current_settings
+from firecircle.voices.hosted.model_list import listed_price
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
 
 if TYPE_CHECKING:
@@ -72,12 +73,16 @@ def tariff_of(model: str, provider: Provider, name: str) -> Tariff | None:
 
 
 def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
-    """The price that needs no price list: the user's own, or nothing for a server of one's own."""
+    """The price that needs no price list of others: the user's own, nothing for a server of one's own, or
+    what the provider itself lists."""
     stated = current_settings().prices
     for spelling in (original_of(model), f"{provider.name}:{name}"):
         if spelling in stated:
             return FlatTariff(stated[spelling])
-    return FREE if provider.on_this_machine and provider.key_variable is None else None
+    if provider.on_this_machine and provider.key_variable is None:
+        return FREE
+    listed = listed_price(provider, name)
+    return FlatTariff(listed) if listed else None
 
 
 def priced(usage: Usage, tariff: Tariff | None) -> float | None:
