@@ -271,12 +271,16 @@ class CircleRecord(Shape):
     @property
     def stand_ins(self) -> dict[str, str]:
         """The model that was asked for each voice whose own the provider did not know."""
-        return stand_ins_in(self.calls)
+        return {call.model: call.asked_id for call in self.calls if call.asked_id is not None}
 
-
-def stand_ins_in(calls: Iterable[CallRecord]) -> dict[str, str]:
-    """Who was asked for a voice whose own model the provider did not know, by the voice's name."""
-    return {call.model: call.asked_id for call in calls if call.asked_id is not None}
+    @property
+    def behind_aliases(self) -> dict[str, set[str]]:
+        """Which models answered for each `~vendor/…-latest`, as the provider names them."""
+        models: dict[str, set[str]] = {}
+        for call in self.calls:
+            if call.model.startswith("~") and call.answered_by not in (None, call.model):
+                models.setdefault(call.model, set()).add(str(call.answered_by))
+        return models
 
 
 def _round_of_version_1(held: Any) -> Any:

@@ -88,7 +88,7 @@ def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
     return _headed(
         verdict=cares_about(result.consensus) if result.consensus else (),
         quorum=_quorum(result, line),
-        lost=_losses(result.failures, result.substitutions, line),
+        lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result, line)],
     )
 
 
@@ -116,7 +116,18 @@ def _quorum(result: FireCircleResult, line: SafeLine) -> list[str]:
     if result.consensus is not None or result.failures:  # else it broke off before anybody was missed
         lines += [] if verdict.valid and verdict.enforced else [quorum_line(result)]
         lines += [f"short: {line(shortfall)}" for shortfall in verdict.shortfalls]
+    lines += [
+        f"note: {line(alias)} was {line(' and '.join(sorted(models)))}"
+        for alias, models in result.behind_aliases.items()
+    ]
     return lines + [f"note: {line(advice)}" for advice in (*verdict.advisories, *result.advisories)]
+
+
+def _stand_ins(result: FireCircleResult, line: SafeLine) -> list[str]:
+    return [
+        f"{line(model)} is gone: its provider does not know it, so {line(other)} was asked in its place"
+        for model, other in result.stand_ins.items()
+    ]
 
 
 def _losses(failures: Sequence[Failure], seats: Sequence[Substitution], line: SafeLine) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,10 @@ from firecircle.catalog import characteristics_of, family_of, seatable_families
 from firecircle.cli.main import run
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, UnknownModelError
+from firecircle.lab.plan import plan_of
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.starting import complete, open_run
 from firecircle.names import DEFAULT_MODELS
 from firecircle.settings import user_folder
 from tests.cli.running import endpoint
@@ -349,3 +353,45 @@ def test_a_cache_that_cannot_be_written_or_read_stops_nobody(
     kept_file().write_text('{"base_url": 7')
     assert held().config.models == NEWEST
     assert server.lists_told == 3
+
+
+PLAN = """
+[[datasets]]
+path = "examples"
+limit = 1
+[circle]
+models = ["family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat"]
+max_rounds = 2
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+[[arms]]
+name = "without"
+kind = "leave_one_out"
+[[arms]]
+name = "clones"
+kind = "clones"
+model = "family:qwen-large"
+"""
+
+
+@contextmanager
+def unseen(_: RunFolder) -> Iterator[Follower]:
+    yield lambda tally: None
+
+
+def test_a_run_of_the_lab_keeps_to_the_models_it_began_with(host: Host, tmp_path: Path) -> None:
+    server = host(TODAY)
+    plan = plan_of(PLAN, "plan.toml")
+    begun = open_run(plan, PLAN, tmp_path, out=tmp_path / "run")
+    assert begun.about.families == dict(zip(DEFAULT_MODELS, NEWEST, strict=True))
+    assert begun.about.arms == ("circle", *(f"without {model}" for model in NEWEST), "clones")
+    server.listing = listing("anthropic/claude-sonnet-7", *NEWEST)
+    for file in user_folder("cache").glob("models-*.json"):
+        file.unlink()
+    again = open_run(plan, PLAN, tmp_path, out=tmp_path / "run")
+    state = asyncio.run(complete(again, unseen))
+    assert state.tally.complete
+    assert asked(server) == sorted(NEWEST)
+    other = open_run(plan, PLAN, tmp_path, out=tmp_path / "other")
+    assert other.about.families["family:anthropic-sonnet"] == "anthropic/claude-sonnet-7"
