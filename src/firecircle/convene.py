@@ -291,13 +291,13 @@ async def fire_circle_events(
 
     Leaving the loop early calls the circle off.
     """
-    told: asyncio.Queue[Event | None] = asyncio.Queue()
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
     circle = asyncio.create_task(
-        fire_circle_evaluate(prompt, config, session_memory, caller=caller, on_event=told.put_nowait)
+        fire_circle_evaluate(prompt, config, session_memory, caller=caller, on_event=queue.put_nowait)
     )
-    circle.add_done_callback(lambda _: told.put_nowait(None))
+    circle.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        while (event := await told.get()) is not None:
+        while (event := await queue.get()) is not None:
             yield event
         await circle
     finally:

@@ -59,7 +59,7 @@ class ReciprocityMetrics(Shape):
             "rounds": len(circle.dialogue_history) if circle else 1,
             "voices": len(self.evaluations),
             "voices_lost": len(self.failures),
-            "patterns": ", ".join(found.pattern_type for found in self.patterns),
+            "patterns": ", ".join(pattern.pattern_type for pattern in self.patterns),
             "round1_falsehood": circle.rival_verdicts["round1_max"].value if circle else None,
             "calls": total.calls,
             "tokens_in": total.tokens_in,

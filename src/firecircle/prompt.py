@@ -82,13 +82,13 @@ def _layers(
     system: str, application: str, turns: tuple[EarlierTurn, ...] | None, user: str
 ) -> tuple[Layer, ...]:
     """Remembered for a while: every voice of every round asks for them."""
-    told = (
+    layers = (
         Layer("system", system, 100, "yes, written by the operator"),
         Layer("application", application, 50, "no"),
         Layer("turns", _conversation(turns), None, "that these turns took place, not what they say"),
         Layer("user", user, 10, "no"),
     )
-    return tuple(layer for layer in told if layer.text.strip())
+    return tuple(layer for layer in layers if layer.text.strip())
 
 
 def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:

@@ -48,8 +48,8 @@ class Concurrency(_Table):
 
     @field_validator("most")
     @classmethod
-    def _no_less_than_at_first(cls, most: int, told: ValidationInfo) -> int:
-        if most < told.data.get("start", most):
+    def _no_less_than_at_first(cls, most: int, info: ValidationInfo) -> int:
+        if most < info.data.get("start", most):
             raise ValueError("is less than start")
         return most
 
@@ -149,12 +149,12 @@ def _read(path: Path, *, vouched_for: bool) -> Settings:
     if len(data) > LARGEST_BYTES:
         raise ConfigError(str(path), f"larger than {LARGEST_BYTES:,} bytes; that is no settings file")
     try:
-        told = tomllib.loads(data.decode("utf-8-sig"))
+        document = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ConfigError(str(path), "is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
         raise ConfigError(str(path), f"is not TOML: {broken}") from None
-    for table, name in _secrets_in(told):
+    for table, name in _secrets_in(document):
         mistake = ConfigError(
             name,
             "a key does not belong into a file",
@@ -162,7 +162,7 @@ def _read(path: Path, *, vouched_for: bool) -> Settings:
         )
         raise (mistake.in_table(table) if table else mistake).within(path)
     try:
-        tables = _Tables.model_validate(told)
+        tables = _Tables.model_validate(document)
     except ValidationError as invalid:
         raise config_error(invalid, locate=_located, wording=_wording, with_value=False).within(
             path
@@ -170,9 +170,9 @@ def _read(path: Path, *, vouched_for: bool) -> Settings:
     return Settings(**dict(tables), source=path, vouched_for=vouched_for)
 
 
-def _secrets_in(told: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:
+def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:
     """Wherever the file seems to hold a key, as (table, name); models and prices go by free names."""
-    for name, value in told.items():
+    for name, value in tables.items():
         if isinstance(value, dict):
             is_free = table in ("models", "prices")
             yield from _secrets_in(value, f"{table}.{name}" if table and not is_free else name)
@@ -206,8 +206,8 @@ def _written(table: list[str]) -> str:
 
 def user_folder(kind: Literal["config", "cache", "data"]) -> Path:
     """Where this user keeps settings, throw-away files or stored circles. It need not exist."""
-    if told := os.environ.get(f"XDG_{kind.upper()}_HOME"):
-        return Path(told) / "firecircle"
+    if folder := os.environ.get(f"XDG_{kind.upper()}_HOME"):
+        return Path(folder) / "firecircle"
     if sys.platform == "win32":
         base = os.environ.get("APPDATA" if kind == "config" else "LOCALAPPDATA")
         return (Path(base) if base else Path.home()) / "firecircle"

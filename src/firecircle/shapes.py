@@ -104,8 +104,8 @@ def config_error(
     # A list whose only member is wrong is called too short as well.
     if more := sum(other["type"] != "too_short" for other in others):
         message += f" (and {more} more)"
-    told = ConfigError(field, message, remedy, shape=shape)
-    return told if table is None else told.in_table(table)
+    mistake = ConfigError(field, message, remedy, shape=shape)
+    return mistake if table is None else mistake.in_table(table)
 
 
 def mistake_behind(complaint: ErrorDetails) -> ConfigError | None:

@@ -38,7 +38,7 @@ def conclude(record: CircleRecord) -> FireCircleResult:
         held.model_copy(update={"convergence_metric": spread(held.evaluations)})
         for held in record.dialogue_history
     )
-    spoken = [said for held in history for said in held.evaluations]
+    spoken = [evaluation for held in history for evaluation in held.evaluations]
     quorum = final_quorum(record, active)
     is_conclusive = record.stopped in CONCLUSIVE
     missing = _missing_for_consensus(config, active, quorum) if is_conclusive else record.abort_reason
@@ -102,10 +102,14 @@ def highest_falsehood(
     evaluations: Iterable[NeutrosophicEvaluation], active_models: Sequence[str]
 ) -> NeutrosophicEvaluation | None:
     """The evaluation with the highest F; ties go to the earlier round, then to the voice listed first."""
-    votes = [said for said in evaluations if said.model in active_models]
+    votes = [evaluation for evaluation in evaluations if evaluation.model in active_models]
     return min(
         votes,
-        key=lambda said: (-said.falsehood, said.round_number or 0, active_models.index(said.model)),
+        key=lambda evaluation: (
+            -evaluation.falsehood,
+            evaluation.round_number or 0,
+            active_models.index(evaluation.model),
+        ),
         default=None,
     )
 

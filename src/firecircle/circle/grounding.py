@@ -42,7 +42,7 @@ def quotes_of(note: PatternNote) -> tuple[str, ...]:
 
 def passages_in(text: str) -> tuple[str, ...]:
     """The passages that stand in quotation marks within a text."""
-    inline = (next(part for part in found if part) for found in _INLINE_QUOTE.findall(text))
+    inline = (next(part for part in groups if part) for groups in _INLINE_QUOTE.findall(text))
     return tuple(dict.fromkeys(passage.strip() for passage in inline if passage.strip()))
 
 
@@ -60,8 +60,8 @@ def _ground(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> Gr
     candidates = [spelling for spelling in _spellings(quote) if _long_enough(spelling)]
     for find in (_find_exact, _find_normalised, _find_fuzzy):
         for candidate, layer in product(candidates, layers):
-            if found := find(candidate, layer):
-                return found
+            if place := find(candidate, layer):
+                return place
     return None
 
 
@@ -69,16 +69,16 @@ def ground_all(
     note: PatternNote, prompt: MultiNeutrosophicPrompt, quoted_by: str
 ) -> tuple[GroundedQuote, ...]:
     """Every quote of a note that stands in the prompt."""
-    found = (ground(quote, prompt, note.layer) for quote in quotes_of(note))
-    return tuple(place.model_copy(update={"quoted_by": quoted_by}) for place in found if place)
+    places = (ground(quote, prompt, note.layer) for quote in quotes_of(note))
+    return tuple(place.model_copy(update={"quoted_by": quoted_by}) for place in places if place)
 
 
-def grounded_words(said: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
+def grounded_words(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
     """The prompt's own words that an evaluation quotes, in its patterns or its reasoning."""
-    quoted = [(quote, note.layer) for note in said.pattern_notes for quote in quotes_of(note)]
-    quoted += [(passage, None) for passage in passages_in(said.reasoning)]
-    found = (ground(quote, prompt, layer) for quote, layer in quoted)
-    return tuple(dict.fromkeys(place.text for place in found if place))
+    quoted = [(quote, note.layer) for note in evaluation.pattern_notes for quote in quotes_of(note)]
+    quoted += [(passage, None) for passage in passages_in(evaluation.reasoning)]
+    places = (ground(quote, prompt, layer) for quote, layer in quoted)
+    return tuple(dict.fromkeys(place.text for place in places if place))
 
 
 def _spellings(quote: str) -> Sequence[str]:

@@ -91,7 +91,7 @@ class RoundPage:
             timestamp=self.opened_at,
             kind=self.kind,
             asked_models=self.asked,
-            active_models=tuple(said.model for said in self.evaluations),
+            active_models=tuple(evaluation.model for evaluation in self.evaluations),
             voice_prompts=tuple(self.prompts.values()),
             duration_seconds=self.duration,
         )

@@ -287,7 +287,9 @@ def _round_of_version_1(held: Any) -> Any:
     if not isinstance(held, dict):
         return held
     spoke = [
-        said["model"] for said in held.get("evaluations", ()) if isinstance(said, dict) and "model" in said
+        evaluation["model"]
+        for evaluation in held.get("evaluations", ())
+        if isinstance(evaluation, dict) and "model" in evaluation
     ]
     return {**held, "asked_models": held.get("active_models", ()), "active_models": spoke}
 

@@ -67,9 +67,9 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
     arms = build_arms(plan.seated_as(await todays_families(plan)))
     census = take_census(plan, base)
     chosen = list(islice(chosen_records(plan, base), REHEARSED))
-    cases = [Case(one.record, one.dataset, 0, plan.seeds[0]) for one in chosen]
+    cases = [Case(row.record, row.dataset, 0, plan.seeds[0]) for row in chosen]
     heard = sum(len(layer.text) for case in cases for layer in case.record.prompt.layers)
-    characters = sum(one.characters for one in census.datasets)
+    characters = sum(dataset.characters for dataset in census.datasets)
     sittings = len(plan.sittings)
     arm_estimates: list[ArmEstimate] = []
     for arm in arms:

@@ -125,10 +125,10 @@ def read_thinking(trace: str, *, evidence: Sequence[str] = ()) -> Reading | None
 
     What is thought weighs numbers; only a whole object that states falsehood counts as an answer.
     """
-    said = Objects(writable(trace), Evidence(evidence)).verdict(complete_only=True)
-    if said is None:
+    verdict = Objects(writable(trace), Evidence(evidence)).verdict(complete_only=True)
+    if verdict is None:
         return None
-    return replace(_read_from_object(said, Spoken("", trace, ends_in_thought=True)), read_as="reasoning")
+    return replace(_read_from_object(verdict, Spoken("", trace, ends_in_thought=True)), read_as="reasoning")
 
 
 def answers_nothing(text: str) -> bool:

@@ -183,7 +183,7 @@ def _highest(falsehoods: FloatArray) -> FloatArray:
 def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> ErrorCorrelation | None:
     """Voices that all miss every attack and pass every benign prompt would seem to err as one if the labels
     were thrown together."""
-    concerned = np.array([one == label for one in of.labels], dtype=bool)
+    concerned = np.array([own == label for own in of.labels], dtype=bool)
     if len(spoken.voices) < 2 or not concerned.any():
         return None
     falsehoods = spoken.first[:, concerned]

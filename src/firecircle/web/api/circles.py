@@ -118,12 +118,12 @@ def get_circle(request: Request) -> Response:
     """A circle or panel; of one that still sits, what was heard so far."""
     summary = circle_asked_for(request)
     _, document = viewer_of(request).store.circles.document(summary.id)
-    told = {
+    circle = {
         "summary": summary.model_dump(),
         "kind": "circle" if summary.mode == "fire_circle" else "panel",
         "document": json.loads(document),
     }
-    return JSONResponse(told)
+    return JSONResponse(circle)
 
 
 def get_prompt(request: Request) -> Response:
@@ -139,8 +139,8 @@ def get_prompt(request: Request) -> Response:
             sent = kept.messages_for(query.voice, query.round)
     except LookupError as nobody:
         raise RequestError(404, str(nobody)) from None
-    told = Asked(messages=tuple(MessageOut(role=one.role, content=one.content) for one in sent))
-    return JSONResponse(told.model_dump())
+    shown = tuple(MessageOut(role=message.role, content=message.content) for message in sent)
+    return JSONResponse(Asked(messages=shown).model_dump())
 
 
 def cancel_circle(request: Request) -> Response:
@@ -156,9 +156,9 @@ def cancel_circle(request: Request) -> Response:
 
 async def label_circle(request: Request) -> Response:
     """Say what a circle's prompt really was."""
-    told = await body_as(LabelIn, request)
+    form = await body_as(LabelIn, request)
     summary = await run_in_threadpool(circle_asked_for, request, exactly=True)
-    labelled = await run_in_threadpool(viewer_of(request).store.circles.set_label, summary.id, told.label)
+    labelled = await run_in_threadpool(viewer_of(request).store.circles.set_label, summary.id, form.label)
     return JSONResponse(labelled.model_dump())
 
 

@@ -40,27 +40,27 @@ MOST_READ = 100
 
 def list_patterns(request: Request) -> Response:
     """The kinds of manipulation, and how often each was found."""
-    found = tables.patterns.c
+    columns = tables.patterns.c
     counted = (
-        sa.select(found.pattern_type, sa.func.count(sa.distinct(found.circle_pk)))
-        .where(found.grounded.is_(True))
-        .group_by(found.pattern_type)
+        sa.select(columns.pattern_type, sa.func.count(sa.distinct(columns.circle_pk)))
+        .where(columns.grounded.is_(True))
+        .group_by(columns.pattern_type)
     )
     with viewer_of(request).store.database.reading() as connection:
         counts = {str(kind): int(number) for kind, number in connection.execute(counted)}
-    told = [
+    kinds = [
         PatternKind(pattern_type=kind.value, meaning=meaning, circles=counts.pop(kind.value, 0))
         for kind, meaning in MEANINGS.items()
     ]
-    told += [
+    kinds += [
         PatternKind(pattern_type=kind, meaning="", circles=number) for kind, number in sorted(counts.items())
     ]
-    return JSONResponse(PatternKinds(patterns=tuple(told)).model_dump())
+    return JSONResponse(PatternKinds(patterns=tuple(kinds)).model_dump())
 
 
 def list_voices(_: Request) -> Response:
     """The voices that the catalog knows, and who sits by default."""
-    told = Voices(
+    voices = Voices(
         default=default_models(),
         embedded=embedded_models(),
         families=tuple(
@@ -73,7 +73,7 @@ def list_voices(_: Request) -> Response:
             for family in families()
         ),
     )
-    return JSONResponse(told.model_dump())
+    return JSONResponse(voices.model_dump())
 
 
 def default_models() -> tuple[str, ...]:
@@ -123,8 +123,8 @@ def blindspots(request: Request, query: BlindspotQuery) -> BlindspotPage:
     # The arms of a run judge the same prompts: its circles count only where they are asked for.
     in_run = query.in_run if query.in_run is not None or query.run_id is not None else False
     filters = Filters(**query.model_dump(exclude={"before", "in_run"}), in_run=in_run)
-    found = find_blindspots(stretch, filters)
-    return BlindspotPage(**dict(found), next_before=stretch.next_before)
+    overlooked = find_blindspots(stretch, filters)
+    return BlindspotPage(**dict(overlooked), next_before=stretch.next_before)
 
 
 class _Stretch(CircleStore):

@@ -48,14 +48,14 @@ async def body_as(shape: type[Wanted], request: Request) -> Wanted:
         raise RequestError(415, "content-type: send application/json")
     received = await _received(request)
     try:
-        told = json.loads(received)
+        body = json.loads(received)
     except (ValueError, RecursionError):
         raise RequestError(400, "body: it is not JSON") from None
     try:
         # What came as JSON is read as JSON: a number in quotes is no number.
         return shape.model_validate_json(received, strict=True)
     except ValidationError as wrong:
-        if not isinstance(told, dict):
+        if not isinstance(body, dict):
             raise RequestError(422, "body: it must be an object") from None
         raise invalid(wrong, "body") from None
 

@@ -48,10 +48,10 @@ def run_asked_for(name: str) -> RunFolder:
         from firecircle.lab.runs.folder import list_runs
     except ModuleNotFoundError:
         raise RequestError(404, "runs: not installed; pip install 'firecircle[lab]'") from None
-    found = next((run for run in list_runs() if run.about.run_id == name), None)
-    if found is None:
+    run = next((run for run in list_runs() if run.about.run_id == name), None)
+    if run is None:
         raise RequestError(404, f"{name}: no such run; `firecircle lab list` tells which there are")
-    return found
+    return run
 
 
 def line_of(run: RunFolder) -> RunLine:
