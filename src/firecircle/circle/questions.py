@@ -7,17 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
-from pathlib import PurePath
 from string import Template, ascii_uppercase
 
-from firecircle.catalog import original_of
 from firecircle.circle.answer import answer_format
 from firecircle.circle.circumstances import ChairPhase, Circumstances
 from firecircle.circle.evidence import evidence_text, fence, without_nonce
+from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
-from firecircle.names import LOCAL, Focus, is_embedded, is_local
+from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 LONGEST_REASONING = 700
@@ -28,14 +27,6 @@ MOST_NOTES = 8
 LINE_MARK = "| "
 """Before every line of a peer's statement, so that none of them can pass for a heading of ours."""
 
-SOMEBODY = "one of the evaluators"
-"""Said for a name that several voices go by."""
-FEWEST_LETTERS = 3
-ORDINARY_WORDS = frozenset({"chat", "command", "instruct", "large", "nova", "seed", "small", "sonar", "step"})
-"""Names of model families that are words of every text; alone they give nobody away."""
-
-_SEPARATOR = re.compile(r"[-_. ]+")
-_FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
 _PLACEHOLDER_LINE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -312,53 +303,3 @@ def _numbers(evaluation: NeutrosophicEvaluation) -> str:
 def _short(text: str, longest: int) -> str:
     text = text.strip()
     return text if len(text) <= longest else text[:longest].rstrip() + "…"
-
-
-class PeerNames:
-    """Keeps the names of models and vendors out of what voices see of each other, with labels instead.
-
-    A named authority steers, right or wrong.
-    """
-
-    def __init__(self, labels: Mapping[str, str], prompt: MultiNeutrosophicPrompt) -> None:
-        self._layers = tuple(layer.text.casefold() for layer in prompt.layers)
-        self._labels: dict[str, str] = {}
-        for model, label in labels.items():
-            for name in _names_of(model):
-                other = self._labels.setdefault(_key(name), label)
-                if other != label:
-                    self._labels[_key(name)] = SOMEBODY
-        longest_first = sorted(self._labels, key=len, reverse=True)
-        spellings = "|".join(r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in longest_first)
-        self._pattern = re.compile(rf"(?<!\w)(?:{spellings})(?!\w)", re.IGNORECASE) if spellings else None
-
-    def hidden_in(self, text: str) -> str:
-        """The text with labels for names."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda name: self._labels.get(_key(name[0]), SOMEBODY), text)
-
-    def hidden_in_quote(self, quote: str) -> str:
-        """Words of the prompt stay as they are, whatever names they hold; invented ones do not."""
-        is_evidence = any(quote.rstrip("…").casefold() in layer for layer in self._layers)
-        return quote if is_evidence else self.hidden_in(quote)
-
-
-def _names_of(model: str) -> set[str]:
-    """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
-    original = original_of(model)
-    names = {model, original}
-    if is_local(model):
-        names.add(PurePath(original.removeprefix(LOCAL)).stem)
-    elif not is_embedded(model):
-        _, _, after_provider = original.partition(":")
-        vendor, slash, name = (after_provider or original).rpartition("/")
-        name = name.partition(":")[0]
-        family = _FAMILY.match(name)
-        names |= {f"{vendor}{slash}{name}", name, vendor}
-        names |= {family[0]} if family else set()
-    return {name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS}
-
-
-def _key(name: str) -> str:
-    return _SEPARATOR.sub(" ", name.lower()).strip()

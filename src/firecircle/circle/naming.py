@@ -1,0 +1,67 @@
+"""Keeping names out of what voices are shown of each other: a named authority steers, right or wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from firecircle.catalog import original_of
+from firecircle.names import LOCAL, is_embedded, is_local
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+SOMEBODY = "one of the evaluators"
+"""Said for a name that several voices go by."""
+FEWEST_LETTERS = 3
+ORDINARY_WORDS = frozenset({"chat", "command", "instruct", "large", "nova", "seed", "small", "sonar", "step"})
+"""Names of model families that are words of every text; alone they give nobody away."""
+
+_SEPARATOR = re.compile(r"[-_. ]+")
+_FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
+
+
+class PeerNames:
+    """The names of a circle's models and of their vendors, and the label to say instead of each."""
+
+    def __init__(self, labels: Mapping[str, str], prompt: MultiNeutrosophicPrompt) -> None:
+        self._layers = tuple(layer.text.casefold() for layer in prompt.layers)
+        self._labels: dict[str, str] = {}
+        for model, label in labels.items():
+            for name in _names_of(model):
+                other = self._labels.setdefault(_key(name), label)
+                if other != label:
+                    self._labels[_key(name)] = SOMEBODY
+        longest_first = sorted(self._labels, key=len, reverse=True)
+        spellings = "|".join(r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in longest_first)
+        self._pattern = re.compile(rf"(?<!\w)(?:{spellings})(?!\w)", re.IGNORECASE) if spellings else None
+
+    def hidden_in(self, text: str) -> str:
+        """The text with labels for names."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda name: self._labels.get(_key(name[0]), SOMEBODY), text)
+
+    def hidden_in_quote(self, quote: str) -> str:
+        """Words of the prompt stay as they are, whatever names they hold; invented ones do not."""
+        is_evidence = any(quote.rstrip("…").casefold() in layer for layer in self._layers)
+        return quote if is_evidence else self.hidden_in(quote)
+
+
+def _names_of(model: str) -> set[str]:
+    """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
+    original = original_of(model)
+    names = {model, original}
+    if is_local(model):
+        names.add(PurePath(original.removeprefix(LOCAL)).stem)
+    elif not is_embedded(model):
+        _, _, after_provider = original.partition(":")
+        vendor, slash, name = (after_provider or original).rpartition("/")
+        name = name.partition(":")[0]
+        family = _FAMILY.match(name)
+        names |= {f"{vendor}{slash}{name}", name, vendor}
+        names |= {family[0]} if family else set()
+    return {name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS}
+
+
+def _key(name: str) -> str:
+    return _SEPARATOR.sub(" ", name.lower()).strip()
