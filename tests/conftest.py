@@ -1,4 +1,4 @@
-"""No test reads the settings, the cache or the store of whoever runs it."""
+"""No test reads the settings, the cache or the store of whoever runs it, or knows what another learnt."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
+from firecircle.voices.hosted.chat import forget_quirks
 
 # A busy machine is no failure: how long an example takes belongs into `bench`.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +22,7 @@ settings.load_profile("unhurried")
 def _nothing_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(FILE_VARIABLE, "")
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    forget_quirks()
     for kind in ("cache", "data"):
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path.parent / f"{tmp_path.name}-{kind}"))
 

@@ -63,6 +63,7 @@ class Answer:
     body: bytes = b""
     status: int = 200
     content_type: str = "application/json"
+    """Empty: the header is not sent."""
     headers: Mapping[str, str] = field(default_factory=dict)
     latency: float = 0.0
     delivery: Literal["whole", "half", "drip", "reset"] = "whole"
@@ -194,11 +195,10 @@ async def _deliver(answer: Answer, writer: asyncio.StreamWriter) -> bool:
     if answer.delivery == "reset":
         _reset(writer)
         return False
-    extra = "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items())
-    head = (
-        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
-        f"content-type: {answer.content_type}\r\ncontent-length: {len(answer.body)}\r\n{extra}\r\n"
-    ).encode("latin-1")
+    headers = {"content-type": answer.content_type} if answer.content_type else {}
+    headers |= {"content-length": str(len(answer.body)), **answer.headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n{lines}\r\n".encode("latin-1")
     if answer.delivery == "half":
         writer.write(head + answer.body[: len(answer.body) // 2])
         return False
@@ -210,6 +210,10 @@ async def _deliver(answer: Answer, writer: asyncio.StreamWriter) -> bool:
         return True
     writer.write(head + answer.body)
     return True
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "Of Its Own"
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
+    from firecircle.circle.voice import Usage
 
 FailureKind = Literal[
     "timeout",
@@ -143,11 +144,14 @@ class VoiceError(EvaluationError):
         kind: FailureKind,
         model: str | None = None,
         attempts: int = 1,
+        usage: Usage | None = None,
         unknown_model: bool = False,
     ) -> None:
         super().__init__(message, model=model)
         self.kind = kind
         self.attempts = attempts
+        self.usage = usage
+        """What was consumed all the same, if anybody knows."""
         self.unknown_model = unknown_model
         """Whether the provider says that it does not have this model."""
 

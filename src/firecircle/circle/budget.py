@@ -31,12 +31,16 @@ class Budget:
         """How much is spent, if what is left is not enough for the calls to come; else None."""
         coming = tuple(coming)
         if self.tokens is not None:
-            spent = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in made if not call.cached)
+            spent = sum(
+                (call.tokens_in or 0) + (call.tokens_out or 0) + call.estimated_tokens
+                for call in made
+                if not call.cached
+            )
             needed = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in coming)
             if spent >= self.tokens or spent + needed > self.tokens:
                 return f"{spent:,} of {self.tokens:,} tokens are spent"
         if self.money is not None:
-            paid = sum(call.cost_usd or 0.0 for call in made)
+            paid = sum((call.cost_usd or 0.0) + call.estimated_usd for call in made)
             price = sum(usage.cost_usd or 0.0 for usage in coming)
             if paid >= self.money or paid + price > self.money:
                 return f"${paid:.4f} of ${self.money:.4f} are spent"

@@ -16,7 +16,7 @@ from firecircle.circle.reading import (
     read_with_probability,
 )
 from firecircle.circle.result import CallPurpose, CallRecord, Failure
-from firecircle.circle.voice import Message, Reply, Retry, Turn, Voice
+from firecircle.circle.voice import Message, Reply, Retry, Turn, Usage, Voice, usage_of
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.evaluation import NeutrosophicEvaluation, Polarity
 from firecircle.shapes import writable
@@ -168,11 +168,13 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
         turn.on_retry(retry)
 
     reply: Reply | None = None
+    usage: Usage | None = None
     lost: Lost | None = None
     cancelled = False
     try:
         async with asyncio.timeout_at(turn.deadline) as limit:
             reply = await voice.speak(turn._replace(on_retry=retrying))
+        usage = reply.usage
         text = writable(reply.text)
         return reply if text == reply.text else replace(reply, text=text)
     except asyncio.CancelledError as error:
@@ -180,14 +182,15 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
             lost = Lost("raised", f"{type(error).__name__}: {error}".rstrip(": "), attempts)
             raise lost from error
         cancelled = True
+        usage = usage_of(error)
         raise
     except Exception as error:
         lost = _as_lost(error, attempts)
+        usage = usage_of(error)
         if limit.expired():
             lost = Lost("timeout", "no answer before the round's deadline", attempts)
         raise lost from error
     finally:
-        usage = reply.usage if reply else None
         heard.calls.append(
             CallRecord(
                 model=heard.model,
@@ -199,7 +202,10 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 tokens_cached=usage.tokens_cached if usage else None,
                 tokens_out=usage.tokens_out if usage else None,
                 cost_usd=usage.cost_usd if usage else None,
+                estimated_tokens=usage.estimated_tokens if usage else 0,
+                estimated_usd=usage.estimated_usd if usage else 0.0,
                 finished=reply is not None and reply.finished,
+                cut_short=reply is not None and reply.cut_short,
                 cached=reply is not None and reply.cached,
                 failed="cancelled" if cancelled else lost.kind if lost else None,
                 asked_id=reply.asked_id if reply else None,

@@ -162,8 +162,10 @@ def account(calls: Sequence[CallRecord]) -> Accounting:
 
 
 def _sum(calls: Sequence[CallRecord]) -> Usages:
-    attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = 0
-    latency = cost = 0.0
+    attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = (
+        estimated
+    ) = 0
+    latency = cost = estimated_usd = 0.0
     for call in calls:
         attempts += call.attempts
         cached += call.cached
@@ -174,6 +176,8 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         without_tokens += call.tokens_in is None or call.tokens_out is None
         without_price += call.cost_usd is None
         cost += call.cost_usd or 0.0
+        estimated += call.estimated_tokens
+        estimated_usd += call.estimated_usd
     return Usages(
         calls=len(calls),
         attempts=attempts,
@@ -185,6 +189,8 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         calls_without_tokens=without_tokens,
         cost_usd=cost if without_price < len(calls) else None,
         calls_without_price=without_price,
+        estimated_tokens=estimated,
+        estimated_usd=estimated_usd,
     )
 
 

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 2
 """1 called those asked in a round `active_models`; 2 knows who was asked and who spoke."""
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
-CallPurpose = Literal["answer", "clarify", "classify"]
+CallPurpose = Literal["answer", "more_room", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
 LeftOut = Literal["below_threshold", "no_critical_role", "no_grounded_quote", "voice_not_active"]
 
@@ -118,8 +118,13 @@ class CallRecord(Shape):
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
+    estimated_tokens: int = 0
+    """What attempts may have taken that were sent and of which nobody says what they took."""
+    estimated_usd: float = 0.0
     finished: bool = False
     """Whether the provider said that the answer is whole."""
+    cut_short: bool = False
+    """Whether the provider said that `max_tokens` ended the answer."""
     cached: bool = False
     """Answered from the user's cache: the tokens are those of the call once made, the cost is 0."""
     failed: FailureKind | Literal["cancelled"] | None = None
@@ -151,6 +156,10 @@ class Usages(Shape):
     cost_usd: float | None = None
     """None when no call's price is known."""
     calls_without_price: int = 0
+    estimated_tokens: int = 0
+    """By estimate, what attempts took of which nobody says what they took. No part of the tokens above."""
+    estimated_usd: float = 0.0
+    """By estimate, what such attempts cost. No part of `cost_usd`."""
 
 
 class Accounting(Shape):

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 Role = Literal["system", "user", "assistant"]
+Number = TypeVar("Number", int, float)
 
 
 class Message(NamedTuple):
@@ -45,6 +46,10 @@ def _nobody_listens(_: Retry) -> None:
     return None
 
 
+def _no_limit(_: Usage) -> bool:
+    return True
+
+
 class Turn(NamedTuple):
     """One question to one voice. Models read `messages`; analysers may read the parts instead."""
 
@@ -73,6 +78,8 @@ class Turn(NamedTuple):
     plain_question: bool = True
     """Whether the question is the circle's own. Else guidance or a user's words stand in it, so that a voice
     with its own way of being asked has to read the messages."""
+    affords: Callable[[Usage], bool] = _no_limit
+    """Whether the budget has room for a further attempt that may take this much; if so, it is set aside."""
 
     def digest(self, *asked: object) -> bytes:
         """Of who is asked and everything that shapes the answer: the same digest may have the same answer.
@@ -91,6 +98,43 @@ class Usage:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
+    estimated_tokens: int = 0
+    """What attempts may have taken that were sent and of which nobody says what they took. No part of the
+    tokens above, but of what a budget counts."""
+    estimated_usd: float = 0.0
+
+    def as_estimate(self) -> Usage:
+        """The same as an estimate of what was consumed."""
+        tokens = (self.tokens_in or 0) + (self.tokens_out or 0)
+        return Usage(estimated_tokens=tokens, estimated_usd=self.cost_usd or 0.0)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; what is unknown of one is not known to be nothing, but adds nothing."""
+        return Usage(
+            _sum(self.tokens_in, other.tokens_in),
+            _sum(self.tokens_cached, other.tokens_cached),
+            _sum(self.tokens_out, other.tokens_out),
+            _sum(self.cost_usd, other.cost_usd),
+            self.estimated_tokens + other.estimated_tokens,
+            self.estimated_usd + other.estimated_usd,
+        )
+
+
+def _sum(first: Number | None, second: Number | None) -> Number | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
+
+
+def carry_usage(cancelled: BaseException, usage: Usage) -> None:
+    """Attach what a call had consumed to the cancellation that ended it."""
+    vars(cancelled)["usage"] = usage
+
+
+def usage_of(error: BaseException) -> Usage | None:
+    """What a call had consumed when this error, cancellation or time-out ended it, if anybody knows."""
+    attached = (getattr(raised, "usage", None) for raised in (error, error.__cause__))
+    return next((usage for usage in attached if isinstance(usage, Usage)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ class ReplyCache:
         if row is None:
             return None
         reply = Reply.load(json.loads(row[0]))
-        return replace(reply, usage=replace(reply.usage, cost_usd=0.0), attempts=0, cached=True)
+        usage = replace(reply.usage, cost_usd=0.0, estimated_tokens=0, estimated_usd=0.0)
+        return replace(reply, usage=usage, attempts=0, cached=True)
 
     def keep(self, digest: str, model: str, reply: Reply) -> None:
         """Write a reply down; of two that come at once the first stays."""

@@ -25,22 +25,25 @@ class RecordedCall:
 
     def play(self) -> Reply:
         """The same answer or the same failure."""
-        if self.text is None:
-            failed = self.call.failed
-            kind: FailureKind = "raised" if failed is None or failed == "cancelled" else failed
-            raise VoiceError(self.message, kind=kind, attempts=self.call.attempts)
         usage = Usage(
             tokens_in=self.call.tokens_in,
             tokens_cached=self.call.tokens_cached,
             tokens_out=self.call.tokens_out,
             cost_usd=self.call.cost_usd,
+            estimated_tokens=self.call.estimated_tokens,
+            estimated_usd=self.call.estimated_usd,
         )
+        if self.text is None:
+            failed = self.call.failed
+            kind: FailureKind = "raised" if failed is None or failed == "cancelled" else failed
+            raise VoiceError(self.message, kind=kind, attempts=self.call.attempts, usage=usage)
         return Reply(
             self.text,
             reasoning_trace=self.trace,
             usage=usage,
             attempts=self.call.attempts,
             finished=self.call.finished,
+            cut_short=self.call.cut_short,
             cached=self.call.cached,
             violation_probability=self.violation_probability,
         )

@@ -113,8 +113,11 @@ async def test_unknown_tokens_have_no_price(usage: dict[str, object]) -> None:
 
 async def test_a_server_of_one_s_own_costs_nothing_whatever_it_counts() -> None:
     async with LoopbackServer(lambda _: completion("hi")) as server:
-        reply = await HostedVoice("vllm:m", PROVIDERS["vllm"].at(server.base_url), "m").speak(TURN)
-    assert reply.usage == Usage(cost_usd=0.0)
+        voice = HostedVoice("vllm:m", PROVIDERS["vllm"].at(server.base_url), "m")
+        reply = await voice.speak(TURN)
+    estimate = voice.estimate(TURN)
+    tokens = (estimate.tokens_in or 0) + (estimate.tokens_out or 0)
+    assert reply.usage == Usage(cost_usd=0.0, estimated_tokens=tokens, estimated_usd=0.0)
 
 
 def test_more_cached_than_sent_is_no_discount() -> None:

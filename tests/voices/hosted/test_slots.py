@@ -60,7 +60,7 @@ async def test_two_hundred_calls_settle_near_what_the_server_takes(room: int) ->
             return reply.attempts
 
         attempts = await asyncio.gather(*map(one, range(200)))
-        slots = (await voices[0]._connections()).slots
+        slots = (await voices[0]._connections()).slots_of("m")
     assert len(finished) == 200
     assert max(attempts) <= QUICK.attempts_if_busy
     # Refusals are the price of finding out, not the way of working.
@@ -82,10 +82,10 @@ async def test_the_limit_grows_only_where_it_is_used() -> None:
         voice = voice_at(server, start=3, most=5)
         for _ in range(10):
             await voice.speak(TURN)
-        slots = (await voice._connections()).slots
-        assert slots.limit == 3
+        connections = await voice._connections()
+        assert connections.limit == 3
         await asyncio.gather(*(voice.speak(TURN) for _ in range(30)))
-        assert slots.limit == 5
+        assert connections.limit == 5
 
 
 async def test_never_more_than_the_most() -> None:
@@ -114,14 +114,66 @@ async def test_a_pause_is_kept_by_everybody() -> None:
 
 
 async def test_a_pause_beyond_the_deadline_fails_at_once_for_everybody() -> None:
-    async with LoopbackServer(lambda _: failure(429, "slow down", retry_after="3600")) as server:
-        for expected in ("slow down (HTTP 429); no time left", "vllm asked for a pause of 3"):
+    async with LoopbackServer(lambda _: failure(429, "slow down", retry_after="15")) as server:
+        for expected in ("slow down (HTTP 429); no time left", "vllm asked for a pause of 1"):
             async with asyncio.timeout(10):
                 with pytest.raises(VoiceError) as raised:
-                    await voice_at(server).speak(TURN._replace(deadline=in_seconds(60)))
+                    await voice_at(server).speak(TURN._replace(deadline=in_seconds(12)))
             assert raised.value.kind == "rate_limited"
             assert str(raised.value).startswith(expected)
     assert len(server.requests) == 1
+
+
+async def test_one_long_wait_does_not_fail_all_that_follow() -> None:
+    def once(_: ChatRequest) -> Answer:
+        return completion("hi") if len(server.requests) > 1 else failure(429, "slow", retry_after="90")
+
+    backoff = Backoff(first_seconds=0.01, longest_seconds=0.05, longest_pause=0.3)
+    async with LoopbackServer(once) as server:
+        provider = voice_at(server).provider
+        turn = TURN._replace(deadline=in_seconds(60))
+        with pytest.raises(VoiceError, match="no time left for a retry in 90"):
+            await HostedVoice("vllm:m", provider, "m", backoff=backoff).speak(turn)
+        voices = [HostedVoice("vllm:m", provider, "m", backoff=backoff) for _ in range(59)]
+        async with asyncio.timeout(30):
+            replies = await asyncio.gather(*(voice.speak(turn) for voice in voices))
+    assert [reply.attempts for reply in replies] == [1] * 59
+
+
+OF_THE_ACCOUNT = "Rate limit of your organization reached: too many requests per minute."
+
+
+@pytest.mark.parametrize(
+    ("message", "silences_others"),
+    [
+        ("slow down", False),
+        ("Rate limit reached for gpt-4o-2024-08-06 in organization org-x on tokens per min", False),
+        (OF_THE_ACCOUNT, True),
+    ],
+)
+async def test_a_model_s_limit_is_its_own_unless_it_says_otherwise(
+    message: str, silences_others: bool
+) -> None:
+    waits: list[float] = []
+    clock = asyncio.get_running_loop().time
+
+    def busy(request: ChatRequest) -> Answer:
+        if request.model == "m" and not waits:
+            waits.append(clock())
+            return failure(429, message, retry_after="0.6")
+        if request.model == "n":
+            waits.append(clock())
+        return completion("hi")
+
+    refused = asyncio.Event()
+    async with LoopbackServer(busy) as server:
+        provider = voice_at(server).provider
+        turn = TURN._replace(on_retry=lambda _: refused.set())
+        first = asyncio.create_task(voice_at(server).speak(turn))
+        await refused.wait()
+        await HostedVoice("vllm:n", provider, "n", backoff=QUICK).speak(TURN)
+        await first
+    assert (waits[1] - waits[0] >= 0.59) == silences_others
 
 
 async def test_what_a_router_passes_on_of_one_model_is_not_held_against_the_others() -> None:
@@ -135,7 +187,7 @@ async def test_what_a_router_passes_on_of_one_model_is_not_held_against_the_othe
         with pytest.raises(VoiceError, match="busy: r"):
             await other.speak(TURN._replace(deadline=in_seconds(60)))
         assert (await voice_at(server).speak(TURN)).text == "hi"
-        assert (await other._connections()).slots.limit == 20
+        assert (await other._connections()).slots_of("m").limit == 20
 
 
 async def test_waiting_for_a_slot_ends_with_the_deadline() -> None:

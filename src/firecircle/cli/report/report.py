@@ -188,17 +188,20 @@ def _cost_line(accounting: Accounting, seconds: float | None = None) -> str:
         parts.append(f"{total.tokens_in:,} tokens in{cached}, {total.tokens_out:,} out")
         if total.calls_without_tokens:
             parts.append(f"tokens unknown for {counted(total.calls_without_tokens, 'call')}")
+    if total.estimated_tokens:
+        parts.append(f"by estimate {total.estimated_tokens:,} more tokens that nobody counted")
     parts.append(_price(total))
     return "; ".join(parts)
 
 
 def _price(sums: Usages) -> str:
-    """What was paid, and for how many calls nobody knows."""
+    """What was paid, for how many calls nobody knows, and what uncounted attempts may have cost."""
+    estimated = f" and by estimate ${sums.estimated_usd:.4f} more" if sums.estimated_usd else ""
     if sums.cost_usd is None:
-        return "price unknown"
+        return f"price unknown{estimated}"
     price = f"${sums.cost_usd:.4f}" if sums.cost_usd else "free"
     unpriced = f" and {counted(sums.calls_without_price, 'call')} of unknown price"
-    return f"{price}{unpriced if sums.calls_without_price else ''}"
+    return f"{price}{unpriced if sums.calls_without_price else ''}{estimated}"
 
 
 def _guidance(guidance: Sequence[str], voices: Sequence[str]) -> Iterator[Section]:

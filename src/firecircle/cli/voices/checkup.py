@@ -76,7 +76,7 @@ async def check(model: str, seconds: float) -> Checkup:
         model,
         True,
         took,
-        await _structured_output(voice, reply),
+        _structured_output(voice, reply),
         rates_of(voice.tariff) if voice.tariff else None,
         reply.usage.cost_usd,
     )
@@ -89,10 +89,10 @@ def _seated(model: str) -> Voice:
     return hosted_voice(model, config, backoff=ONE_MORE_TRY)
 
 
-async def _structured_output(voice: HostedVoice, reply: Reply) -> StructuredOutput:
+def _structured_output(voice: HostedVoice, reply: Reply) -> StructuredOutput:
     if voice.provider.structured_output == "off":
         return "turned off"
-    if "response_format" in await voice.refused_fields():
+    if "response_format" in voice.quirks.omitted:
         return "not taken"
     try:
         return "yes" if isinstance(json.loads(reply.text), dict) else "ignored"

@@ -217,7 +217,7 @@ async def _limit_of(voice: Voice, *, is_local: bool, otherwise: int) -> Callable
     from firecircle.voices.hosted.connections import connections_to
 
     connections = await connections_to(f"{provider.base_url}/chat/completions", provider.concurrency)
-    return lambda: connections.slots.limit
+    return lambda: connections.limit
 
 
 class Admission:

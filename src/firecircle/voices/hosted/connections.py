@@ -1,13 +1,14 @@
 """Open connections to hosted endpoints, shared by all voices of an event loop and closed with it.
 
-What is learnt of an address while it is in use is kept with them: how many calls it takes at once, and which
-fields it turned down. Why aiohttp speaks here is in docs/decisions/008.
+How many calls an address takes at once, in all and of each model, is learnt while it is in use and kept with
+them. Why aiohttp speaks here is in docs/decisions/008.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,19 +29,26 @@ if TYPE_CHECKING:
 KEEP_IDLE_SECONDS = 60.0
 """Rounds of slow models are half a minute apart; a connection should outlive that."""
 MAX_ANSWER_BYTES = 16_000_000
+UNKNOWN_ENCODING = re.compile(r"content-encoding: \w+ \((\w+)\)\. Please install `([^`]+)`")
+"""What aiohttp says of an encoding that needs a package which is not there."""
 
 
 class HttpAnswer(NamedTuple):
     """What an endpoint sent back."""
 
     status: int
-    content_type: str
-    retry_after: str | None
+    headers: Mapping[str, str]
+    """By name, in any case."""
     body: bytes
 
 
 class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
     """The endpoint could not be reached, or hung up before its answer was whole."""
+
+    def __init__(self, message: str, *, was_reached: bool) -> None:
+        super().__init__(message)
+        self.was_reached = was_reached
+        """Whether the endpoint may have got the question."""
 
 
 class AnswerUnreadable(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
@@ -51,13 +59,26 @@ class Connections:
     """The connections to one address."""
 
     def __init__(self, url: str, concurrency: Concurrency) -> None:
-        self.slots = Slots(concurrency)
-        self.refused_fields: dict[str, frozenset[str]] = {}
-        """Per model, the request fields that this address turned down."""
+        self.slots = Slots(concurrency, wide_open=True)
+        """For all calls to this address."""
+        self._of_models: dict[str, Slots] = {}
+        self._concurrency = concurrency
         self._url = url
         self._session = open_session(url)
         self._under_way = 0
         self._closed = False
+
+    def slots_of(self, name: str) -> Slots:
+        """For the calls to one model: what limits it need not limit the others."""
+        if name not in self._of_models:
+            self._of_models[name] = Slots(self._concurrency)
+        return self._of_models[name]
+
+    @property
+    def limit(self) -> float:
+        """How many calls may be under way now, as far as the models that were asked tell."""
+        of_models = sum(slots.limit for slots in self._of_models.values())
+        return min(self.slots.limit, of_models or float(self._concurrency.start))
 
     async def post(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Send the body and read the whole answer; the caller bounds the time it may take."""
@@ -72,16 +93,21 @@ class Connections:
         except aiohttp.ClientPayloadError as broken:
             if isinstance(broken.__cause__, ContentEncodingError):
                 raise AnswerUnreadable(f"its encoding is broken: {broken.__cause__}") from None
-            raise ConnectionLost("the connection was closed before the answer was whole") from None
+            whole = "the connection was closed before the answer was whole"
+            raise ConnectionLost(whole, was_reached=True) from None
         except aiohttp.ClientError as lost:
-            raise ConnectionLost(str(lost) or type(lost).__name__) from None
+            if unknown := UNKNOWN_ENCODING.search(str(lost)):
+                encoding, package = unknown.groups()
+                told = (
+                    f"it came in the encoding {encoding}, though gzip was asked for; {package} would read it"
+                )
+                raise AnswerUnreadable(told) from None
+            was_reached = not isinstance(lost, aiohttp.ClientConnectorError)
+            raise ConnectionLost(str(lost) or type(lost).__name__, was_reached=was_reached) from None
         finally:
             self._under_way -= 1
             await self._hang_up_if_done()
-        of_answer = response.headers
-        return HttpAnswer(
-            response.status, of_answer.get("content-type", ""), of_answer.get("retry-after"), content
-        )
+        return HttpAnswer(response.status, response.headers, content)
 
     async def aclose(self) -> None:
         """Hang up; a call in progress hangs up when it is done."""

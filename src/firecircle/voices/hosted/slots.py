@@ -1,9 +1,10 @@
-"""How many calls one provider is given at once: more while it takes them, fewer when it says 429.
+"""How many calls a provider, or one of its models, is given at once: more while it takes them, fewer at 429.
 
-The limit starts where the provider's declaration says. Every answer that comes while all slots are taken adds
-one, until the provider turns a call away for the first time; from then on it takes a whole limit's worth of
-answers to add one. A refusal takes the limit down by a third, once for all calls under way together.
-A wait that the provider asks for is kept by everybody.
+A model's limit starts where the provider's declaration says; the provider's own is the most it declares,
+until it says that a limit is for all. Every answer that comes while all slots are taken adds one, until a
+call is turned away for the first time; from then on it takes a whole limit's worth of answers to add one. A
+refusal takes the limit down by a third, once for all calls under way together. A wait that is asked for is
+kept by all who want a slot here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SHRINK = 0.7
 
 
 class NoSlot(Exception):  # noqa: N818 - the caller decides what it means
-    """No slot can be had in time, because the provider asked everybody to wait."""
+    """No slot can be had in time, because the provider asked for a wait."""
 
     def __init__(self, wait_seconds: float) -> None:
         super().__init__(f"asked for a pause of {wait_seconds:.1f} s")
@@ -29,10 +30,11 @@ class NoSlot(Exception):  # noqa: N818 - the caller decides what it means
 
 
 class Slots:
-    """The calls under way to one provider in one event loop."""
+    """The calls under way to one provider, or to one of its models, in one event loop."""
 
-    def __init__(self, concurrency: Concurrency) -> None:
-        self.limit = float(concurrency.start)
+    def __init__(self, concurrency: Concurrency, *, wide_open: bool = False) -> None:
+        """`wide_open` begins with the most instead of growing up to it."""
+        self.limit = float(concurrency.most if wide_open else concurrency.start)
         """How many calls may be under way; fractions add up."""
         self.in_flight = 0
         self._start, self._most = concurrency.start, concurrency.most
@@ -73,8 +75,12 @@ class Slots:
 
     async def _take(self, until: float, again: bool) -> None:
         loop = asyncio.get_running_loop()
-        if self._resume_at > loop.time() and self._resume_at >= until:
-            raise NoSlot(self._resume_at - loop.time())
+        now = loop.time()
+        if self._resume_at > now and self._resume_at >= until:
+            raise NoSlot(self._resume_at - now)
+        if self._resume_at <= now < until and not self._waiting and self.in_flight < int(self.limit):
+            self.in_flight += 1
+            return
         turn: asyncio.Future[None] = loop.create_future()
         if again:
             self._waiting.appendleft(turn)

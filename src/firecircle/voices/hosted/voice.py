@@ -1,4 +1,4 @@
-"""Voices behind an OpenAI-compatible endpoint: one call, tried again within the round's time."""
+"""Voices behind an OpenAI-compatible endpoint: one call, tried again within the round's time and budget."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import asyncio
 import random
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from firecircle.circle.voice import Reply, Retry, Turn, Usage
+from firecircle.circle.voice import Reply, Retry, Turn, Usage, carry_usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.hosted.chat import ChatRequest, Setback, presentable, reply_in, without_key
+from firecircle.voices.hosted.adaptation import Change, change_for
+from firecircle.voices.hosted.answers import reply_in
+from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
+from firecircle.voices.hosted.complaints import Setback, presentable, without_key
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -52,6 +55,8 @@ class Backoff:
     longest_seconds: float = 20.0
     patience_seconds: float = 120.0
     """The longest wait an endpoint may ask for when the turn has no deadline."""
+    longest_pause: float = 20.0
+    """The longest that one call's 429 keeps others from trying."""
 
     def seconds_after(self, attempt: int, retry_after: float | None) -> float:
         """The wait after a failed attempt: what the endpoint asked for, else doubling, both with jitter."""
@@ -59,6 +64,27 @@ class Backoff:
             return retry_after + self.first_seconds * random.random()
         doubled = self.first_seconds * 2.0 ** (attempt - 1)
         return min(doubled, self.longest_seconds) * random.uniform(0.5, 1.0)
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What the attempts of one call took, as far as anybody says."""
+
+    metered: list[Usage] = field(default_factory=list)
+    unmetered: list[Turn] = field(default_factory=list)
+    """The question of each attempt that was sent and of which nobody says what it took."""
+
+    def note(self, usage: Usage | None, turn: Turn, *, was_sent: bool) -> bool:
+        """Note an attempt; whether it took anything."""
+        if usage is not None:
+            self.metered.append(usage)
+        if was_sent and (usage is None or not _is_metered(usage)):
+            self.unmetered.append(turn)
+        return usage is not None or was_sent
+
+
+def _is_metered(usage: Usage) -> bool:
+    return usage.cost_usd is not None or (usage.tokens_in is not None and usage.tokens_out is not None)
 
 
 class HostedVoice:
@@ -95,9 +121,10 @@ class HostedVoice:
         """What answering the turn may consume."""
         return estimated_usage(turn, self.tariff)
 
-    async def refused_fields(self) -> frozenset[str]:
-        """The request fields that this model was found not to take."""
-        return (await self._connections()).refused_fields.get(self.name, frozenset())
+    @property
+    def quirks(self) -> Quirks:
+        """How requests to this model were found to differ from the usual ones."""
+        return known_quirks(self.provider, self.name)
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn, with as many attempts as its deadline has room for, and say what it cost."""
@@ -105,67 +132,112 @@ class HostedVoice:
         if self._needs_price_list:
             price_list = asyncio.get_running_loop().run_in_executor(None, load_price_list)
             self._needs_price_list = False
-        reply = await self._answer(turn)
-        if reply.usage.cost_usd is not None:
-            return reply
-        if price_list:
+        spent = _Spent()
+        try:
+            reply = await self._answer(turn, spent)
+        except VoiceError as failure:
+            if price_list:
+                await price_list
+            failure.usage = self._cost_of(spent)
+            raise
+        except asyncio.CancelledError as cancelled:
+            carry_usage(cancelled, self._cost_of(spent))
+            raise
+        if price_list and not (len(spent.metered) == 1 and spent.metered[0].cost_usd is not None):
             await price_list
-        return replace(reply, usage=replace(reply.usage, cost_usd=priced(reply.usage, self.tariff)))
+        return replace(reply, usage=self._cost_of(spent))
 
-    async def _answer(self, turn: Turn) -> Reply:
+    def _cost_of(self, spent: _Spent) -> Usage:
+        """Everything a call took: what was told, priced, and an estimate of what was not."""
+        total = Usage()
+        for usage in spent.metered:
+            total += (
+                usage if usage.cost_usd is not None else replace(usage, cost_usd=priced(usage, self.tariff))
+            )
+        for turn in spent.unmetered:
+            total += self.estimate(turn).as_estimate()
+        if not spent.metered and spent.unmetered:
+            # A server of one's own is free, whether it counts or not.
+            total = replace(total, cost_usd=priced(total, self.tariff))
+        return total
+
+    async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()
-        known = connections.refused_fields.get(self.name, frozenset())
-        request = ChatRequest(turn, self.name, self.provider, known)
+        request = ChatRequest(turn, self.name, self.provider, self.quirks)
         body = request.body()
+        guessed: Quirks | None = None
         attempt = 0
         while True:
             attempt += 1
             try:
-                reply = await self._attempt(connections, body, turn, attempt)
+                reply = await self._attempt(connections, body, turn, attempt, spent)
             except Setback as setback:
                 hurdle = setback
             else:
-                if request.dropped != known:
-                    connections.refused_fields[self.name] = request.dropped
+                if guessed is not None:
+                    remember(self.provider, self.name, guessed)
+                spent.note(reply.usage, turn, was_sent=True)
                 return self._as_said(reply)
-            if simpler := request.lacking(hurdle.turned_down):
-                request, body, wait = simpler, simpler.body(), 0.0
+            was_paid = spent.note(hurdle.usage, turn, was_sent=hurdle.unmetered)
+            change = change_for(request, hurdle.complaint) if hurdle.complaint else None
+            if change is not None:
+                request, wait = request.with_quirks(change.quirks, change.names), 0.0
+                body = request.body()
+                guessed = self._noted(change, guessed)
             elif hurdle.worth_retrying:
                 wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
             else:
                 raise self._failure(hurdle, attempt)
             self._require_room(turn, hurdle, attempt, wait)
+            if was_paid and not turn.affords(self.estimate(turn)):
+                raise self._failure(hurdle, attempt, "; the budget has no room for a retry")
             turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
             await asyncio.sleep(wait)
+
+    def _noted(self, change: Change, guessed: Quirks | None) -> Quirks | None:
+        """Keep what the endpoint said it wants; hand back what is only a guess until it has worked."""
+        if change.this_time_only:
+            return guessed
+        if change.lasting:
+            remember(self.provider, self.name, change.quirks)
+            return guessed
+        return change.quirks if guessed is None else guessed | change.quirks
 
     async def _connections(self) -> Connections:
         return await connections_to(f"{self.provider.base_url}/chat/completions", self.provider.concurrency)
 
-    async def _attempt(self, connections: Connections, body: bytes, turn: Turn, attempt: int) -> Reply:
-        """One attempt, made when the provider has room for it; how it went decides about more room."""
+    async def _attempt(
+        self, connections: Connections, body: bytes, turn: Turn, attempt: int, spent: _Spent
+    ) -> Reply:
+        """One attempt, made when model and provider have room for it; how it went decides about more room."""
         clock = asyncio.get_running_loop().time
-        slots = connections.slots
+        of_model, of_provider = connections.slots_of(self.name), connections.slots
         until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
+        again = attempt > 1
         try:
-            async with slots.slot(until=until, again=attempt > 1):
+            async with of_model.slot(until=until, again=again), of_provider.slot(until=until, again=again):
                 started = clock()
                 try:
-                    reply = reply_in(await self._post(connections, body, turn), attempt)
+                    reply = reply_in(await self._post(connections, body, turn, spent), attempt)
                 except Setback as setback:
-                    if setback.kind == "rate_limited" and not setback.of_one_model:
-                        slots.turned_away(started, setback.retry_after)
+                    if setback.kind == "rate_limited" and setback.worth_retrying:
+                        limited = of_provider if setback.of_everybody else of_model
+                        pause = min(setback.retry_after or 0.0, self._backoff.longest_pause)
+                        limited.turned_away(started, pause)
                     raise
-                slots.went_well()
+                of_model.went_well()
+                of_provider.went_well()
                 return reply
         except NoSlot as pause:
             raise Setback("rate_limited", f"{self.provider.name} {pause}") from None
         except TimeoutError:
             raise Setback(
                 "timeout",
-                f"no room for another call to {self.provider.name} in time ({slots.in_flight} under way)",
+                f"no room for another call to {self.provider.name} in time"
+                f" ({max(of_model.in_flight, of_provider.in_flight)} under way)",
             ) from None
 
-    async def _post(self, connections: Connections, body: bytes, turn: Turn) -> HttpAnswer:
+    async def _post(self, connections: Connections, body: bytes, turn: Turn, spent: _Spent) -> HttpAnswer:
         """One attempt: everything from connecting to the answer's last byte, within its time."""
         now = asyncio.get_running_loop().time()
         seconds = turn.attempt_seconds
@@ -176,18 +248,22 @@ class HostedVoice:
         try:
             async with asyncio.timeout_at(now + seconds):
                 return await connections.post(self._sent_headers(), body)
+        except asyncio.CancelledError:
+            spent.note(None, turn, was_sent=True)
+            raise
         except TimeoutError:
-            raise Setback(
-                "timeout", f"no complete answer within {seconds:.3g} s", worth_retrying=True
-            ) from None
+            message = f"no complete answer within {seconds:.3g} s"
+            raise Setback("timeout", message, worth_retrying=True, unmetered=True) from None
         except ConnectionLost as lost:
             raise Setback(
                 "connection",
                 f"{_why_lost(lost)} ({self.provider.name} at {self.provider.base_url})",
                 worth_retrying=True,
+                unmetered=lost.was_reached,
             ) from None
         except AnswerUnreadable as unreadable:
-            raise Setback("http_error", f"the answer cannot be read: {unreadable}") from None
+            message = f"the answer cannot be read: {unreadable}"
+            raise Setback("http_error", message, unmetered=True) from None
 
     def _sent_headers(self) -> Mapping[str, str]:
         if self._headers is None:
@@ -214,9 +290,12 @@ class HostedVoice:
         message = self._presentable(hurdle.message) + why_final
         if advice := remedy(hurdle, self.provider, self.name):
             message += f"; {advice}"
-        unknown = bool(hurdle.status in (400, 404, 410, 422) and UNKNOWN_MODEL.search(hurdle.message))
         return VoiceError(
-            message, kind=hurdle.kind, model=self.model, attempts=attempts, unknown_model=unknown
+            message,
+            kind=hurdle.kind,
+            model=self.model,
+            attempts=attempts,
+            unknown_model=hurdle.unknown_model,
         )
 
     def _presentable(self, message: str) -> str:
@@ -255,9 +334,6 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     return voice
 
 
-UNKNOWN_MODEL = re.compile(
-    r"not a valid model|model.*(not exist|not found)|model_not_found|retired", re.IGNORECASE
-)
 NOT_PAID, UNKNOWN = 402, 404
 NOT_ALLOWED = (401, 403)
 ELSEWHERE = (301, 302, 307, 308)
@@ -267,14 +343,16 @@ def remedy(setback: Setback, provider: Provider, name: str) -> str:
     """What to do, in a few words; empty when only time may help."""
     if setback.kind == "connection":
         return f"is it running and reachable? its address can be set with {provider.address_variable}"
+    if setback.kind == "refused":
+        return ""
+    if setback.unknown_model or setback.status == UNKNOWN:
+        return f"check the name of the model, {name!r} at {provider.name}"
     if setback.status in NOT_ALLOWED:
         if provider.key_variable is None:
             return "it asks for a key: name a key_variable for it in firecircle.toml"
         return f"check the key in {provider.key_variable}: it may be wrong, expired or not for this model"
     if setback.status == NOT_PAID:
         return f"add credit at {provider.name}, or choose another model"
-    if setback.status == UNKNOWN:
-        return f"check the name of the model, {name!r} at {provider.name}"
     if setback.status in ELSEWHERE:
         return f"check the address {provider.base_url}; it can be set with {provider.address_variable}"
     return ""

@@ -1,0 +1,186 @@
+"""What to change about a request that an endpoint turned down.
+
+A complaint names the field it is about in one of many ways: as data (`param`, a path, a field violation), in
+words, in another provider's words passed on by a router. Only a field that was sent can be changed, and only
+the one that is named: the schema is never given up for the temperature's sake.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from firecircle.voices.hosted.chat import Quirks
+from firecircle.voices.hosted.complaints import BAD_REQUEST, SERVER_FAULT
+from firecircle.voices.hosted.schema import keywords_in, strict_schema
+
+if TYPE_CHECKING:
+    from firecircle.voices.hosted.chat import ChatRequest, LimitField
+    from firecircle.voices.hosted.complaints import Complaint
+
+TURNED_DOWN = (BAD_REQUEST, 422, SERVER_FAULT, 501)
+"""How endpoints answer a request that holds something they do not take. 404 is about the model."""
+FIXED = ("model", "messages")
+LIMITS: tuple[LimitField, ...] = ("max_tokens", "max_completion_tokens")
+LIMIT = frozenset({"limit"})
+
+SCHEMA_WORDS = re.compile(
+    r"response[ _]?formats?|json[ _]?schema|json[ _]?object|output_config|structured[ _]?outputs?|"
+    r"response_?schema|generation_?config|guided[ _]?(json|decoding|grammar)|grammar|additionalproperties|"
+    r"\bschema\b|text\.format|json mode",
+    re.IGNORECASE,
+)
+OF_TOOLS = re.compile(r"\btools?\b|tool_|function call", re.IGNORECASE)
+"""Tools have schemas, too, and are never sent."""
+NO_SYSTEM = re.compile(
+    r"messages?\[\d+\]\.role|roles must alternate|role .{0,30}system|"
+    r"(system|developer) (role|instructions?|messages?|prompts?)",
+    re.IGNORECASE,
+)
+TURNS_DOWN = re.compile(
+    r"not (support|allow|enabl|permit)|unsupported|only|invalid|must|unknown|unexpected|should|expect",
+    re.IGNORECASE,
+)
+ONLY_VALUE = re.compile(
+    r"(?:only|must be|should be|set to)(?: the)?(?: exactly| equal to| default| value| set to)* ?"
+    r"[(\[`'\"]?(\d+(?:\.\d+)?)[)\]`'\"]?(?! ?(?:and|to|or|-|,)\b)(?! ?[,-])",
+    re.IGNORECASE,
+)
+RANGE = re.compile(r"between|range|less than|greater than|at most|at least|>=|<=|≤|≥|\[\s*\d", re.IGNORECASE)
+LEFT_OF_CONTEXT = re.compile(r"\(\s*(\d+) > (\d+) - (\d+)\s*\)")
+A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
+A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.-]*\w)")
+FEWEST_USEFUL_TOKENS = 64
+OPAQUE = re.compile(
+    r"(bad|invalid|malformed) request( error)?|provider returned error|upstream error|invalid_argument|"
+    r"request contains an invalid argument|unprocessable (entity|content)|validation error|"
+    r"invalid (input|argument|payload)|(http )?4(00|22)|error",
+    re.IGNORECASE,
+)
+"""Words that do not say what is wrong."""
+FAILED_AT_JSON = "json_validate_failed"
+
+
+class Change(NamedTuple):
+    """What to do differently, and whether that holds for every request to this model."""
+
+    quirks: Quirks
+    names: frozenset[str]
+    """What it is about; no call changes the same thing twice."""
+    lasting: bool = True
+    """Whether the endpoint said so. A guess is kept only once it has worked."""
+    this_time_only: bool = False
+    """Whether it is about this question, not about the model."""
+
+
+def change_for(request: ChatRequest, complaint: Complaint) -> Change | None:
+    """What the complaint asks to change about the request; None when nothing, or nothing new."""
+    if complaint.status not in TURNED_DOWN:
+        return None
+    change = _named_change(request, complaint)
+    if change is None and not complaint.is_too_long and not complaint.is_of_unknown_model:
+        change = _guess(request, complaint)
+    if change is None or change.names <= request.changed:
+        return None
+    changed = request.with_quirks(change.quirks)
+    return change if changed.fields() != request.fields() else None
+
+
+def _named_change(request: ChatRequest, complaint: Complaint) -> Change | None:
+    sent = request.fields()
+    names = _named(sent, complaint)
+    limit = next((name for name in LIMITS if name in names), None)
+    renamed = limit == "max_tokens" and re.search(r"max_completion_tokens\W+instead", complaint.words)
+    if limit is not None and not renamed and (lower := _lower_limit(sent[limit], complaint)):
+        return lower
+    if complaint.is_too_long or complaint.is_of_unknown_model:
+        return None
+    if not names:
+        folds = NO_SYSTEM.search(complaint.text) and TURNS_DOWN.search(complaint.text)
+        return Change(Quirks(no_system_role=True), frozenset({"messages"})) if folds else None
+    quirks, changed = Quirks(), set()
+    for name in names:
+        change = _without(request, name, complaint)
+        quirks |= change
+        changed.add("schema" if change.schema_omitted else "limit" if name in LIMITS else name)
+    return Change(quirks, frozenset(changed), this_time_only=FAILED_AT_JSON in complaint.codes)
+
+
+def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
+    """The fields of the request that a complaint is about: named as data, else in words."""
+    candidates = [name for name in sent if name not in FIXED]
+    for path in complaint.fields:
+        top = re.split(r"[.\[]", path, maxsplit=1)[0]
+        for name in candidates:
+            if _spelled(name).fullmatch(top) or (name == "response_format" and SCHEMA_WORDS.match(path)):
+                return [name]
+        if top in FIXED:
+            return []
+    # The first sentence that names a field names those it is about; later ones may list what is allowed.
+    for sentence in A_SENTENCE.split(complaint.words):
+        if named := [name for name in candidates if _spelled(name).search(sentence)]:
+            return named
+    of_schema = SCHEMA_WORDS.search(complaint.text) and not OF_TOOLS.search(complaint.text)
+    if "response_format" in candidates and (of_schema or FAILED_AT_JSON in complaint.codes):
+        return ["response_format"]
+    return []
+
+
+def _spelled(name: str) -> re.Pattern[str]:
+    """A field's name with underscores, as one word, or in several."""
+    return re.compile(rf"(?<![a-z0-9_]){name.replace('_', '[ _]?')}(?![a-z0-9_])", re.IGNORECASE)
+
+
+def _without(request: ChatRequest, name: str, complaint: Complaint) -> Quirks:
+    if name in LIMITS:
+        if name == "max_tokens":
+            return Quirks(limit_field="max_completion_tokens")
+        return Quirks(omitted=frozenset({name}))
+    if name == "temperature":
+        only = ONLY_VALUE.search(complaint.words)
+        if only and not RANGE.search(complaint.words):
+            return Quirks(temperature=float(only[1]))
+    if name == "response_format" and FAILED_AT_JSON not in complaint.codes:
+        return _simpler_schema(request, complaint)
+    return Quirks(omitted=frozenset({name}))
+
+
+def _simpler_schema(request: ChatRequest, complaint: Complaint) -> Quirks:
+    """The schema without the keywords that are named, or without any schema."""
+    schema = request.turn.reply_schema
+    keywords = {"strict", *keywords_in(strict_schema(schema))} if schema is not None else {"strict"}
+    named = frozenset(
+        keyword
+        for keyword in keywords - request.quirks.schema_omitted
+        if re.search(
+            rf"(?<![a-z]){keyword}(?![a-z])", " ".join((complaint.words, *complaint.fields)), re.IGNORECASE
+        )
+    )
+    if not named or "required" in named or "description" in named:
+        return Quirks(omitted=frozenset({"response_format"}))
+    return Quirks(schema_omitted=named | {"strict"})
+
+
+def _lower_limit(sent: int, complaint: Complaint) -> Change | None:
+    """The limit that the complaint names as the highest, by the model or for a question this long."""
+    if left := LEFT_OF_CONTEXT.search(complaint.words):
+        room = int(left[2]) - int(left[3])
+        fits = FEWEST_USEFUL_TOKENS <= room < sent
+        return Change(Quirks(most_tokens=room), LIMIT, this_time_only=True) if fits else None
+    numbers = [
+        int(digits.replace(",", ""))
+        for digits in re.findall(r"(?<![\w.])\d[\d,]*(?![\w.]*\w)", complaint.words)
+    ]
+    possible = [number for number in numbers if FEWEST_USEFUL_TOKENS <= number < sent]
+    return Change(Quirks(most_tokens=max(possible)), LIMIT) if possible else None
+
+
+def _guess(request: ChatRequest, complaint: Complaint) -> Change | None:
+    """Where the complaint says nothing at all, the schema is the most unusual thing that was sent."""
+    if complaint.status >= SERVER_FAULT or not request.sends_schema:
+        return None
+    says_nothing = all(
+        OPAQUE.fullmatch(said.strip(" .")) for said in re.split(r"[:|]\s", complaint.words) if said
+    )
+    omitted = frozenset({"response_format"})
+    return Change(Quirks(omitted=omitted), omitted, lasting=False) if says_nothing else None
