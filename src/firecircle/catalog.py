@@ -112,6 +112,11 @@ class Family(_Matching):
     without: tuple[str, ...] = ()
     """Models of it that do not sit for it: those for other work, half-baked or dearer ones."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How to write it: its name, if it has one, and the patterns of its models."""
+        return (FAMILY + self.name, *self.match) if self.name else self.match
+
     def seats(self, model: str) -> bool:
         """Whether a model of this name may sit for the family."""
         last = name_alone(model).rpartition("/")[2]

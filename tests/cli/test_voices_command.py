@@ -222,3 +222,69 @@ def test_mistakes(cli: Cli) -> None:
     assert_one_line_of_trouble(cli("doctor", "embedded:time,embedded:time"), "MODEL: ", "listed twice")
     assert_one_line_of_trouble(cli("doctor", ","), "MODEL: no name in it")
     assert_one_line_of_trouble(cli("doctor", "--timeout", "0"), "--timeout")
+
+
+# -- voices --check ------------------------------------------------------------------------------------
+
+
+def listing(*models: str) -> Answer:
+    price = {"prompt": "0.000003", "completion": "0.000015"}
+    entries = [
+        {"id": model, "created": 1_790_000_000 - place, "context_length": 200_000, "pricing": price}
+        for place, model in enumerate(models)
+    ]
+    return as_json({"data": entries})
+
+
+def test_what_families_are_today_and_which_models_are_gone(
+    cli: Cli, hosted: Host, settings_file: Callable[[str], Path]
+) -> None:
+    server = hosted(lambda _: completion())
+    server.listing = listing("anthropic/claude-sonnet-6", "qwen/qwen4-300b-a20b", "deepseek/deepseek-v5")
+    assert cli("voices", "--check").status == 0
+    settings_file("""
+        [circle]
+        models = ["anthropic/claude-sonnet-4-20250514", "family:qwen-large", "deepseek/deepseek-v5:nitro"]
+        reserves = ["embedded:time", "openai:gpt-4o", "family:nobody"]
+        [prices."openrouter:vendor/\\u001b[31mred"]
+        input = 1
+        output = 2
+        """)
+    ran = cli("voices", "--check")
+    assert ran.status == 1
+    assert "\x1b" not in ran.out
+    lines = [line.split("\t") for line in ran.out.splitlines()]
+    families = {line[1]: line[2:] for line in lines if line[0] == "family"}
+    assert families["family:anthropic-sonnet"][:4] == [
+        "anthropic/claude-sonnet-6",
+        "from the list of openrouter",
+        "200,000 tokens of context",
+        "$3 in, $15 out per million tokens",
+    ]
+    assert families["family:xai-grok"][1] == "from the catalog, for openrouter lists none of this family"
+    states = {line[2]: (line[1], line[3], line[4]) for line in lines if line[0] == "model"}
+    assert states["anthropic/claude-sonnet-4-20250514"] == (
+        "gone",
+        "[circle] models",
+        "openrouter does not list it; write family:anthropic-sonnet, today anthropic/claude-sonnet-6",
+    )
+    assert states["family:qwen-large"][0] == states["deepseek/deepseek-v5:nitro"][0] == "listed"
+    assert states["openai:gpt-4o"] == ("unchecked", "[circle] reserves", "set OPENAI_API_KEY")
+    assert states["family:nobody"][0] == "gone"
+    assert "embedded:time" not in states
+    assert server.requests == []
+    told = json.loads(cli("voices", "--check", "--json").out)
+    assert told["families"][0]["family"] == "family:anthropic-sonnet"
+    assert told["families"][0]["context"] == 200_000
+    assert {model["state"] for model in told["models"]} == {"gone", "listed", "unchecked"}
+    assert server.lists_told == 3  # asked anew each time
+
+
+def test_a_check_without_a_list_says_so(cli: Cli, hosted: Host) -> None:
+    assert "from the catalog, for openrouter was not asked" in cli("voices", "--check").out
+    server = hosted(lambda _: completion())
+    server.listing = failure(503)
+    ran = cli("voices", "--check")
+    assert ran.status == 0
+    assert "from the catalog, for the list of openrouter could not be had: HTTP 503" in ran.out
+    assert_one_line_of_trouble(cli("voices", "--check", "--ready"), "--ready")

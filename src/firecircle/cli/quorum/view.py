@@ -63,9 +63,9 @@ def list_families(*, as_json: bool) -> int:
     for family in families():
         roles = ", ".join(f"{role} {share:.1f}" for role, share in family.cognitive_roles.items())
         if not console.is_terminal:
-            print_line(console, f"{' '.join(family.match)}\t{family.provider_lineage}\t{roles}")
+            print_line(console, f"{' '.join(family.names)}\t{family.provider_lineage}\t{roles}")
             continue
-        console.print(Text(" ".join(family.match), style="bold"))
+        console.print(Text(" ".join(family.names), style="bold"))
         console.print(*section("", [f"{family.provider_lineage}: {roles}"]))
     return 0
 

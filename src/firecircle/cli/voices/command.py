@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firecircle.cli.options import AsJson, names_in
+from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 def voices(
     ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="What each family is today, and which models in the settings are gone (exit status 1).",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """List providers and voices: lineage, roles, price, and whether they could speak now.
@@ -31,6 +39,13 @@ def voices(
     import sys
 
     from firecircle.cli.output import console_on, print_json
+
+    if check:
+        from firecircle.cli.voices.todays_models import show_todays_models
+
+        if ready:
+            raise ConfigError("--ready", "does not go with --check", "leave one of them out")
+        return show_todays_models(as_json=as_json)
     from firecircle.cli.voices.listing import list_voices
     from firecircle.settings import current_settings
 

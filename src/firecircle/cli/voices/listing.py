@@ -76,7 +76,7 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
         why = f"by {', '.join(speakers)}" if speakers else "no provider that has it is ready"
         state = Readiness(bool(speakers), why)
     return VoiceEntry(
-        family.match,
+        family.names,
         family.provider_lineage,
         family.alignment_style,
         family.confidence,

@@ -40,12 +40,12 @@ class Resolution:
 
 
 async def todays_models(
-    families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True
+    families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True, anew: bool = False
 ) -> dict[str, Resolution]:
     """Who sits for each of these families today.
 
-    From the provider's list, which is asked for once a day; without it, without a key or with `ask=False`
-    from what is kept of it or the catalog.
+    From the provider's list, which is asked for once a day or `anew`; without a key from what is kept of it;
+    else, and with `ask=False`, from the catalog.
     """
     wanted = {original_of(family) for family in families}
     if not wanted:
@@ -53,7 +53,7 @@ async def todays_models(
     provider = provider_of_families(config)
     if ask:
         try:
-            models = await todays_list(provider, key_for(provider, config))
+            models = await todays_list(provider, key_for(provider, config), anew=anew)
         except MissingKeyError:
             models = await asyncio.to_thread(kept_list, provider)
     else:

@@ -93,8 +93,8 @@ class ModelList(Shape):
     def needs_asking(self) -> bool:
         """Whether it is older than a day, and was not asked for in vain just now."""
         now = time.time()
-        fresh = self.asked_at <= now < self.asked_at + A_DAY
-        return not fresh and not self.failed_at <= now < self.failed_at + BEFORE_ASKING_AGAIN
+        is_fresh = self.asked_at <= now < self.asked_at + A_DAY
+        return not is_fresh and not self.failed_at <= now < self.failed_at + BEFORE_ASKING_AGAIN
 
 
 def kept_list(provider: Provider) -> ModelList:
@@ -123,14 +123,14 @@ def listed_price(provider: Provider, name: str) -> PriceTable | None:
     return entry.price if entry else None
 
 
-async def todays_list(provider: Provider, key: SecretStr | None) -> ModelList:
-    """The provider's list of today; asked for if what is kept is older than a day.
+async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool = False) -> ModelList:
+    """The provider's list of today; asked for if what is kept is older than a day, or `anew`.
 
     If it cannot be had, that is what was kept, however old, with the reason in `trouble`.
     """
     async with _lock():
         kept = await asyncio.to_thread(kept_list, provider)
-        if not kept.needs_asking:
+        if not kept.needs_asking and not anew:
             return kept
         try:
             models = _models_in(await _fetched(provider, key))
@@ -178,8 +178,8 @@ async def _fetched(provider: Provider, key: SecretStr | None) -> bytes:
             return body
     except TimeoutError:
         raise _NotHad(f"no answer within {SECONDS_TO_ANSWER:g} s") from None
-    except aiohttp.ClientError as lost:
-        raise _NotHad(f"cannot be reached ({type(lost).__name__})") from None
+    except aiohttp.ClientError:
+        raise _NotHad("it cannot be reached") from None
 
 
 def _models_in(body: bytes) -> tuple[ListedModel, ...]:
