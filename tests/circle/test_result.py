@@ -238,8 +238,8 @@ async def test_a_recorded_dialogue_of_hosted_models_replays_as_recorded() -> Non
     assert result.failed_models == (f"{models[2]}_round_3",)
     own_words = [seen for seen in result.observations if "SPECIAL ROLE" in seen.description]
     assert own_words
-    assert all(not seen.grounded for seen in own_words)
-    assert all("SPECIAL ROLE" not in example for found in result.patterns for example in found.examples)
+    assert not any(seen.grounded for seen in result.observations)
+    assert result.patterns == ()
 
 
 async def test_slow_voices_do_not_reorder_the_record() -> None:
