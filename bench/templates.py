@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firecircle import EvaluationConfig, EvaluationError, MultiNeutrosophicPrompt
+from firecircle.circle.answer import answer_format
 from firecircle.circle.questions import template
 from firecircle.convene import seat_panel
 from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored, wilson
@@ -127,9 +128,8 @@ def _known(replies: Path, model: str, wording: str) -> dict[str, Record]:
 def _wording(verdict_from: VerdictSource) -> str:
     """Which words the model is asked with."""
     own = resources.files("firecircle.voices.local").joinpath("judge.toml")
-    words = (
-        own.read_text("utf-8") if verdict_from == "logprobs" else template("system") + template("baseline")
-    )
+    asked = template("system") + template("baseline") + answer_format("baseline")
+    words = own.read_text("utf-8") if verdict_from == "logprobs" else asked
     return hashlib.sha256(words.encode()).hexdigest()[:12]
 
 
