@@ -6,6 +6,7 @@ from typing import Any
 
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.shapes import Shape, Text
+from firecircle.telling.words import counted
 
 ATTACKS = 10
 LEAST_INFLUENCE = 0.05
@@ -80,7 +81,7 @@ def _patterns(database: Any) -> ValidationTest:
         name="patterns are discovered",
         passed=patterns >= LEAST_PATTERNS and agreed >= LEAST_AGREEMENT,
         told=f"{patterns} grounded patterns in {names}, at least {LEAST_PATTERNS} are asked;"
-        f" {agreed} voices agree, at least {LEAST_AGREEMENT} are asked"
+        f" {counted(agreed, 'voice')} saw the same, at least {LEAST_AGREEMENT} are asked"
         + (f"; these stand in for {' and '.join(NAMED)}" if standing_in else ""),
     )
 

@@ -1,0 +1,108 @@
+"""One real dialogue, word by word, as the guide shows it.
+
+`python -m bench.dialogue > dialogue.md` seats a language model of this machine with two embedded voices, lets
+them talk about a bundled example and writes down what each was asked and answered. The model gives whole
+answers in JSON, as a hosted one does; on one thread that takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from firecircle import FireCircleConfig, FireCircleResult, fire_circle_evaluate
+from firecircle.circle.result import DialogueRound
+from firecircle.examples import find_example
+
+EXAMPLE = "temporal_inconsistency-01-attack"
+VOICES = ("local:qwen", "embedded:time", "embedded:layers")
+PATIENCE = 1800.0
+
+
+def main() -> None:
+    """Hold the circle, or read one that `evaluate --json` kept, and print it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.dialogue", description=__doc__)
+    parser.add_argument("--recording", type=Path, help="print this result instead of holding a circle")
+    parser.add_argument("--keep", type=Path, help="write the result's JSON here as well")
+    parser.add_argument("--example", default=EXAMPLE)
+    asked = parser.parse_args()
+    if asked.recording:
+        result = FireCircleResult.model_validate_json(asked.recording.read_text("utf-8"))
+    else:
+        result = asyncio.run(_hold(asked.example))
+    if asked.keep:
+        asked.keep.write_text(result.model_dump_json(), "utf-8")
+    print("\n\n".join(_page(result)))
+
+
+async def _hold(name: str) -> FireCircleResult:
+    config = FireCircleConfig(
+        models=VOICES,
+        verdict_from="numbers",
+        early_stop_convergence=0.0,
+        max_tokens=500,
+        temperature=0,
+        timeout_seconds=PATIENCE,
+        timeout_per_round=PATIENCE,
+        seed=7,
+    )
+    return await fire_circle_evaluate(find_example(name).prompt, config)
+
+
+def _page(result: FireCircleResult) -> Iterator[str]:
+    first = result.dialogue_history[0]
+    evidence = _shared_opening(result)
+    yield "### What stays the same in every call"
+    yield "The system message:"
+    yield _block(result.messages_for(first.asked_models[0], 1)[0].content)
+    yield "Every question opens with the evidence:"
+    yield _block(evidence)
+    for held in result.dialogue_history:
+        yield f"### Round {held.round_number}"
+        yield from _round(result, held, evidence)
+
+
+def _round(result: FireCircleResult, held: DialogueRound, evidence: str) -> Iterator[str]:
+    others = [model for model in held.asked_models if model != held.empty_chair_model]
+    own = "" if held.round_number == 1 else ", with its own last numbers at the end"
+    yield f"`{others[0]}` is asked, after the evidence (the others likewise{own}):"
+    yield _block(_question(result, others[0], held, evidence))
+    if held.empty_chair_model:
+        yield f"`{held.empty_chair_model}` holds the empty chair and is asked instead:"
+        yield _block(_question(result, held.empty_chair_model, held, evidence))
+    for evaluation in held.evaluations:
+        yield f"`{evaluation.model}` answers:"
+        yield _block(_pretty(evaluation.raw_replies[-1]), "json")
+
+
+def _question(result: FireCircleResult, model: str, held: DialogueRound, evidence: str) -> str:
+    return result.messages_for(model, held.round_number)[-1].content.removeprefix(evidence)
+
+
+def _shared_opening(result: FireCircleResult) -> str:
+    """What the questions of all voices and rounds begin with, up to a paragraph's end."""
+    questions = [
+        result.messages_for(model, held.round_number)[-1].content
+        for held in result.dialogue_history
+        for model in held.asked_models
+    ]
+    return os.path.commonprefix(questions).rpartition("\n\n")[0]
+
+
+def _pretty(reply: str) -> str:
+    try:
+        return json.dumps(json.loads(reply), indent=2, ensure_ascii=False)
+    except ValueError:
+        return reply
+
+
+def _block(text: str, language: str = "text") -> str:
+    return f"```{language}\n{text.strip()}\n```"
+
+
+if __name__ == "__main__":
+    main()
