@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from firecircle import FireCircleConfig, FireCircleResult, fire_circle_evaluate
@@ -90,7 +90,8 @@ def _shared_opening(result: FireCircleResult) -> str:
         for held in result.dialogue_history
         for model in held.asked_models
     ]
-    return os.path.commonprefix(questions).rpartition("\n\n")[0]
+    paragraphs = zip(*(question.split("\n\n") for question in questions), strict=False)
+    return "\n\n".join(same[0] for same in takewhile(lambda these: len(set(these)) == 1, paragraphs))
 
 
 def _pretty(reply: str) -> str:
