@@ -31,7 +31,7 @@ from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored,
 from firecircle.lab.statistics.estimate import numbers
 
 if TYPE_CHECKING:
-    from firecircle.circle.config import VerdictSource
+    from firecircle.circle.base_config import VerdictSource
     from firecircle.circle.panel import Panel
 
 ROOT = Path(__file__).resolve().parents[1]

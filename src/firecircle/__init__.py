@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
+    from firecircle.circle.base_config import CacheConfig, EvaluationConfig
     from firecircle.circle.conclude import aggregate_consensus, reaggregate
-    from firecircle.circle.config import (
-        CacheConfig,
-        CircleSize,
-        EvaluationConfig,
-        FailureMode,
-        FireCircleConfig,
-        get_empty_chair_model,
-    )
+    from firecircle.circle.config import CircleSize, FailureMode, FireCircleConfig, get_empty_chair_model
     from firecircle.circle.events import Event
     from firecircle.circle.measures import calculate_empty_chair_influence
     from firecircle.circle.pattern_types import classify_pattern_heuristic
@@ -139,8 +133,8 @@ _ROOMS = {
     "catalog": "ModelCharacteristics",
     "circle.pattern_types": "classify_pattern_heuristic",
     "circle.conclude": "aggregate_consensus reaggregate",
-    "circle.config": "CacheConfig CircleSize EvaluationConfig FailureMode FireCircleConfig "
-    "get_empty_chair_model",
+    "circle.base_config": "CacheConfig EvaluationConfig",
+    "circle.config": "CircleSize FailureMode FireCircleConfig get_empty_chair_model",
     "circle.events": "Event",
     "circle.measures": "calculate_empty_chair_influence",
     "circle.patterns": "extract_patterns extract_patterns_with_quorum",

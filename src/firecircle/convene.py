@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.asking import judge_alone
+from firecircle.circle.base_config import BaseEvaluationConfig, EvaluationConfig
 from firecircle.circle.circumstances import ChairPhase, Seating, circumstances_of
-from firecircle.circle.config import BaseEvaluationConfig, EvaluationConfig, FailureMode, FireCircleConfig
+from firecircle.circle.config import FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel, PanelListener

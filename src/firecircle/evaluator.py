@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.classifier import classify_descriptions
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.pattern_types import classify_pattern_heuristic

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating, SeatingKind
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig, one_specialist
+from firecircle.circle.config import FireCircleConfig, one_specialist
 from firecircle.errors import ConfigError
 from firecircle.names import (
     DEFAULT_MODELS,

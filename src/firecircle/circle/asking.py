@@ -11,9 +11,10 @@ from typing import Any
 
 from firecircle.circle import events
 from firecircle.circle.answer import reply_schema
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_words
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage

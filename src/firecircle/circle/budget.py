@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from firecircle.circle.config import BaseEvaluationConfig
+from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Priced, Turn, Usage, Voice
 

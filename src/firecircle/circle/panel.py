@@ -9,8 +9,8 @@ from typing import Annotated, Protocol
 
 from pydantic import AfterValidator
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.config import EvaluationConfig
 from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, require_known_version
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.voices.hosted.connections import open_session
 from firecircle.voices.hosted.providers import Provider, key_for, located

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from firecircle.catalog import original_of
-from firecircle.circle.config import BaseEvaluationConfig
+from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.voice import Turn, Usage, Voice
 from firecircle.errors import ConfigError
 from firecircle.names import is_embedded, is_family, is_local

@@ -11,8 +11,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
 from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.output import progress
 from firecircle.cli.printable import printable_line

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.inputs import save_session

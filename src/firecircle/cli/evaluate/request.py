@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import SHARED_OPTIONS
 from firecircle.names import EvaluationMode, is_embedded

@@ -277,7 +277,7 @@ def todays_pool(pool: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]
         return pool, {}
     import asyncio
 
-    from firecircle.circle.config import EvaluationConfig
+    from firecircle.circle.base_config import EvaluationConfig
     from firecircle.voices.seating import with_todays_models
 
     seated = asyncio.run(with_todays_models(EvaluationConfig(models=pool)))

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.voice import Message, Reply, Turn, Voice
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import in_options

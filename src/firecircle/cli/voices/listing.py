@@ -12,7 +12,7 @@ from firecircle.catalog import (
     family_of,
     find_characteristics,
 )
-from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.cli.output import outcomes_of
 from firecircle.errors import ConfigError
 from firecircle.names import is_embedded, is_local

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from firecircle.catalog import find_characteristics, original_of, seatable_families
-from firecircle.circle.config import EvaluationConfig
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.cli.output import console_on, outcomes_of, print_json, print_line, section
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, MissingKeyError

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from firecircle.catalog import original_of
-from firecircle.circle.config import EvaluationConfig, FireCircleConfig
+from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle, SeatedPanel, seat_circle, seat_panel
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm

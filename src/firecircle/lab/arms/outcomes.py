@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
+from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.config import BaseEvaluationConfig
 from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel

@@ -19,9 +19,9 @@ import json_repair
 
 from firecircle.catalog import original_of
 from firecircle.circle.answer import answer_format, reply_schema
+from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
-from firecircle.circle.config import BaseEvaluationConfig
 from firecircle.circle.hearing import LONGEST_MESSAGE, Hearing, Lost, call, hear
 from firecircle.circle.questions import Questions, render
 from firecircle.circle.reading.evidence import Evidence

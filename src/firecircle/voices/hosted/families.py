@@ -18,7 +18,7 @@ from firecircle.voices.hosted.model_list import ListedModel, ModelList, kept_lis
 from firecircle.voices.hosted.providers import Provider, key_for, known_providers, located
 
 if TYPE_CHECKING:
-    from firecircle.circle.config import BaseEvaluationConfig
+    from firecircle.circle.base_config import BaseEvaluationConfig
 
 MOST_STAND_INS = 4
 """How many further models of a family are tried when the provider does not know the first."""

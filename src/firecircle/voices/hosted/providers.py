@@ -18,7 +18,7 @@ from firecircle.shapes import Declaration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from firecircle.circle.config import BaseEvaluationConfig
+    from firecircle.circle.base_config import BaseEvaluationConfig
 
 
 class Provider(Declaration):

@@ -39,7 +39,7 @@ from firecircle.voices.rehearsal import estimated_usage
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from firecircle.circle.config import BaseEvaluationConfig
+    from firecircle.circle.base_config import BaseEvaluationConfig
 
 __all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from firecircle.circle.config import VerdictSource
+    from firecircle.circle.base_config import VerdictSource
 
 
 class Engine:
