@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, Verdict
 from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -80,6 +80,8 @@ class Turn(NamedTuple):
     with its own way of being asked has to read the messages."""
     affords: Callable[[Usage], bool] = _no_limit
     """Whether the budget has room for a further attempt that may take this much; if so, it is set aside."""
+    side: Verdict | None = None
+    """What the voice is to argue for, whatever it holds itself; None where its own view is asked for."""
 
     def digest(self, *asked: object) -> bytes:
         """Of who is asked and everything that shapes the answer: the same digest may have the same answer.

@@ -102,7 +102,9 @@ class CouncilArm:
             count=str(len(answers)),
             letters=", ".join(sorted(letters)),
         )
-        asked = [Asked(answer.model, question) for answer in answers if not is_embedded(answer.model)]
+        labels = proceedings.questions.labels
+        shown = tuple(Peer(labels[answer.model], answer) for answer in in_order)
+        asked = [Asked(answer.model, question, shown) for answer in answers if not is_embedded(answer.model)]
         schema = _ranking_of(sorted(letters))
         return await proceedings.words(2, asked, schema, _reader(letters))
 

@@ -15,7 +15,7 @@ from firecircle.circle.hearing import Lost
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Peer
 from firecircle.convene import SeatedCircle
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, Verdict
 from firecircle.lab.arms.arm import Case, CaseVoices
 from firecircle.lab.arms.matching import Allowance, Matching, tokens_of
 from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, closed_object, object_in, rehearsed
@@ -30,6 +30,7 @@ CLAIMS: dict[Side, str] = {
     "prosecution": "the prompt violates reciprocity",
     "defence": "the prompt keeps reciprocity",
 }
+ARGUES_FOR: dict[Side, Verdict] = {"prosecution": "violation", "defence": "no_violation"}
 REPLY = "The other side has spoken above: answer what it said, and do not repeat what you have said before."
 FENCE_AND_BRACE = 12
 """Within so many characters an answer that is meant as JSON opens it, in a code block or not."""
@@ -120,8 +121,7 @@ async def _tried(proceedings: Proceedings, roles: Roles, allowance: Allowance) -
                 raise Undecided(f"the {silent} was not heard ({why})")
             break  # both sides were heard before; the judge decides on that
     question = proceedings.rendered("court_judge", pleadings=_shown(proceedings, pleadings))
-    peers = tuple(Peer(f"The {pleading.side}", _held(pleading)) for pleading in pleadings)
-    verdicts = await proceedings.judgements(len(costs), [Asked(roles.judge, question, peers)])
+    verdicts = await proceedings.judgements(len(costs), [Asked(roles.judge, question, _heard(pleadings))])
     if not verdicts:
         raise Undecided(f"the judge gave no verdict ({proceedings.why_lost(roles.judge)})")
     return verdicts[0]
@@ -151,6 +151,8 @@ async def _exchange(
                 claim=CLAIMS[side],
                 reply=REPLY if before else "",
             ),
+            _heard(before),
+            side=ARGUES_FOR[side],
         )
         for model, side in speakers.items()
     ]
@@ -170,9 +172,14 @@ def _label(pleading: Pleading) -> str:
     return f"argument {pleading.exchange} of the {pleading.side}"
 
 
+def _heard(pleadings: Sequence[Pleading]) -> tuple[Peer, ...]:
+    """What the sides said, for a voice that is asked in its own way."""
+    return tuple(Peer(f"The {pleading.side}", _held(pleading)) for pleading in pleadings)
+
+
 def _held(pleading: Pleading) -> NeutrosophicEvaluation:
-    """What a side stands for, as a voice that is asked in its own way is shown it."""
-    falsehood = 1.0 if pleading.side == "prosecution" else 0.0
+    """What a side stands for."""
+    falsehood = 1.0 if ARGUES_FOR[pleading.side] == "violation" else 0.0
     return NeutrosophicEvaluation(
         truth=1.0 - falsehood,
         indeterminacy=0.0,

@@ -30,7 +30,7 @@ from firecircle.circle.reading.thinking import split_thinking
 from firecircle.circle.result import CallRecord, Failure, messages
 from firecircle.circle.voice import Peer, Reply, Turn, Voice
 from firecircle.convene import SeatedCircle, SeatedPanel
-from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.evaluation import NeutrosophicEvaluation, Verdict
 from firecircle.lab.arms.arm import Case, CaseVoices, Unwatched
 from firecircle.lab.arms.outcomes import outcome_of_rival
 from firecircle.lab.records import Outcome
@@ -54,6 +54,8 @@ class Asked:
     """What the question shows of others, for voices that are asked in their own way."""
     seed: int | None = None
     """Instead of the seed of the case."""
+    side: Verdict | None = None
+    """What the voice is to argue for."""
 
 
 @dataclass(slots=True)
@@ -228,6 +230,7 @@ class Proceedings:
             focus=self.config.focus,
             turn_number=self.circumstances.turn_number,
             peers=asked.peers,
+            side=asked.side,
             reply_schema=schema,
             max_tokens=limits.max_tokens,
             temperature=self.config.temperature,

@@ -8,6 +8,7 @@ what the other voices said below the text. All questions begin with the same wor
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
@@ -71,9 +72,7 @@ def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Repl
     taken: list[Usage] = []
     answers: list[Answer] = []
     for layer, question in questions_of(turn, llama.as_plain_text):
-        completion = llama.complete(
-            {"prompt": question, "max_tokens": 1, "temperature": 0, "logprobs": CANDIDATES}, enough
-        )
+        completion = llama.complete(_request_for_word(question), enough)
         if completion is None:
             return None
         taken.append(usage_of(completion))
@@ -95,9 +94,66 @@ def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Repl
     )
 
 
-def asks_for_a_verdict(turn: Turn) -> bool:
-    """Whether the circle's own question is asked. Sorting patterns or heeding guidance takes reading."""
-    return turn.plain_question and "falsehood" in (turn.reply_schema or {}).get("properties", {})
+def argued_in_a_line(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
+    """A reason for the side of the turn, as if the model had said its word; None when it was `enough` before.
+
+    It is about the layer that the model itself holds the worst: that is what there is to argue about.
+    """
+    wording = _wording()
+    taken: list[Usage] = []
+    questions = [question for _, question in questions_of(turn, llama.as_plain_text)]
+    odds: dict[str, float] = {}
+    for question in questions if len(questions) > 1 else ():
+        completion = llama.complete(_request_for_word(question), enough)
+        if completion is None:
+            return None
+        taken.append(usage_of(completion))
+        odds[question] = _log_odds(completion, wording)
+    contested = max(questions, key=lambda question: odds.get(question, 0.0))
+    word = wording.violation if turn.side == "violation" else wording.fair
+    reason = llama.complete(_request_for_reason(contested, word, turn), enough)
+    if reason is None:
+        return None
+    return Reply(as_written(reason.text).strip(), usage=_together([*taken, usage_of(reason)]))
+
+
+def ranked_by_letter(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
+    """The answers of a council by the probability of their letters; None when it was `enough` before."""
+    letters: list[str] = _fields(turn)["ranking"]["items"]["enum"]
+    completion = llama.complete(_request_for_word(question_of_best(turn, llama.as_plain_text)), enough)
+    if completion is None:
+        return None
+    shares = {
+        letter: sum(share for token, share in completion.first_token.items() if token.strip() == letter)
+        for letter in letters
+    }
+    if sum(shares.values()) < LEAST_SHARE:
+        raise Complaint({"message": f"the model names none of {', '.join(letters)} as the best"})
+    best_first = sorted(letters, key=lambda letter: (-shares[letter], letter))
+    return Reply(
+        json.dumps({"ranking": best_first}),
+        reasoning_trace=", ".join(f"{letter} {shares[letter]:.2f}" for letter in best_first),
+        usage=_together([usage_of(completion)]),
+    )
+
+
+OwnWay = Callable[[Llama, Turn, Callable[[], bool]], Reply | None]
+
+
+def own_way_of(turn: Turn) -> OwnWay | None:
+    """How a small model is asked this; None where it has to read the messages, as to heed guidance."""
+    if not turn.plain_question:
+        return None
+    if "falsehood" in _fields(turn):
+        return judged_by_word
+    if turn.side is not None:
+        return argued_in_a_line
+    return ranked_by_letter if "ranking" in _fields(turn) else None
+
+
+def _fields(turn: Turn) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = (turn.reply_schema or {}).get("properties", {})
+    return fields
 
 
 def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str, str]]:
@@ -107,6 +163,14 @@ def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str,
     chair = FOR_THE_ABSENT if turn.is_chair else ""
     for layer, text in _layers(turn):
         yield layer, f"{wording.opening}Text: {plain(_line(text))}\n{said_before}{chair}Label:"
+
+
+def question_of_best(turn: Turn, plain: Callable[[str], str]) -> str:
+    """What the model goes on with to name the best of the evaluations it is shown."""
+    wording = _wording()
+    text = plain(_line("\n".join(text for _, text in _layers(turn))))
+    said = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
+    return f"{wording.opening}Text: {text}\n{said}The best reason is that of Evaluator"
 
 
 @cache
@@ -185,6 +249,10 @@ def raw_log_odds(violation: float, model: str) -> float:
     """The model's own log-odds behind a probability it gave, to calibrate it anew."""
     slope, offset = _wording().calibration_of(weights_of(model))
     return (math.log(violation / (1.0 - violation)) - offset) / slope
+
+
+def _request_for_word(question: str) -> Mapping[str, Any]:
+    return {"prompt": question, "max_tokens": 1, "temperature": 0, "logprobs": CANDIDATES}
 
 
 def _request_for_reason(question: str, word: str, turn: Turn) -> Mapping[str, Any]:

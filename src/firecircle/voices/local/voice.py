@@ -14,7 +14,7 @@ from firecircle.circle.voice import Message, Reply, Turn, Usage
 from firecircle.errors import VoiceError
 from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.prices import FREE
-from firecircle.voices.local.judge import LONGEST_REASON, asks_for_a_verdict, judged_by_word, questions_of
+from firecircle.voices.local.judge import LONGEST_REASON, own_way_of, questions_of
 from firecircle.voices.local.llama import SLOTS, CannotLoad, Complaint, Llama, require_library, usage_of
 from firecircle.voices.local.weights import Weights, weights_of
 from firecircle.voices.rehearsal import estimated_usage
@@ -78,7 +78,7 @@ class LocalVoice:
         try:
             llama = self._engine.llama()
             late = time.monotonic() + turn.attempt_seconds
-            answer = judged_by_word if self._by_word and asks_for_a_verdict(turn) else _in_full
+            answer = (own_way_of(turn) if self._by_word else None) or _in_full
             reply = answer(llama, self._seeded(turn), lambda: nobody_waits() or time.monotonic() > late)
         except CannotLoad as broken:
             raise VoiceError(str(broken), kind="raised", model=self.model) from None
@@ -115,7 +115,7 @@ def local_voice(model: str, verdict_from: VerdictSource = "auto") -> LocalVoice:
 
 def local_estimate(turn: Turn, *, by_word: bool) -> Usage:
     """What answering a turn may consume, whichever local model answers."""
-    if not (by_word and asks_for_a_verdict(turn)):
+    if not (by_word and own_way_of(turn)):
         return estimated_usage(turn, FREE)
     questions = tuple(Message("user", question) for _, question in questions_of(turn, str))
     shown = turn._replace(messages=questions, reply_schema=None, max_tokens=LONGEST_REASON)
