@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Ran, assert_one_line_of_trouble, endpoint
-from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, as_json, completion, failure
+from tests.loopback import (
+    VERDICT,
+    Answer,
+    ChatRequest,
+    LoopbackServer,
+    Script,
+    as_json,
+    completion,
+    failure,
+)
 
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
@@ -125,40 +134,103 @@ def test_an_endpoint_that_never_answers_does_not_hold_the_list_up(
 
 
 def test_all_is_well(cli: Cli, hosted: Host) -> None:
-    server = hosted(lambda _: completion('{"ok": true}', usage={**USAGE, "cost": 0.0001}))
+    def answer(request: ChatRequest) -> Answer:
+        told = json.loads(completion(usage={**USAGE, "cost": 0.0001}).body)
+        if request.body.get("logprobs"):
+            told["choices"][0]["logprobs"] = {"content": [{"token": "yes", "logprob": -0.1}]}
+        return as_json({**told, "model": "anthropic/claude-sonnet-4-2025"})
+
+    server = hosted(answer)
     ran = cli("doctor", "anthropic/claude-sonnet-4", "embedded:time", "--json")
     assert ran.status == 0
     claude, own = json.loads(ran.out)
-    assert (claude["model"], claude["well"], claude["structured_output"]) == (
+    assert (claude["model"], claude["well"], claude["structured_output"], claude["logprobs"]) == (
         "anthropic/claude-sonnet-4",
         True,
         "yes",
+        "yes",
     )
+    assert (claude["falsehood"], claude["read_as"], claude["adapted"]) == (0.8, "json", [])
+    assert claude["answered_by"] == "anthropic/claude-sonnet-4-2025"
     assert claude["cost_usd"] == 0.0001
     assert claude["rates"]["input"] > 0
     assert claude["seconds"] > 0
-    assert (own["well"], own["structured_output"], own["cost_usd"]) == (True, None, 0.0)
-    assert len(server.requests) == 1
+    assert (own["well"], own["structured_output"], own["logprobs"], own["cost_usd"]) == (
+        True,
+        None,
+        None,
+        0.0,
+    )
+    judged, tiny = server.requests
+    assert judged.body["response_format"]["json_schema"]["name"] == "evaluation"
+    assert "As we agreed in our last session" in judged.body["messages"][-1]["content"]
+    assert tiny.body["max_tokens"] < 50
 
 
-def test_what_structured_output_comes_to(
+def test_what_endpoints_can_do_and_what_had_to_be_adapted(
     cli: Cli, hosted: Host, settings_file: Callable[[str], Path]
 ) -> None:
     def endpoint_of_many(request: ChatRequest) -> Answer:
         if request.model == "a/picky" and "response_format" in request.body:
             return failure(400, "response_format is not supported")
-        return completion("Sure! ok." if request.model == "a/chatty" else '{"ok": true}')
+        if request.model == "a/cold" and "temperature" in request.body:
+            return failure(400, "temperature is deprecated for this model.")
+        if request.model == "a/cold" and "logprobs" in request.body:
+            return failure(400, "logprobs are not supported")
+        stated = "Truth 0.1, indeterminacy 0.2, falsehood 0.9."
+        return completion(stated if request.model == "a/chatty" else VERDICT)
 
     hosted(endpoint_of_many)
-    ran = cli("doctor", "a/picky,a/chatty,a/strict")
+    ran = cli("doctor", "a/picky,a/chatty,a/strict,a/cold")
     assert ran.status == 0
-    assert "a/picky" in ran.out
     lines = {line.split()[1].rstrip(":"): line for line in ran.out.splitlines()}
-    assert "structured output not taken" in lines["a/picky"]
-    assert "structured output ignored" in lines["a/chatty"]
-    assert "structured output yes, price unknown" in lines["a/strict"]
+    assert "structured output not taken, logprobs no, adapted: without response_format" in lines["a/picky"]
+    assert "F 0.90 in " in lines["a/chatty"]
+    assert "read as stated, structured output ignored" in lines["a/chatty"]
+    assert "structured output yes, logprobs no, price unknown" in lines["a/strict"]
+    assert "structured output yes, logprobs no, adapted: without temperature" in lines["a/cold"]
     settings_file("[providers.openrouter]\nstructured_output = 'off'")
     assert "structured output turned off" in cli("doctor", "a/strict").out
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (completion(""), "the reply is empty"),
+        (completion("", finish_reason="length"), "cut off while thinking: max_tokens=1000 was spent"),
+        (completion('{"reasoning": "I think', finish_reason="length"), "give it more, with --max-tokens"),
+        (completion("I'm sorry, but I can't help with that."), "refused: the voice declined to evaluate"),
+        (completion('{"ok": true}'), "unreadable: "),
+        (completion("Sure! ok."), "unreadable: "),
+        (completion("There is a violation here, an attack."), "only be guessed at, not read as a judgement"),
+    ],
+)
+def test_an_answer_that_is_no_judgement_is_not_well(
+    cli: Cli, hosted: Host, answer: Answer, words: str
+) -> None:
+    hosted(lambda _: answer)
+    ran = cli("doctor", "a/b")
+    assert ran.status == 1
+    assert ran.out.startswith("cannot judge  a/b: ")
+    assert words in ran.out
+
+
+def test_a_family_is_tested_by_the_model_that_sits_for_it(cli: Cli, hosted: Host) -> None:
+    retired = "anthropic/claude-sonnet-6"
+    server = hosted(
+        lambda request: (
+            failure(400, f"{retired} is not a valid model ID") if request.model == retired else completion()
+        )
+    )
+    server.listing = listing(
+        retired, "anthropic/claude-sonnet-5", "qwen/qwen4-300b-a20b", "deepseek/deepseek-v5"
+    )
+    ran = cli("doctor")
+    assert ran.status == 0
+    (sonnet,) = [line for line in ran.out.splitlines() if "anthropic" in line]
+    assert sonnet.startswith(f"well  {retired} (family:anthropic-sonnet): F 0.80 in ")
+    assert "anthropic/claude-sonnet-5 asked in its place" in sonnet
+    assert len(ran.out.splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,7 +251,7 @@ def test_trouble_is_one_line_with_the_way_out(
     hosted(lambda _: answer)
     ran = cli("doctor", "a/b", "embedded:time")
     assert ran.status == 1
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("cannot speak  a/b: ")]
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("cannot judge  a/b: ")]
     for word in words:
         assert word in line
 

@@ -77,28 +77,53 @@ def doctor(
         typer.Argument(metavar="MODEL", help="The voices to test; without any, those who judge by default."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long a voice may take.")
-    ] = 20.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="How long a voice may take. Default: 30, minutes for one that thinks.",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The longest answer in tokens.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Test voices with a real call each. Exit status 0: all can speak, 1: some cannot, 2: error."""
+    """Ask voices for a real judgement each. Exit status 0: all can judge, 1: some cannot, 2: error.
+
+    The answer is read as in any circle: an empty, cut or refused one is none. An endpoint is also asked in a
+    call of a few tokens whether it gives log-probabilities.
+    """
     import asyncio
     import sys
 
     from firecircle.catalog import require_distinct
+    from firecircle.circle.base_config import EvaluationConfig
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
-    from firecircle.cli.voices.checkup import as_line, check
+    from firecircle.cli.voices.checkup import Checkup, as_line, as_section, check
     from firecircle.request import JudgingRequest, configured_by_file
+    from firecircle.voices.seating import with_todays_models
 
     names = names_in(models or (), "MODEL") or configured_by_file(JudgingRequest()).config.models
     require_distinct(names, "MODEL")
     console = console_on(sys.stdout)
-    checkups = asyncio.run(
-        outcomes_of(
-            {name: check(name, timeout) for name in names},
-            lambda _, checkup: None if as_json else print_line(console, as_line(checkup)),
-        )
+    config = EvaluationConfig(
+        models=names, timeout_seconds=timeout, timeout_per_round=timeout, max_tokens=max_tokens
     )
+
+    def show(_: str, checkup: Checkup) -> None:
+        if as_json:
+            return
+        if console.is_terminal:
+            console.print(as_section(checkup))
+        else:
+            print_line(console, as_line(checkup))
+
+    async def examine() -> dict[str, Checkup]:
+        seated = await with_todays_models(config)
+        return await outcomes_of({name: check(name, seated) for name in seated.models}, show)
+
+    checkups = asyncio.run(examine())
     if as_json:
         print_json([asdict(checkup) for checkup in checkups.values()])
     return 0 if all(checkup.well for checkup in checkups.values()) else 1

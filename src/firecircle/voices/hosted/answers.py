@@ -93,6 +93,16 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     )
 
 
+def holds_logprobs(answer: HttpAnswer) -> bool:
+    """Whether an answer carries the log-probability of at least one of its tokens."""
+    try:
+        body = json.loads(answer.body)
+        tokens = body["choices"][0]["logprobs"]["content"]
+        return answer.status == 200 and isinstance(tokens[0]["logprob"], int | float)
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False
+
+
 def _name_of_model(body: dict[str, Any]) -> str | None:
     name = body.get("model")
     return name[:LONGEST_NAME] if isinstance(name, str) and name else None

@@ -139,7 +139,7 @@ class FamilyVoice:
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn; a model that the provider does not know gives its seat to the next."""
-        before = 0
+        before, spent = 0, Usage()
         while True:
             asked, voice = self._asked, self._voice
             try:
@@ -151,10 +151,13 @@ class FamilyVoice:
                 if not self._give_seat_away(asked):
                     raise
                 before += failure.attempts
+                spent += failure.usage or Usage()
                 turn.on_retry(Retry(before + 1, f"{failure}; {self._asked} is asked instead", 0.0))
                 continue
             asked_id = asked if asked != original_of(self.model) else None
-            return replace(reply, asked_id=asked_id, attempts=reply.attempts + before)
+            return replace(
+                reply, asked_id=asked_id, attempts=reply.attempts + before, usage=reply.usage + spent
+            )
 
     def estimate(self, turn: Turn) -> Usage:
         """What answering the turn may consume."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from collections.abc import Mapping
@@ -10,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from firecircle.circle.voice import Reply, Retry, Turn, Usage, carry_usage
+from firecircle.circle.voice import Message, Reply, Retry, Turn, Usage, carry_usage
 from firecircle.errors import VoiceError
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.adaptation import Change, change_for
-from firecircle.voices.hosted.answers import reply_in
+from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
 from firecircle.voices.hosted.complaints import Setback, presentable, without_key
 from firecircle.voices.hosted.connections import (
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from firecircle.circle.base_config import BaseEvaluationConfig
+
+FEW_TOKENS = 16
+"""As few as any endpoint takes for a limit."""
 
 __all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
 
@@ -125,6 +130,22 @@ class HostedVoice:
     def quirks(self) -> Quirks:
         """How requests to this model were found to differ from the usual ones."""
         return known_quirks(self.provider, self.name)
+
+    async def gives_logprobs(self) -> bool:
+        """Whether the endpoint gives log-probabilities, found out by a call of a few tokens."""
+        turn = Turn(
+            messages=(Message("user", "Answer with one word, yes or no: is fire hot?"),),
+            prompt=MultiNeutrosophicPrompt(user="is fire hot?"),
+            max_tokens=FEW_TOKENS,
+            temperature=None,
+        )
+        fields = ChatRequest(turn, self.name, self.provider, self.quirks).fields()
+        body = json.dumps({**fields, "logprobs": True, "top_logprobs": 2}).encode()
+        try:
+            answer = await (await self._connections()).post(self._sent_headers(), body)
+        except (ConnectionLost, AnswerUnreadable) as lost:
+            raise VoiceError(str(lost), kind="connection", model=self.model) from None
+        return holds_logprobs(answer)
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn, with as many attempts as its deadline has room for, and say what it cost."""
