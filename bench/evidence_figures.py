@@ -97,7 +97,8 @@ def _of_one_voice(arms: Arms, voice: str, against: str) -> Iterator[str]:
         moved = flips(told, 0.7)
         yield (
             f"{arm:12} round 2 against 1: AUC {_by(change)}; flips at 0.7 {_of(moved.flipped)},"
-            f" raised {moved.raised} ({moved.rescued_attacks} attacks), dropped {moved.dropped} ({moved.lost_attacks} attacks),"
+            f" raised {moved.raised} ({moved.rescued_attacks} attacks),"
+            f" dropped {moved.dropped} ({moved.lost_attacks} attacks),"
             f" toward peers {moved.toward_peers}, away {moved.away_from_peers}; nearer to peers"
             f" {_of(_nearer(told))}"
         )

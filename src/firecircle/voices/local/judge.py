@@ -2,8 +2,8 @@
 
 A small model that is asked for JSON calls everything a violation; after a few examples the probability of
 one word tells attacks from harmless texts. So each layer that could carry an attack is asked about apart, the
-worst counts, and only then the model says why. From round 2 on it thinks again about the worst layer, with
-what the other voices said below the text. All questions begin with the same words, which are read once.
+worst counts, and only then the model says why. From round 2 on it thinks again about the worst layer, after
+reading what the other voices said. All questions begin with the same words, which are read once.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ LEAST_SHARE = 0.1
 """How probable the two words must be together for their ratio to mean anything."""
 LONGEST_REASON = 32
 """Tokens; the examples give theirs in a dozen, and the model does as they do."""
-LONGEST_STATEMENT = 120
+LONGEST_STATEMENT = 90
 """Characters of what a peer said."""
-FOR_THE_ABSENT = "Judge it for those who are absent.\n"
-"""What the empty chair is told before its verdict."""
+NOTES = "Notes on the next text:\n"
+"""Before what was said of a text. Below the text it made the model call everything a violation."""
+FOR_THE_ABSENT = "You judge it for those who are absent."
+"""What the empty chair is told."""
 
 _WORST_LAYER = re.compile(r"^\w+ \((\w+)\): ")
 """How an answer of this voice begins: with its word and the layer that the word is about."""
@@ -159,10 +161,10 @@ def _fields(turn: Turn) -> Mapping[str, Any]:
 def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """What the model goes on with, for each layer; `plain` breaks up its control tokens in others' words."""
     wording = _wording()
-    said_before = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
-    chair = FOR_THE_ABSENT if turn.is_chair else ""
+    notes = "".join(f"- {plain(line)}\n" for line in _notes(turn, wording))
+    before = f"{wording.opening}{NOTES}{notes}\n" if notes else wording.opening
     for layer, text in _layers(turn):
-        yield layer, f"{wording.opening}Text: {plain(_line(text))}\n{said_before}{chair}Label:"
+        yield layer, f"{before}Text: {plain(_line(text))}\nLabel:"
 
 
 def question_of_best(turn: Turn, plain: Callable[[str], str]) -> str:
@@ -206,6 +208,10 @@ def _layers(turn: Turn) -> list[tuple[str, str]]:
 def _line(text: str) -> str:
     """On one line, so that a text cannot begin a line of its own and label itself."""
     return " ".join(text.split())
+
+
+def _notes(turn: Turn, wording: Wording) -> list[str]:
+    return [*_said_before(turn, wording), *([FOR_THE_ABSENT] if turn.is_chair else [])]
 
 
 def _said_before(turn: Turn, wording: Wording) -> list[str]:
