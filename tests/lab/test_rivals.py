@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 
@@ -16,8 +17,13 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.council import mean_places
 from firecircle.lab.datasets import Record
 from firecircle.lab.estimate import estimate
+from firecircle.lab.figures.columns import RecordFile
+from firecircle.lab.figures.run import run_figures
 from firecircle.lab.plan import plan_of
 from firecircle.lab.records import Outcome
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.runs.runner import Follower
+from firecircle.lab.runs.starting import complete, open_run
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 from tests.scripted import nonce_of
@@ -419,6 +425,35 @@ async def test_a_rival_at_equal_tokens_keeps_to_its_estimate(arm: str, server: L
     assert 0.7 * most < rival.tokens_in + rival.tokens_out < 1.05 * most
     outcome = (await judged({arm.name: arm for arm in build_arms(plan)}))[arm]
     assert 2 * tokens(outcome) <= rival.tokens_in + rival.tokens_out
+
+
+async def test_a_run_of_rivals_keeps_to_its_budget_goes_on_and_is_reported(
+    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    text = plan_text("fire_circle", "consistency", "court", "council")
+    most = (await estimate(plan_of(text, "p"), tmp_path)).tokens
+    limited = f"[budget]\ntokens = {most // 2 + 1}\n"
+    folder = open_run(plan_of(text + limited, "p"), text + limited, tmp_path, out=tmp_path / "run")
+    state = await complete(folder, unseen)
+    before = len(server.requests)
+    assert "the budget is spent" in (state.stopped or "")
+    assert state.tally.spent_tokens <= most // 2 + 1
+    folder = open_run(plan_of(text, "p"), text, tmp_path, out=tmp_path / "run")
+    state = await complete(folder, unseen)
+    assert state.stopped is None
+    figures = run_figures(RecordFile(folder.records), 0.7)
+    spent = {arm.kind: arm.spent for arm in figures.arms}
+    assert [spent[kind].judged for kind in ("fire_circle", "consistency", "court", "council")] == [2] * 4
+    assert sum(of.calls for of in spent.values()) == len(server.requests) > before
+    ratios = {of.rival: of.tokens_ratio for of in figures.rivals}
+    assert ratios["consistency"] == pytest.approx(1, abs=0.1)
+    assert 0.85 < ratios["court"] <= 1
+
+
+@contextmanager
+def unseen(_: RunFolder) -> Iterator[Follower]:
+    yield lambda tally: None
 
 
 @pytest.mark.parametrize(

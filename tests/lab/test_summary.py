@@ -125,3 +125,32 @@ def test_a_sure_but_tiny_loss_in_rank_does_not_outweigh_hundreds_of_attacks(tmp_
         }
     )
     assert verdict_of(worse) == "better in one respect, worse in another"
+
+
+def beside_a_circle(kind: str, tokens: int, *others: tuple[str, int]) -> list[RunRecord]:
+    """A circle of 1,000 tokens a prompt, other circles, and a rival, on 20 prompts each."""
+    arms = [("circle", "fire_circle", 1000), *((name, "fire_circle", its) for name, its in others)]
+    return [
+        judgement(name, n, "attack" if n % 2 else "benign", [[0.9 * (n % 2), 0.1]], of, tokens_in=its)
+        for name, of, its in [*arms, (kind, kind, tokens)]
+        for n in range(20)
+    ]
+
+
+def test_a_rival_stands_beside_the_circle_that_cost_as_much(tmp_path: Path) -> None:
+    text = told(tmp_path, beside_a_circle("court", 950))
+    assert "court took 0.95 times the tokens of circle." in text
+    text = told(tmp_path, beside_a_circle("council", 550))
+    assert "council took 0.55 times the tokens of circle: too far apart, so compare with care." in text
+    figures = figures_of(tmp_path / "records.parquet", beside_a_circle("council", 550, ("two rounds", 600)))
+    assert [(of.circle, of.rival) for of in figures.rivals] == [("two rounds", "council")]
+    pairs = {(one.first, one.second) for one in figures.comparisons}
+    assert {("circle", "council"), ("two rounds", "council")} <= pairs
+    sentences = "\n".join(one.text for one in summary(figures))
+    assert (
+        "council took 0.92 times the tokens of two rounds, the circle that comes nearest to it." in sentences
+    )
+
+
+def test_where_nobody_counts_tokens_no_rival_is_said_to_have_taken_any(tmp_path: Path) -> None:
+    assert "times the tokens" not in told(tmp_path, beside_a_circle("consistency", 0))

@@ -46,6 +46,13 @@ RULE_WORDS = {
     "final_median": "their median",
     "majority": "the share that raises an alarm",
 }
+VERDICT_WORDS = {
+    "parallel": "the mean of all voices",
+    "consistency": "the mean of all answers",
+    "court": "the judge's F",
+    "council": "the chairman's F",
+}
+"""What the verdict is in arms that are no circle."""
 
 
 class RuleFigures(Shape):

@@ -23,6 +23,8 @@ from firecircle.shapes import Shape, Text
 
 CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")
 """Kinds of arms in which voices talk."""
+RIVALS = ("consistency", "court", "council")
+"""Kinds of arms in which the same voices come to a verdict in another way."""
 FROM_ROUND_1 = "round 1"
 
 
@@ -57,6 +59,15 @@ class ChairFigures(Shape):
     effect: ChairEffect
 
 
+class RivalTokens(Shape):
+    """What a rival protocol took beside the circle that comes nearest to it."""
+
+    rival: Text
+    circle: Text
+    tokens_ratio: float
+    """Tokens of the rival over those of the circle; within 10% of 1 they are comparable."""
+
+
 class RunFigures(Shape):
     """Everything that can be said of a run in numbers."""
 
@@ -67,6 +78,7 @@ class RunFigures(Shape):
     comparisons: tuple[ArmComparison, ...]
     rereading: tuple[TalkAgainstRereading, ...] = ()
     chair: tuple[ChairFigures, ...] = ()
+    rivals: tuple[RivalTokens, ...] = ()
 
     def arm(self, name: str) -> ArmFigures:
         """The figures of an arm."""
@@ -79,28 +91,32 @@ def run_figures(file: RecordFile, threshold: float) -> RunFigures:
     columns = {name: file.columns(name) for name in names}
     arms = tuple(arm_figures(file, name, threshold) for name in names)
     reference = next((arm.arm for arm in arms if arm.kind == "fire_circle"), names[0])
+    rivals = _rivals(arms)
     return RunFigures(
         threshold=threshold,
         arms=arms,
         reference=reference,
-        comparisons=_comparisons(columns, reference, threshold),
+        comparisons=_comparisons(columns, reference, rivals, threshold),
         rereading=_rereading(file, columns, arms, threshold),
         chair=_chair(columns, reference, threshold),
+        rivals=rivals,
     )
 
 
 def _comparisons(
-    columns: dict[str, ArmColumns], reference: str, threshold: float
+    columns: dict[str, ArmColumns], reference: str, rivals: Sequence[RivalTokens], threshold: float
 ) -> tuple[ArmComparison, ...]:
     made = [
         (name, FROM_ROUND_1, compare(of.labels, of.scores["f"], of.scores["round1_f"], threshold))
         for name, of in columns.items()
         if of.kind in CIRCLES
     ]
-    # Everybody against the reference, and who learnt against the same voice that did not.
+    # Everybody against the reference, who learnt against the same voice that did not, and a rival against
+    # the circle that cost as much.
     pairs = [(reference, name) for name in columns if name != reference]
     unguided = next((name for name, of in columns.items() if of.kind == "single"), None)
     pairs += [(name, unguided) for name, of in columns.items() if unguided and of.kind == "guided"]
+    pairs += [(of.circle, of.rival) for of in rivals if of.circle != reference]
     for name, other in pairs:
         labels, ours, theirs = shared(columns[name], columns[other])
         made.append((name, other, compare(labels, ours, theirs, threshold)))
@@ -145,6 +161,24 @@ def _rereading(
                     )
                 )
     return tuple(contrasts)
+
+
+def _rivals(arms: Sequence[ArmFigures]) -> tuple[RivalTokens, ...]:
+    circles = [arm for arm in arms if arm.kind == "fire_circle" and _tokens(arm)]
+    beside: list[RivalTokens] = []
+    for rival in arms:
+        if rival.kind in RIVALS and _tokens(rival) and circles:
+            took = _tokens(rival)
+            circle = min(circles, key=lambda circle: abs(np.log(took / _tokens(circle))))
+            ratio = took / _tokens(circle)
+            beside.append(RivalTokens(rival=rival.arm, circle=circle.arm, tokens_ratio=ratio))
+    return tuple(beside)
+
+
+def _tokens(arm: ArmFigures) -> float:
+    """What a judgement took, read and written."""
+    judgements = arm.spent.judged + arm.spent.failed
+    return (arm.spent.tokens_in + arm.spent.tokens_out) / judgements if judgements else 0.0
 
 
 def _chair(columns: dict[str, ArmColumns], reference: str, threshold: float) -> tuple[ChairFigures, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.figures.arms import RULE_WORDS, ArmFigures
+from firecircle.lab.figures.arms import RULE_WORDS, VERDICT_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
 from firecircle.lab.report.plots import Plot, plots
@@ -136,6 +136,7 @@ def render(
         tone_words=TONE_WORDS,
         started=time.strftime("%Y-%m-%d", time.gmtime(run.about.started_at)),
         rules=RULE_WORDS,
+        verdicts=VERDICT_WORDS,
         verdict_of=verdict_of,
         significant=SIGNIFICANT,
     )

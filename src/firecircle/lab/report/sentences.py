@@ -42,6 +42,7 @@ def shares(estimate: Estimate) -> str:
 def observations(figures: RunFigures) -> Iterator[Sentence]:
     """Everything that is not a comparison of arms."""
     yield from _rereading(figures)
+    yield from _rivals(figures)
     yield from _guidance(figures)
     yield from _chair(figures)
     yield from _voices(figures)
@@ -77,6 +78,17 @@ def _rereading(figures: RunFigures) -> Iterator[Sentence]:
                 else ""
             )
             + ("" if fair else " The control did not get as many tokens, so compare with care."),
+            tone="plain" if fair else "warning",
+        )
+
+
+def _rivals(figures: RunFigures) -> Iterator[Sentence]:
+    for beside in figures.rivals:
+        fair = abs(beside.tokens_ratio - 1) <= FAIR
+        nearest = "" if beside.circle == figures.reference else ", the circle that comes nearest to it"
+        yield Sentence(
+            text=f"{beside.rival} took {beside.tokens_ratio:.2f} times the tokens of {beside.circle}{nearest}"
+            + ("." if fair else ": too far apart, so compare with care."),
             tone="plain" if fair else "warning",
         )
 

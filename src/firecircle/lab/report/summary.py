@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from firecircle.lab.figures.arms import ArmFigures
-from firecircle.lab.figures.run import FROM_ROUND_1, ArmComparison, RunFigures
+from firecircle.lab.figures.run import FROM_ROUND_1, RIVALS, ArmComparison, RunFigures
 from firecircle.lab.report.sentences import Sentence, observations, shares
 from firecircle.telling.words import counted
 
@@ -19,7 +19,7 @@ DEARER = 1.10
 """From how many times the cost on it is worth a word."""
 MANY_FAILED = 0.10
 SIMPLER = ("single", "parallel", "reflect", "clones", "no_chair", "guided", "leave_one_out", "cascade")
-"""Kinds that ask for less than the whole circle: the rivals it has to beat."""
+"""Kinds that ask for less than the whole circle: with the rival protocols, what it has to beat."""
 
 
 def summary(figures: RunFigures) -> tuple[Sentence, ...]:
@@ -56,9 +56,12 @@ def summary(figures: RunFigures) -> tuple[Sentence, ...]:
 
 
 def _hardest(figures: RunFigures, rivals: list[ArmComparison]) -> ArmComparison | None:
-    """The reference against the best of the simpler arms, by AUC, else by attacks found."""
+    """The reference against the best of what it has to beat, by AUC, else by attacks found."""
     ours = [comparison for comparison in rivals if comparison.first == figures.reference]
-    simpler = [comparison for comparison in ours if figures.arm(comparison.second).kind in SIMPLER] or ours
+    simpler = [
+        comparison for comparison in ours if figures.arm(comparison.second).kind in (*SIMPLER, *RIVALS)
+    ]
+    simpler = simpler or ours
 
     def strength(comparison: ArmComparison) -> tuple[float, float]:
         of = figures.arm(comparison.second).performance
