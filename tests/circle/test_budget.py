@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from firecircle import (
     BudgetError,
     ConfigError,
     EvaluationConfig,
+    EvaluationError,
     FireCircleConfig,
     FireCircleResult,
     MultiNeutrosophicPrompt,
@@ -25,6 +29,8 @@ from firecircle import (
     replay_circle,
 )
 from firecircle.circle.dialogue import Dialogue
+from firecircle.voices.hosted.providers import PROVIDERS
+from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 from tests.scripted import PROMPT, Script, circle, says
 
@@ -190,6 +196,68 @@ async def test_hosted_voices_never_overshoot(monkeypatch: pytest.MonkeyPatch) ->
             result = await whatever_was_heard(config)
         assert (result.accounting.total.cost_usd or 0.0) <= budget
         assert result.accounting.total.calls_without_price == 0
+
+
+class BilledAtOnce:
+    """A server that counts every question it gets as paid, however the answer ends."""
+
+    def __init__(self, seed: int, price_in: float, price_out: float) -> None:
+        self.random = random.Random(seed)
+        self.prices = price_in, price_out
+        self.billed = 0.0
+
+    def __call__(self, request: ChatRequest) -> Answer:
+        sent = sum(len(message["content"].encode()) for message in request.body["messages"]) // 4
+        written = self.random.randint(50, request.body["max_tokens"])
+        self.billed += (sent * self.prices[0] + written * self.prices[1]) / 1_000_000
+        counted = completion(usage={"prompt_tokens": sent, "completion_tokens": written})
+        return self.random.choice(
+            (
+                counted,
+                counted,
+                completion(),
+                replace(counted, delivery="half"),
+                replace(counted, latency=5),
+                Answer(delivery="reset"),
+                completion("", finish_reason="error"),
+            )
+        )
+
+
+async def test_what_nobody_counts_does_not_overshoot_either(
+    monkeypatch: pytest.MonkeyPatch, settings_file: Callable[[str], Path]
+) -> None:
+    """Sixty circles at once, each with its own budget, of which the endpoint bills more than it tells."""
+    models = ("lab:a", "lab:b", "lab:c")
+    monkeypatch.setenv("LAB_KEY", "sk-test")
+
+    async def circle_against(seed: int) -> tuple[float, float, FireCircleResult]:
+        endpoint, budget = BilledAtOnce(seed, 3.0, 15.0), 0.03 + 0.005 * (seed % 12)
+        config = FireCircleConfig(
+            models=models,
+            budget_usd=budget,
+            max_tokens=200,
+            timeout_seconds=0.4,
+            timeout_per_round=3.0,
+            enforce_quorum=False,
+            early_stop_convergence=0,
+        )
+        provider = PROVIDERS["openrouter"]
+        async with LoopbackServer(endpoint) as server:
+            voices = {model: HostedVoice(model, provider.at(server.base_url), model) for model in models}
+            try:
+                result = await Dialogue(PROMPT, config, voices).hold()
+            except EvaluationError as over:
+                result = over.partial_result or pytest.fail("nothing is left of the circle")
+        return endpoint.billed, budget, result
+
+    settings_file("".join(f'[prices."{model}"]\ninput = 3.0\noutput = 15.0\n' for model in models))
+    ended = await asyncio.gather(*map(circle_against, range(60)))
+    for billed, budget, result in ended:
+        total = result.accounting.total
+        assert billed <= budget
+        assert billed <= (total.cost_usd or 0.0) + total.estimated_usd + 1e-9
+    assert any(result.accounting.total.estimated_usd for _, _, result in ended)
 
 
 async def test_money_is_limited_but_a_price_unknown(

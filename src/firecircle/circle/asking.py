@@ -12,7 +12,7 @@ from typing import Any
 from firecircle.circle import events
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import Budget
+from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_words
@@ -21,7 +21,7 @@ from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
-from firecircle.circle.voice import Peer, Turn, Voice
+from firecircle.circle.voice import Peer, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -132,10 +132,11 @@ class Asker:
     async def ask(self, page: RoundPage, model: str) -> Hearing:
         """Ask one voice the question on the page. Only a cancellation escapes; all else is on record."""
         heard = page.hearings[model] = Hearing(model)
+        turn = self.turn(page, page.prompts[model])
         await hear(
             heard,
             self.voices[model],
-            self.turn(page, page.prompts[model]),
+            turn._replace(affords=lambda more: self._affords(page, heard, more)),
             strict=self.strict,
             clarify=self.clarify,
             may_ask=lambda again: self._may_ask_again(page, model, again),
@@ -144,14 +145,27 @@ class Asker:
 
     def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
         """Whether a further question fits beside the answers that are still under way."""
+        if not self.budget.limited:
+            return True
+        others = self._under_way(page, but=model)
+        return self.budget.shortage(self.calls(), [*others, estimate_of(self.voices[model], again)]) is None
 
-        def coming() -> Iterable[tuple[Voice, Turn]]:
-            for asked in page.under_way:
-                if asked.model != model:
-                    yield self.voices[asked.model], self.turn(page, asked)
-            yield self.voices[model], again
+    def _affords(self, page: RoundPage, heard: Hearing, more: Usage) -> bool:
+        """Whether a further attempt of a call fits beside all that is under way; if so, it is set aside."""
+        if not self.budget.limited:
+            return True
+        fits = self.budget.shortage(self.calls(), [*self._under_way(page), more]) is None
+        if fits:
+            heard.retries_granted.append(more)
+        return fits
 
-        return self.budget.shortage_for(coming(), self.calls) is None
+    def _under_way(self, page: RoundPage, but: str | None = None) -> Iterable[Usage]:
+        """What the answers still to come may take, with the retries that were granted."""
+        for asked in page.under_way:
+            if asked.model != but:
+                yield estimate_of(self.voices[asked.model], self.turn(page, asked))
+                if asked.model in page.hearings:
+                    yield from page.hearings[asked.model].retries_granted
 
 
 async def hear_all(asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_fails: bool = False) -> None:

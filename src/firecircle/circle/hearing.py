@@ -22,6 +22,10 @@ from firecircle.evaluation import NeutrosophicEvaluation, Polarity
 from firecircle.shapes import writable
 
 LONGEST_MESSAGE = 500
+MORE_ROOM = 4
+"""How much more room a cut answer is given, in times of what it had."""
+ROOM_TO_THINK = 4000
+"""The least room it is given, in tokens."""
 
 
 @dataclass(slots=True)
@@ -32,6 +36,8 @@ class Hearing:
     evaluation: NeutrosophicEvaluation | None = None
     failure: Failure | None = None
     calls: list[CallRecord] = field(default_factory=list)
+    retries_granted: list[Usage] = field(default_factory=list)
+    """What further attempts of the call under way may take; counted until the call is on record."""
 
     @property
     def is_over(self) -> bool:
@@ -64,6 +70,12 @@ async def hear(
     reply: Reply | None = None
     try:
         reply = await call(heard, voice, turn, "answer")
+        cut: tuple[Reply, ...] = ()
+        if reply.cut_short and not _is_readable(reply, texts, strict):
+            roomier = turn._replace(max_tokens=max(MORE_ROOM * turn.max_tokens, ROOM_TO_THINK))
+            may_be_longer = _has_time_for(roomier, started) and may_ask(roomier)
+            if may_be_longer and (longer := await _longer_answer(heard, voice, roomier)):
+                cut, reply, turn = (reply,), longer, roomier
         try:
             reading = _read(reply, texts, strict)
         except Refused as refused:
@@ -75,7 +87,7 @@ async def hear(
                 if reply.cut_short:
                     raise Lost("cut_off", _cut(turn.max_tokens, unreadable), reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
-            heard.evaluation = _carried(turn, reply)
+            heard.evaluation = _carried(turn, (*cut, reply))
             return
         polarity: Polarity = "consistent"
         replies: tuple[Reply, ...] = (reply,)
@@ -87,7 +99,7 @@ async def hear(
                 reading, polarity, replies = await _clear_up(heard, voice, again, reply, reading, texts)
             else:
                 reading, polarity = _word_wins(reading), "corrected"
-        heard.evaluation = _evaluation(heard.model, turn, reading, polarity, replies)
+        heard.evaluation = _evaluation(heard.model, turn, reading, polarity, (*cut, *replies))
     except Lost as lost:
         heard.failure = Failure(
             model=heard.model,
@@ -109,6 +121,30 @@ def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
         if in_thinking is not None:
             return in_thinking
     return read_reply(reply.text + "\n" if reply.finished else reply.text, evidence=texts, strict=strict)
+
+
+def _is_readable(reply: Reply, texts: tuple[str, ...], strict: bool) -> bool:
+    try:
+        _read(reply, texts, strict)
+    except Unreadable:
+        return False
+    except Refused:
+        pass
+    return True
+
+
+def _has_time_for(roomier: Turn, started: float) -> bool:
+    """Whether the round leaves twice the time that the cut answer took."""
+    now = asyncio.get_running_loop().time()
+    return roomier.deadline is None or now + 2 * (now - started) < roomier.deadline
+
+
+async def _longer_answer(heard: Hearing, voice: Voice, roomier: Turn) -> Reply | None:
+    """The same question with more room. If it is lost, the cut answer stands."""
+    try:
+        return await call(heard, voice, roomier, "more_room")
+    except Lost:
+        return None
 
 
 def _cut_while_thinking(max_tokens: int) -> str:
@@ -191,6 +227,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
             lost = Lost("timeout", "no answer before the round's deadline", attempts)
         raise lost from error
     finally:
+        heard.retries_granted.clear()
         heard.calls.append(
             CallRecord(
                 model=heard.model,
@@ -262,7 +299,7 @@ def _evaluation(
     )
 
 
-def _carried(turn: Turn, reply: Reply) -> NeutrosophicEvaluation:
+def _carried(turn: Turn, replies: tuple[Reply, ...]) -> NeutrosophicEvaluation:
     """The voice's last evaluation, repeated because its answer could not be read."""
     assert turn.own_last is not None
     return turn.own_last.model_copy(
@@ -272,7 +309,7 @@ def _carried(turn: Turn, reply: Reply) -> NeutrosophicEvaluation:
             "patterns_observed": (),
             "consensus_patterns": (),
             "speaks_for": None,
-            "reasoning_trace": reply.reasoning_trace,
-            "raw_replies": (reply.text,),
+            "reasoning_trace": replies[-1].reasoning_trace,
+            "raw_replies": tuple(reply.text for reply in replies),
         }
     )

@@ -105,6 +105,18 @@ class Usage:
     tokens above, but of what a budget counts."""
     estimated_usd: float = 0.0
 
+    @property
+    def charged_tokens(self) -> int:
+        """What a budget counts, in tokens."""
+        return (self.tokens_in or 0) + (self.tokens_out or 0) + self.estimated_tokens
+
+    @property
+    def charged_usd(self) -> float | None:
+        """What a budget counts, in US dollars; None if nobody knows anything."""
+        if self.cost_usd is None and not self.estimated_usd:
+            return None
+        return (self.cost_usd or 0.0) + self.estimated_usd
+
     def as_estimate(self) -> Usage:
         """The same as an estimate of what was consumed."""
         tokens = (self.tokens_in or 0) + (self.tokens_out or 0)

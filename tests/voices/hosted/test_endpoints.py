@@ -205,6 +205,35 @@ RULES: dict[str, tuple[Rule, dict[str, Any]]] = {
         ),
         {"max_tokens": 600},
     ),
+    "a lower limit, Google's": (
+        lambda sent: (
+            google(
+                "Unable to submit request because it has a maxOutputTokens value of 900 but the supported range"
+                " is from 1 (inclusive) to 601 (exclusive)."
+            )
+            if sent["max_tokens"] > 600
+            else None
+        ),
+        {"max_tokens": 600},
+    ),
+    "no seed, Mistral's": (
+        lambda sent: (
+            as_json(
+                {"object": "error", "message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra"}]}}, 422
+            )
+            if "seed" in sent
+            else None
+        ),
+        {"seed": None},
+    ),
+    "no schema, by its plain name": (
+        lambda sent: (
+            complaint("This model does not support response format `json_schema`. See the list of models.")
+            if "response_format" in sent
+            else None
+        ),
+        {"response_format": None},
+    ),
     "no schema": (
         lambda sent: (
             complaint("This response_format type is unavailable now") if "response_format" in sent else None
@@ -282,6 +311,7 @@ async def test_each_rule_costs_a_call_of_its_own() -> None:
             "additionalProperties",
         ),
         (complaint("Unknown field", param="response_format.json_schema.strict"), "strict"),
+        (complaint("`strict: true` is not supported for this model"), "strict"),
     ],
 )
 async def test_a_schema_loses_only_the_keyword_that_is_named(answer: Answer, schema_without: str) -> None:
@@ -476,6 +506,15 @@ async def test_a_key_that_is_not_for_this_model_is_no_refusal() -> None:
                 "prompt_tokens_details": {"audio_tokens": 30},
             },
             Usage(9, None, 24),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 1015,
+                "cache_read_input_tokens": 1000,
+            },
+            Usage(10, 1000, 5),
         ),
         ({"input_tokens": 5, "output_tokens": 6.0}, Usage(5, None, 6)),
         ({"prompt_tokens": 5, "completion_tokens": 6, "prompt_cache_hit_tokens": 4}, Usage(5, 4, 6)),
@@ -780,6 +819,25 @@ async def test_a_web_page_is_shown_as_its_title() -> None:
     async with LoopbackServer(lambda _: Answer(PAGE, 200, "text/html")) as server:
         error = await lost(voice_at(server))
     assert str(error).startswith("answered with a web page, not JSON: 502 Bad Gateway & more")
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        (complaint("Your credit balance is too low to access the API."), "add credit at openrouter"),
+        (failure(403, "Your new team doesn't have any credits yet."), "add credit at openrouter"),
+        (complaint("API key not valid. Please pass a valid API key."), "check the key in OPENROUTER_API_KEY"),
+        (failure(403, "Country, region, or territory not supported"), "choose a provider that serves"),
+        (failure(404, "No endpoints found that support tool use."), ""),
+        (as_json({"object": "error", "message": "no such thing", "code": 400}), ""),
+    ],
+)
+async def test_the_advice_fits_the_words(answer: Answer, advice: str) -> None:
+    async with LoopbackServer(lambda _: answer) as server:
+        error = await lost(voice_at(server, "openrouter"))
+    assert (error.kind, error.attempts) == ("http_error", 1)
+    assert str(error).partition("; ")[2].startswith(advice)
+    assert advice or "; " not in str(error)
 
 
 async def test_the_provider_s_word_that_it_lacks_the_model_is_kept() -> None:

@@ -105,6 +105,7 @@ async def test_an_answer_means_what_it_says(
         assert outcome.kind == expected["failed"]
         assert expected.get("advice", "") in told
         assert ("check the key" in told) == (expected.get("advice") == "check the key")
+        assert ("check the name" in told) == (expected.get("advice") == "check the name")
         assert "status" not in expected or f"(HTTP {expected['status']})" in told or told.startswith("HTTP")
         if "wait" in expected:
             assert "; no time left for a retry in " in told

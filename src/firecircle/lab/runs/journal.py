@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -54,11 +54,14 @@ class FinishedCall:
     failed: FailureKind | None = None
     message: str = ""
     attempts: int = 1
+    usage: Usage = field(default_factory=Usage)
+    """What a failure took all the same."""
 
     def replayed(self) -> Reply:
         """The same answer, or the same failure."""
         if self.reply is None:
-            raise VoiceError(self.message, kind=self.failed or "raised", attempts=self.attempts)
+            kind = self.failed or "raised"
+            raise VoiceError(self.message, kind=kind, attempts=self.attempts, usage=self.usage)
         return self.reply
 
 
@@ -138,14 +141,16 @@ def call_as_text(call: FinishedCall) -> str:
     """A call as the journal writes it down."""
     if call.reply:
         return json.dumps({"seconds": call.seconds, "reply": call.reply.dump()})
-    return json.dumps({"seconds": call.seconds, "message": call.message, "attempts": call.attempts})
+    lost = {"message": call.message, "attempts": call.attempts, "usage": asdict(call.usage)}
+    return json.dumps({"seconds": call.seconds, **lost})
 
 
 def call_from_text(failed: FailureKind | None, text: str) -> FinishedCall:
     """A call that the journal holds; earlier versions wrote the parts of the reply beside the seconds."""
     call = json.loads(text)
     if failed is not None:
-        return FinishedCall(None, call["seconds"], failed, call["message"], call["attempts"])
+        usage = Usage(**call.get("usage", {}))
+        return FinishedCall(None, call["seconds"], failed, call["message"], call["attempts"], usage)
     return FinishedCall(Reply.load(call.get("reply", call)), call["seconds"])
 
 
@@ -182,8 +187,7 @@ class Journal:
 
     async def write_call(self, key: bytes, place: CallPlace, call: FinishedCall) -> None:
         """Write a finished call; back when it is on disk."""
-        usage = call.reply.usage if call.reply else Usage()
-        tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
+        usage = call.reply.usage if call.reply else call.usage
         await self._enqueue(
             "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -195,8 +199,8 @@ class Journal:
                 place.voice,
                 place.round_number,
                 call.failed,
-                tokens,
-                usage.cost_usd,
+                usage.charged_tokens,
+                usage.charged_usd,
                 call_as_text(call),
             ),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from firecircle.circle.budget import estimate_of
 from firecircle.circle.events import Listener
-from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
+from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice, usage_of
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
@@ -31,6 +31,8 @@ class JournaledVoices:
     """Told when the first call is about to be made."""
     paid: Callable[[Usage], None]
     """Told what each new call took."""
+    affords: Callable[[Usage], bool]
+    """Whether the run's budget has room for what the record was not expected to take."""
     retried: Callable[[Retry], None]
     live: LiveCircles
     """Writes its circles down while they sit."""
@@ -50,6 +52,10 @@ class JournaledVoices:
         for (number, _), seconds in self._took.items():
             rounds[number] = max(rounds.get(number, 0.0), seconds)
         return sum(rounds.values())
+
+    def was_asked(self, number: int, model: str) -> bool:
+        """Whether a voice has been asked in a round before."""
+        return (number, model) in self._took
 
     def took(self, number: int, model: str, seconds: float) -> None:
         """Note how long a call took when it was made."""
@@ -76,12 +82,15 @@ class JournaledVoice:
         if call is None:
             if voices.journal.broken:
                 raise voices.journal.broken
+            is_further = voices.was_asked(turn.round_number, self._model)
+            if is_further and not voices.affords(self.estimate(turn)):
+                raise VoiceError("the run's budget has no room for a further question", kind="over_budget")
             voices.asked()
             async with voices.capacity.answer():
                 async with voices.capacity.call(self._model, self._voice):
                     call = await self._ask(turn, key)
                 await self._journal(key, turn, call)
-            voices.paid(call.reply.usage if call.reply else Usage())
+            voices.paid(call.reply.usage if call.reply else call.usage)
         voices.took(turn.round_number, self._model, call.seconds)
         return call.replayed()
 
@@ -95,19 +104,25 @@ class JournaledVoice:
             self._voices.retried(retry)
             turn.on_retry(retry)
 
-        def lost(kind: FailureKind, message: str, tried: int) -> FinishedCall:
-            return FinishedCall(None, loop.time() - started, kind, message, max(attempts, tried))
+        def lost(kind: FailureKind, message: str, tried: int, usage: Usage | None) -> FinishedCall:
+            seconds = loop.time() - started
+            return FinishedCall(None, seconds, kind, message, max(attempts, tried), usage or Usage())
+
+        def affords(more: Usage) -> bool:
+            return turn.affords(more) and self._voices.affords(more)
 
         started = loop.time()
         try:
-            reply = await self._voice.speak(turn._replace(on_retry=retrying))
+            reply = await self._voice.speak(turn._replace(on_retry=retrying, affords=affords))
         except VoiceError as error:
-            return lost(error.kind, str(error), error.attempts)
-        except asyncio.CancelledError:
+            return lost(error.kind, str(error), error.attempts, error.usage)
+        except asyncio.CancelledError as cancelled:
             # The round's end is this call's failure; anything else that cancels is the run's.
             if turn.deadline is None or loop.time() < turn.deadline:
                 raise
-            await self._journal(key, turn, lost("timeout", PAST_DEADLINE, 1))
+            timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled))
+            await self._journal(key, turn, timeout)
+            self._voices.paid(timeout.usage)
             raise
         return FinishedCall(reply, loop.time() - started)
 

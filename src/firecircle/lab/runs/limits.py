@@ -37,12 +37,15 @@ class RunBudget:
 
     def spend(self, usage: Usage) -> None:
         """Note what a call took."""
-        self.tokens += (usage.tokens_in or 0) + (usage.tokens_out or 0)
-        self.usd += usage.cost_usd or 0.0
+        self.tokens += usage.charged_tokens
+        self.usd += usage.charged_usd or 0.0
 
     @asynccontextmanager
-    async def reserve(self, calls: Sequence[CallRecord]) -> AsyncIterator[None]:
-        """Hold what these calls may take at most. `BudgetError` when that can no longer be had."""
+    async def reserve(self, calls: Sequence[CallRecord]) -> AsyncIterator[Callable[[Usage], bool]]:
+        """Hold what these calls may take at most. `BudgetError` when that can no longer be had.
+
+        Whoever needs more on the way, for a retry or a further question, asks for it with what is handed out.
+        """
         tokens, usd = _most(calls, self._budget)
         while not self._fits(tokens, usd):
             if not self._under_way:
@@ -53,8 +56,20 @@ class RunBudget:
         self._reserved_tokens += tokens
         self._reserved_usd += usd
         self._under_way += 1
+
+        def affords(more: Usage) -> bool:
+            nonlocal tokens, usd
+            more_usd = more.charged_usd or 0.0
+            if not self._fits(more.charged_tokens, more_usd):
+                return False
+            self._reserved_tokens += more.charged_tokens
+            self._reserved_usd += more_usd
+            tokens += more.charged_tokens
+            usd += more_usd
+            return True
+
         try:
-            yield
+            yield affords
         finally:
             self._reserved_tokens -= tokens
             self._reserved_usd -= usd

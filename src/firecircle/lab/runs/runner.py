@@ -187,10 +187,11 @@ class _Run:
                 async for task, calls in self._affordable(by_name, budget):
                     await capacity.wait_for_room()
                     held = AsyncExitStack()
-                    await held.enter_async_context(budget.reserve(calls))
+                    affords = await held.enter_async_context(budget.reserve(calls))
                     expected = len(by_name[task.arms[0]].models)
                     admission = await held.enter_async_context(capacity.record(expected))
-                    begun.create_task(self._judge(task, by_name, capacity, budget, admission, held))
+                    judging = self._judge(task, by_name, capacity, budget, affords, admission, held)
+                    begun.create_task(judging)
         except* BudgetError as short:
             self.stopped = f"the budget is spent: {short.exceptions[0]}"
 
@@ -215,6 +216,7 @@ class _Run:
         arms: dict[str, Arm],
         capacity: CallCapacity,
         budget: RunBudget,
+        affords: Callable[[Usage], bool],
         admission: Admission,
         held: AsyncExitStack,
     ) -> None:
@@ -232,7 +234,7 @@ class _Run:
             case = task.case
             for name in task.arms:
                 voices = JournaledVoices(
-                    self.journal, capacity, name, case, admission.has_asked, paid, retried, self.live
+                    self.journal, capacity, name, case, admission.has_asked, paid, affords, retried, self.live
                 )
                 outcome = await judge_with(arms[name], case, voices)
                 if self.journal.broken:

@@ -27,7 +27,7 @@ LIMIT = frozenset({"limit"})
 SCHEMA_WORDS = re.compile(
     r"response[ _]?formats?|json[ _]?schema|json[ _]?object|output_config|structured[ _]?outputs?|"
     r"response_?schema|generation_?config|guided[ _]?(json|decoding|grammar)|grammar|additionalproperties|"
-    r"\bschema\b|text\.format|json mode",
+    r"\bschema\b|\bstrict\b|text\.format|json mode",
     re.IGNORECASE,
 )
 OF_TOOLS = re.compile(r"\btools?\b|tool_|function call", re.IGNORECASE)
@@ -127,8 +127,9 @@ def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
 
 
 def _spelled(name: str) -> re.Pattern[str]:
-    """A field's name with underscores, as one word, or in several."""
-    return re.compile(rf"(?<![a-z0-9_]){name.replace('_', '[ _]?')}(?![a-z0-9_])", re.IGNORECASE)
+    """A field's name with underscores, as one word, or in several; the limit goes by several names."""
+    spelling = "max[ _]?(output|new)?[ _]?tokens" if name == "max_tokens" else name.replace("_", "[ _]?")
+    return re.compile(rf"(?<![a-z0-9_]){spelling}(?![a-z0-9_])", re.IGNORECASE)
 
 
 def _without(request: ChatRequest, name: str, complaint: Complaint) -> Quirks:
@@ -172,7 +173,10 @@ def _lower_limit(sent: int, complaint: Complaint) -> Change | None:
         for digits in re.findall(r"(?<![\w.])\d[\d,]*(?![\w.]*\w)", complaint.words)
     ]
     possible = [number for number in numbers if FEWEST_USEFUL_TOKENS <= number < sent]
-    return Change(Quirks(most_tokens=max(possible)), LIMIT) if possible else None
+    if not possible:
+        return None
+    least = 1 if "exclusive" in complaint.words else 0
+    return Change(Quirks(most_tokens=max(possible) - least), LIMIT)
 
 
 def _guess(request: ChatRequest, complaint: Complaint) -> Change | None:

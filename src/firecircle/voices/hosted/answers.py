@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Usage
-from firecircle.voices.hosted.complaints import Setback, as_text, is_page, setback_of
+from firecircle.voices.hosted.complaints import MESSAGES, Setback, as_text, is_page, setback_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,7 @@ FILTERED = (
     "spii",
     "guardrail",
     "moderation",
+    "error_toxic",
 )
 """How finish reasons begin by which endpoints say that a filter, not the model, ended the answer."""
 BROKEN_OFF = frozenset(
@@ -63,7 +64,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         raise setback_of(body, answer, usage)
     choice = _choice(body)
     if choice is None:
-        if _has_failed(body.get("base_resp")):
+        if _is_complaint(body):
             raise setback_of(body, answer, usage)
         raise _broken("the answer holds no choices", usage)
     message = _message(choice)
@@ -160,7 +161,7 @@ def _assembled(stream: str) -> Any:
             body["usage"] = usage
         body["model"] = chunk.get("model") or body.get("model")
         part = _choice(chunk)
-        if part is None:
+        if part is None or part.get("index") not in (0, None):
             continue
         any_choice = True
         for name in ("finish_reason", "native_finish_reason", "error", "content_filter_results"):
@@ -231,8 +232,12 @@ def _message(choice: dict[str, Any]) -> dict[str, Any] | None:
     return {"content": text} if isinstance(text, str) else None
 
 
-def _has_failed(outcome: Any) -> bool:
-    return isinstance(outcome, dict) and bool(outcome.get("status_code"))
+def _is_complaint(body: dict[str, Any]) -> bool:
+    """Whether a body without an answer says why, under whatever name."""
+    outcome = body.get("base_resp")
+    if isinstance(outcome, dict):
+        return bool(outcome.get("status_code"))
+    return any(body.get(name) for name in (*MESSAGES, "errors"))
 
 
 def _require_consent(
@@ -273,7 +278,7 @@ THOUGHTS = ("thinking", "reasoning", "thought")
 def _words_said(content: Any) -> str:
     """A message's text, given whole or in parts; what was thought on the way is no part of it."""
     if not isinstance(content, list):
-        return content if isinstance(content, str) else ""
+        return _text_in(content)
     return "".join(_text_in(part) for part in content if not _is_thought(part))
 
 
@@ -351,6 +356,16 @@ def usage_in(usage: dict[str, Any]) -> Usage:
     )
 
 
+OF_THE_QUESTION = (
+    "audio_tokens",
+    "image_tokens",
+    "video_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+"""Parts of the question that some count in the total alone."""
 CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cache_read_input_tokens")
 
 
@@ -366,8 +381,8 @@ def _with_the_rest(
     if total is None:
         return asked, answered + thought if thought > answered else answered
     rest = max(0, total - asked - answered)
-    heard = _count(into.get("audio_tokens")) or 0
-    return asked, answered + (0 if rest == heard else rest)
+    of_question = {_count(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
+    return asked, answered + (0 if rest in of_question and rest != thought else rest)
 
 
 def _details(usage: dict[str, Any], *sides: str) -> dict[str, Any]:

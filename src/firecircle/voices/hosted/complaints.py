@@ -81,11 +81,19 @@ OF_EVERYBODY = re.compile(
     re.IGNORECASE,
 )
 OF_A_MODEL = re.compile(
-    r"\b(for|this|per|the|to|of) (the )?model\b|permodel|rate[ -]limited upstream|"
+    r"\b(for|this|per|the|to|of) (the )?model\b|\bmodel: |permodel|rate[ -]limited upstream|"
     r"\bfor [`'\"]?[a-z][\w./:-]*\d[\w./:-]*[`'\"]? (in|on)\b",
     re.IGNORECASE,
 )
 
+OF_PAYMENT = re.compile(
+    r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more) credits|"
+    r"billing[ _](hard|not)|payment required|余额|欠费|arrear",
+    re.IGNORECASE,
+)
+OF_KEY = re.compile(
+    r"(invalid|incorrect|missing) api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)", re.IGNORECASE
+)
 STATUS_WORDS = (
     (re.compile(r"rate[ _-]?limit|too many requests|resource_exhausted", re.IGNORECASE), TOO_MANY),
     (re.compile(r"insufficient (balance|credit|fund)|payment required", re.IGNORECASE), UNPAID),
@@ -210,7 +218,7 @@ def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Set
             shown,
             worth_retrying=passes,
             retry_after=wait,
-            status=status if complaint.waiting_helps else UNPAID if _is_unpaid(complaint) else status,
+            status=status if complaint.waiting_helps else _status_of_trouble(complaint),
             of_everybody=complaint.is_of_everybody,
             usage=usage,
         )
@@ -222,18 +230,20 @@ def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Set
         worth_retrying=passing,
         retry_after=wait if passing else None,
         complaint=complaint,
-        status=status,
+        status=_status_of_trouble(complaint),
         usage=usage,
         unmetered=status in GAVE_UP_WAITING,
         unknown_model=complaint.is_of_unknown_model,
     )
 
 
-def _is_unpaid(complaint: Complaint) -> bool:
-    return (
-        re.search(r"quota|balance|credit|fund|billing|余额|欠费|arrear", complaint.text, re.IGNORECASE)
-        is not None
-    )
+def _status_of_trouble(complaint: Complaint) -> int:
+    """The status that says what to do: many call a missing key or payment something else."""
+    if not BAD_REQUEST <= complaint.status < SERVER_FAULT:
+        return complaint.status
+    if OF_PAYMENT.search(complaint.text):
+        return UNPAID
+    return NO_KEY if OF_KEY.search(complaint.text) else complaint.status
 
 
 def complaint_in(body: Any, status: int) -> Complaint:
@@ -288,6 +298,9 @@ def _parts(body: Any, depth: int = 0) -> Iterator[dict[str, Any] | str]:
         yield {**body, "message": body.get("message") or inner, "error": None}
     elif isinstance(body.get("base_resp"), dict):
         yield from _parts(body["base_resp"], depth + 1)
+    elif isinstance(body.get("message"), dict):
+        yield {**body, "message": None}
+        yield from _parts(body["message"], depth + 1)
     elif isinstance(body.get("errors"), list) and body["errors"]:
         yield body
         yield from _parts(body["errors"], depth + 1)

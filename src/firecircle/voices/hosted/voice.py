@@ -355,6 +355,9 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     return voice
 
 
+NO_ENDPOINT = re.compile(r"no endpoints found (that|matching)", re.IGNORECASE)
+"""OpenRouter has the model, but nobody who hosts it as the user's settings want it."""
+NOT_HERE = re.compile(r"(country|region|location|territory).{0,40}not supported", re.IGNORECASE)
 NOT_PAID, UNKNOWN = 402, 404
 NOT_ALLOWED = (401, 403)
 ELSEWHERE = (301, 302, 307, 308)
@@ -366,8 +369,10 @@ def remedy(setback: Setback, provider: Provider, name: str) -> str:
         return f"is it running and reachable? its address can be set with {provider.address_variable}"
     if setback.kind == "refused":
         return ""
-    if setback.unknown_model or setback.status == UNKNOWN:
+    if setback.unknown_model or (setback.status == UNKNOWN and not NO_ENDPOINT.search(setback.message)):
         return f"check the name of the model, {name!r} at {provider.name}"
+    if NOT_HERE.search(setback.message):
+        return "choose a provider that serves your country"
     if setback.status in NOT_ALLOWED:
         if provider.key_variable is None:
             return "it asks for a key: name a key_variable for it in firecircle.toml"
