@@ -1,8 +1,9 @@
-"""A real language model holds real circles: over HTTP as three hosted voices, then inside this process.
+"""A real language model holds real circles: three hosted voices over HTTP that write whole answers, and
+three rounds inside this process, where it is asked in its own short way.
 
 The model is very weak, so nothing here is about what it says; only about what becomes of it: every call
 made, every token counted, every reply kept, and the shared opening of the questions read only once.
-Only the second circle has a chair: its own question costs ten seconds of reading in every round.
+Only the second circle has a chair: its own question costs ten seconds of reading in a round of whole answers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ def circle(*models: str, **settings: Any) -> FireCircleConfig:
         "timeout_seconds": 600,
         "timeout_per_round": 900,
         "max_tokens": SHORTEST_USEFUL,
-        "verdict_from": "numbers",
     }
     return FireCircleConfig(
         models=models,
@@ -92,24 +92,23 @@ def print_shares(result: FireCircleResult) -> None:
         print(f"round {number}: {used.tokens_cached} of {used.tokens_in} prompt tokens cached, {share:.0%}")
 
 
-async def test_three_hosted_voices_hold_three_rounds_over_http(
+async def test_three_hosted_voices_hold_two_rounds_over_http(
     base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIRECIRCLE_LLAMACPP_BASE_URL", base_url)
     voices = ("llamacpp:smollm2", "llamacpp:smollm2#2", "llamacpp:smollm2#3")
-    result = await fire_circle_evaluate(PROMPT, circle(*voices, empty_chair=False))
+    result = await fire_circle_evaluate(PROMPT, circle(*voices, empty_chair=False, max_rounds=2))
     print_shares(result)
-    require_complete_record(result, voices, rounds=3)
-    for number in (2, 3):
-        assert result.accounting.by_round[number].tokens_cached > 0
+    require_complete_record(result, voices, rounds=2)
+    assert result.accounting.by_round[2].tokens_cached > 0
     await require_true_count(result, base_url)
     assert FireCircleResult.model_validate_json(result.model_dump_json()) == result
 
 
 async def require_true_count(result: FireCircleResult, base_url: str) -> None:
     """The prompt tokens on record are those the model itself counts in the messages on record."""
-    last = next(call for call in result.calls if call.round_number == 3 and call.purpose == "answer")
-    sent = [message._asdict() for message in result.messages_for(last.model, 3)]
+    last = next(call for call in result.calls if call.round_number == 2 and call.purpose == "answer")
+    sent = [message._asdict() for message in result.messages_for(last.model, 2)]
     async with httpx.AsyncClient(timeout=60) as client:
         counted = await client.post(f"{base_url}/chat/completions/input_tokens", json={"messages": sent})
     assert counted.json()["input_tokens"] == last.tokens_in
@@ -129,12 +128,14 @@ async def test_a_question_too_long_for_the_model_loses_the_voice_in_the_servers_
     assert "this model reads 8192" in partial.failures[2].message
 
 
-async def test_voices_in_this_process_hold_two_rounds() -> None:
+async def test_voices_in_this_process_hold_three_rounds() -> None:
     voices = ("local:smollm2", "local:smollm2#2")
-    result = await fire_circle_evaluate(PROMPT, circle(*voices, max_rounds=2))
+    result = await fire_circle_evaluate(PROMPT, circle(*voices))
     print_shares(result)
-    require_complete_record(result, voices, rounds=2)
-    assert result.dialogue_history[1].empty_chair_model == voices[1]
-    assert result.accounting.by_round[2].tokens_cached > 0
+    require_complete_record(result, voices, rounds=3)
+    assert [held.empty_chair_model for held in result.dialogue_history] == [None, *voices[::-1]]
+    for held in result.dialogue_history:
+        assert {evaluation.read_as for evaluation in held.evaluations} == {"logprobs"}
+        assert result.accounting.by_round[held.round_number].tokens_cached > 0
     assert result.accounting.total.cost_usd == 0.0
     assert result.accounting.total.calls_without_price == 0
