@@ -106,7 +106,8 @@ class CachedVoice:
     def _digest(self, turn: Turn) -> str:
         """Who is asked, and what. A clone (`model#2`) is to answer on its own, so its name counts."""
         provider = self._voice.provider
-        return turn.digest(self._voice.model, provider.base_url, provider.structured_output).hex()
+        asked = (self._voice.model, provider.base_url, provider.structured_output)
+        return turn.digest(*asked, *(("by word",) if self._voice.by_word else ())).hex()
 
     def _found(self, digest: str) -> Reply | None:
         try:

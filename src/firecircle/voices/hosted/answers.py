@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Usage
 from firecircle.voices.hosted.complaints import MESSAGES, Setback, as_text, is_page, setback_of
+from firecircle.voices.hosted.verdict_word import violation_probability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,6 +92,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         finished=reason in FINISHED or not reason,
         cut_short=reason in CUT_SHORT,
         answered_by=_name_of_model(body),
+        violation_probability=violation_probability(choice),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.voices.control_tokens import as_plain_text
 from firecircle.voices.hosted.schema import strict_schema, without_keywords
+from firecircle.voices.hosted.verdict_word import CANDIDATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,12 +98,19 @@ class ChatRequest:
     quirks: Quirks = field(default_factory=Quirks)
     changed: frozenset[str] = frozenset()
     """What was already changed after complaints about it."""
+    by_word: bool = False
+    """Whether the probability of the verdict word is asked for."""
 
     @property
     def sends_schema(self) -> bool:
         """Whether the endpoint is asked to hold the model to the answer's schema."""
         possible = self.turn.reply_schema is not None and self.provider.structured_output == "auto"
         return possible and "response_format" not in self.quirks.omitted
+
+    @property
+    def asks_for_logprobs(self) -> bool:
+        """Whether the answer has a verdict whose probability is to be told."""
+        return self.by_word and "verdict" in (self.turn.reply_schema or {}).get("properties", {})
 
     def with_quirks(self, found: Quirks, changed: frozenset[str] = frozenset()) -> ChatRequest:
         """The same question to a model that wants this, too."""
@@ -124,6 +132,9 @@ class ChatRequest:
             fields[self.provider.seed_field] = turn.seed
         if self.sends_schema:
             fields["response_format"] = {"type": "json_schema", "json_schema": self._schema()}
+        logprobs = {"logprobs": True, "top_logprobs": CANDIDATES}
+        if self.asks_for_logprobs and not quirks.omitted & logprobs.keys():
+            fields |= logprobs
         return {name: value for name, value in fields.items() if name not in quirks.omitted}
 
     def body(self) -> bytes:

@@ -103,12 +103,15 @@ class HostedVoice:
         key: SecretStr | None = None,
         *,
         backoff: Backoff | None = None,
+        by_word: bool = False,
     ) -> None:
         self.model = model
         """The voice's name in the circle."""
         self.provider = provider
         self.name = name
         """What the provider calls the model."""
+        self.by_word = by_word
+        """Whether falsehood is to be the probability of its verdict word, where the endpoint tells that."""
         self._key = key
         self._backoff = backoff or Backoff()
         self._headers: Mapping[str, str] | None = None
@@ -184,7 +187,7 @@ class HostedVoice:
 
     async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()
-        request = ChatRequest(turn, self.name, self.provider, self.quirks)
+        request = ChatRequest(turn, self.name, self.provider, self.quirks, by_word=self.by_word)
         body = request.body()
         guessed: Quirks | None = None
         attempt = 0
@@ -328,6 +331,7 @@ class HostedVoice:
             reply,
             text=self._cleared(reply.text),
             reasoning_trace=self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None,
+            violation_probability=reply.violation_probability if self.by_word else None,
         )
 
     def _cleared(self, text: str) -> str:
@@ -349,7 +353,8 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     and its price is unknown."""
     provider, name = provider_of(model, config.provider)
     provider = located(provider, config)
-    voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff)
+    by_word = config.verdict_from == "logprobs"
+    voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff, by_word=by_word)
     if config.budget_usd is not None:
         require_price(model, voice.tariff)
     return voice
