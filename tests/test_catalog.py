@@ -151,6 +151,21 @@ def test_what_is_configured_wins_over_the_catalog() -> None:
     assert patient.timeout_per_round == 400  # else an attempt could never take as long as it may
 
 
+def test_the_settings_say_it_for_one_model(settings_file: Callable[[str], Path]) -> None:
+    settings_file('[limits."vllm:mine"]\nmax_tokens = 6000\ntimeout_seconds = 240.0\n')
+    mine = EvaluationConfig().limits("vllm:mine#2")
+    assert (mine.max_tokens, mine.timeout_seconds, mine.timeout_per_round) == (6000, 240, 240)
+    assert EvaluationConfig(max_tokens=9).limits("vllm:mine").max_tokens == 9
+    assert limits_of("vllm:other").max_tokens == 1000
+    for wrong, words in (
+        ("max_tokens = 0", r"\[limits.m\] max_tokens: Input should be greater than or equal to 1"),
+        ("timeout = 3", r"\[limits.m\] timeout: no such key"),
+    ):
+        settings_file(f"[limits.m]\n{wrong}\n")
+        with pytest.raises(ConfigError, match=words):
+            limits_of("m")
+
+
 def test_each_voice_of_a_circle_is_asked_with_its_own_room(monkeypatch: pytest.MonkeyPatch) -> None:
     models = ("openai/gpt-4o", "deepseek/deepseek-r1", "anthropic/claude-sonnet-4.6")
     with endpoint(lambda _: completion()) as server:

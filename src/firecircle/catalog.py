@@ -166,12 +166,15 @@ def _family_named(name: str) -> Family | None:
 
 
 def limits_of(model: str) -> Limits:
-    """How much room and time a model is given unless somebody says otherwise. The last entry matches all."""
-    return _limits_named(name_alone(model))
+    """How much room and time a model is given: as `firecircle.toml` says, else as the catalog does."""
+    limits = _limits_named(name_alone(model))
+    stated = current_settings().limits.get(original_of(model))
+    return limits.model_copy(update=stated.model_dump(exclude_none=True)) if stated else limits
 
 
 @lru_cache(maxsize=1024)
 def _limits_named(name: str) -> Limits:
+    """What the catalog says; its last entry matches all."""
     return next(limits for limits in _all_limits() if limits.matches(name))
 
 

@@ -7,7 +7,13 @@ from pydantic import Field
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
-from firecircle.circle.result import Accounting, Failure, FireCircleResult, PatternObservation
+from firecircle.circle.result import (
+    Accounting,
+    Failure,
+    FireCircleResult,
+    PatternObservation,
+    stand_ins_in,
+)
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
@@ -34,6 +40,8 @@ class ReciprocityMetrics(Shape):
     accounting: Accounting = Accounting()
     """Calls, tokens and money; of all layers when they were judged one by one."""
     fire_circle: FireCircleResult | None = None
+    stand_ins: dict[Text, Text] = Field(default_factory=dict)
+    """The model that was asked for each voice whose own the provider did not know."""
     guidance: tuple[Text, ...] = ()
     """What the voices of the single and parallel modes were told to look out for."""
     seating: Seating | None = None
@@ -90,6 +98,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         dialogue_summary=dialogue_summary(result),
         accounting=result.accounting,
         fire_circle=result,
+        stand_ins=result.stand_ins,
         seating=result.circumstances.seating,
     )
 
@@ -107,6 +116,7 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         agreement=panel.agreement if len(panel.evaluations) > 1 else None,
         failures=panel.failures,
         accounting=account(panel.calls),
+        stand_ins=stand_ins_in(panel.calls),
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
     )

@@ -82,6 +82,15 @@ class PriceTable(_Table):
     """What the part of the input that the provider had cached costs; without it, as much as the rest."""
 
 
+class LimitsTable(_Table):
+    """`[limits."provider:model"]`: how much room and time a model gets, if not what the catalog says."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+    timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """For one attempt."""
+    timeout_per_round: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
 class StoreTable(_Table):
     """`[store]`: whether the command line keeps what it judges, and where."""
 
@@ -96,6 +105,7 @@ class _Tables(_Table):
     providers: dict[ProviderName, ProviderTable] = Field(default_factory=dict)
     models: dict[str, ModelTable] = Field(default_factory=dict)
     prices: dict[str, PriceTable] = Field(default_factory=dict)
+    limits: dict[str, LimitsTable] = Field(default_factory=dict)
     store: StoreTable = StoreTable()
     circle: dict[str, Any] = Field(default_factory=dict)
     """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
@@ -174,7 +184,7 @@ def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[st
     """Wherever the file seems to hold a key, as (table, name); models and prices go by free names."""
     for name, value in tables.items():
         if isinstance(value, dict):
-            is_free = table in ("models", "prices")
+            is_free = table in ("models", "prices", "limits")
             yield from _secrets_in(value, f"{table}.{name}" if table and not is_free else name)
         elif SECRETS.fullmatch(name):
             yield table, name

@@ -63,6 +63,15 @@ async def test_names_of_models_and_vendors_do_not_leak_through_their_words(words
     assert result.dialogue_history[0].evaluations[0].reasoning == words, "the record keeps every word"
 
 
+async def test_an_alias_is_hidden_with_its_vendor() -> None:
+    config = circle("~anthropic/claude-sonnet-latest", "deepseek/deepseek-v3.2", max_rounds=2)
+    script = Script({model: [says(0.2, reasoning="I, Claude by Anthropic"), 0.3] for model in config.models})
+    result = await fire_circle_evaluate(PROMPT, config, caller=script)
+    question = script.question_to("deepseek/deepseek-v3.2", 2).removeprefix(result.evidence).lower()
+    assert "claude" not in question
+    assert "anthropic" not in question
+
+
 async def test_names_in_the_evidence_can_be_quoted() -> None:
     prompt = MultiNeutrosophicPrompt(system="You are Claude, made by Anthropic.", user="Who are you, Claude?")
     seen = says(

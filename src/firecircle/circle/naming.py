@@ -55,7 +55,7 @@ def _names_of(model: str) -> set[str]:
         names.add(PurePath(original.removeprefix(LOCAL)).stem)
     elif not is_embedded(model):
         _, _, after_provider = original.partition(":")
-        vendor, slash, name = (after_provider or original).rpartition("/")
+        vendor, slash, name = (after_provider or original).removeprefix("~").rpartition("/")
         name = name.partition(":")[0]
         family = _FAMILY.match(name)
         names |= {f"{vendor}{slash}{name}", name, vendor}

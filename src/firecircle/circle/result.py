@@ -280,7 +280,7 @@ class CircleRecord(Shape):
     @property
     def stand_ins(self) -> dict[str, str]:
         """The model that was asked for each voice whose own the provider did not know."""
-        return {call.model: call.asked_id for call in self.calls if call.asked_id is not None}
+        return stand_ins_in(self.calls)
 
     @property
     def behind_aliases(self) -> dict[str, set[str]]:
@@ -290,6 +290,11 @@ class CircleRecord(Shape):
             if call.model.startswith("~") and call.answered_by not in (None, call.model):
                 models.setdefault(call.model, set()).add(str(call.answered_by))
         return models
+
+
+def stand_ins_in(calls: Iterable[CallRecord]) -> dict[str, str]:
+    """The model that was asked for each voice whose own the provider did not know."""
+    return {call.model: call.asked_id for call in calls if call.asked_id is not None}
 
 
 def _round_of_version_1(held: Any) -> Any:

@@ -88,7 +88,7 @@ def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
     return _headed(
         verdict=cares_about(result.consensus) if result.consensus else (),
         quorum=_quorum(result, line),
-        lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result, line)],
+        lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result.stand_ins, line)],
     )
 
 
@@ -96,7 +96,7 @@ def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
     """About the answer of a voice that was asked alone, and the voices that were lost."""
     return _headed(
         verdict=cares_about(metrics.evaluations[0]) if metrics.agreement is None else (),
-        lost=_losses(metrics.failures, (), line),
+        lost=[*_losses(metrics.failures, (), line), *_stand_ins(metrics.stand_ins, line)],
     )
 
 
@@ -123,10 +123,10 @@ def _quorum(result: FireCircleResult, line: SafeLine) -> list[str]:
     return lines + [f"note: {line(advice)}" for advice in (*verdict.advisories, *result.advisories)]
 
 
-def _stand_ins(result: FireCircleResult, line: SafeLine) -> list[str]:
+def _stand_ins(stand_ins: Mapping[str, str], line: SafeLine) -> list[str]:
     return [
         f"{line(model)} is gone: its provider does not know it, so {line(other)} was asked in its place"
-        for model, other in result.stand_ins.items()
+        for model, other in stand_ins.items()
     ]
 
 

@@ -45,6 +45,8 @@ class RecordedCall:
             finished=self.call.finished,
             cut_short=self.call.cut_short,
             cached=self.call.cached,
+            asked_id=self.call.asked_id,
+            answered_by=self.call.answered_by,
             violation_probability=self.violation_probability,
         )
 

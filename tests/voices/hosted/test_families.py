@@ -232,10 +232,29 @@ def test_a_model_that_the_provider_does_not_know_gives_its_seat_to_the_next(
     calls = {(call.model, call.asked_id) for call in result.calls}
     assert calls == {(retired, successor), (FALLBACKS[1], None), (FALLBACKS[2], None)}
     assert result.stand_ins == {retired: successor}
+    assert asyncio.run(replay_circle(result)).stand_ins == result.stand_ins
     # The next circle knows.
     server.requests.clear()
     assert held().config.models == (successor, *FALLBACKS[1:])
     assert retired not in asked(server)
+
+
+def test_voices_apart_tell_who_was_asked_in_their_place(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    retired = FALLBACKS[0]
+    host(
+        failure(503),
+        lambda request: (
+            failure(400, f"{retired} is not a valid model ID") if request.model == retired else completion()
+        ),
+    )
+    assert run(("evaluate", "hello", "--mode", "parallel", "--no-save")) in (0, 1)
+    successor = seatable_families()["family:anthropic-sonnet"].known[1]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"{retired} is gone: its provider does not know it, so {successor} was asked in its place" in printed
+    )
 
 
 def test_where_nobody_of_a_family_is_left_the_voice_is_lost(host: Host) -> None:

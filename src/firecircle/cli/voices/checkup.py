@@ -92,7 +92,7 @@ async def _examined(
     """What the judgement of a voice says of it."""
     (evaluation,) = panel.evaluations
     call = panel.calls[-1]
-    costs = [one.cost_usd for one in panel.calls]
+    costs = [made.cost_usd for made in panel.calls]
     return Checkup(
         model,
         not evaluation.guessed,

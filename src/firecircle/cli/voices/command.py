@@ -102,13 +102,18 @@ def doctor(
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
     from firecircle.cli.voices.checkup import Checkup, as_line, as_section, check
     from firecircle.request import JudgingRequest, configured_by_file
+    from firecircle.settings import current_settings
     from firecircle.voices.seating import with_todays_models
 
     names = names_in(models or (), "MODEL") or configured_by_file(JudgingRequest()).config.models
     require_distinct(names, "MODEL")
     console = console_on(sys.stdout)
     config = EvaluationConfig(
-        models=names, timeout_seconds=timeout, timeout_per_round=timeout, max_tokens=max_tokens
+        models=names,
+        provider=current_settings().circle.get("provider", "openrouter"),
+        timeout_seconds=timeout,
+        timeout_per_round=timeout,
+        max_tokens=max_tokens,
     )
 
     def show(_: str, checkup: Checkup) -> None:

@@ -250,8 +250,12 @@ def _keep(models: ModelList) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as half:
-            half.write(models.model_dump_json())
-        os.replace(half.name, path)
+            try:
+                half.write(models.model_dump_json())
+                half.flush()
+                os.replace(half.name, path)
+            except OSError:
+                os.unlink(half.name)
 
 
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()

@@ -65,7 +65,7 @@ def list_voices(_: Request) -> Response:
         embedded=embedded_models(),
         families=tuple(
             VoiceKind(
-                names=family.match,
+                names=family.names,
                 provider_lineage=family.provider_lineage,
                 alignment_style=family.alignment_style,
                 cognitive_roles=family.cognitive_roles,
