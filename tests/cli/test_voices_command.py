@@ -197,7 +197,7 @@ def test_what_endpoints_can_do_and_what_had_to_be_adapted(
     ("answer", "words"),
     [
         (completion(""), "the reply is empty"),
-        (completion("", finish_reason="length"), "cut off while thinking: max_tokens=1000 was spent"),
+        (completion("", finish_reason="length"), "cut off while thinking: max_tokens=4000 was spent"),
         (completion('{"reasoning": "I think', finish_reason="length"), "give it more, with --max-tokens"),
         (completion("I'm sorry, but I can't help with that."), "refused: the voice declined to evaluate"),
         (completion('{"ok": true}'), "unreadable: "),
