@@ -265,10 +265,10 @@ def _request_for_reason(question: str, word: str, turn: Turn) -> Mapping[str, An
     request: dict[str, Any] = {
         "prompt": f"{question} {word}\nReason:",
         "max_tokens": min(LONGEST_REASON, turn.max_tokens),
-        "temperature": turn.temperature,
         "stop": ["\n"],
     }
-    return request if turn.seed is None else {**request, "seed": turn.seed}
+    settings = {"temperature": turn.temperature, "seed": turn.seed}
+    return request | {name: value for name, value in settings.items() if value is not None}
 
 
 def _together(taken: list[Usage]) -> Usage:

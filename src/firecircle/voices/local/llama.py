@@ -207,7 +207,8 @@ class Llama:
         A request that could only be answered in the same way again (clones ask it, and arms of a study) is
         answered from memory.
         """
-        known = json.dumps(request, sort_keys=True) if "seed" in request or not request["temperature"] else ""
+        is_certain = "seed" in request or request.get("temperature") == 0
+        known = json.dumps(request, sort_keys=True) if is_certain else ""
         if known in self._completions:
             return self._completions[known]
         completion = self._answer(self._open().handle_completions, request, enough)
