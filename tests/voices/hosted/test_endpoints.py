@@ -337,14 +337,17 @@ async def test_a_model_without_a_system_role_gets_it_with_the_question() -> None
     ]
 
 
-async def test_a_limit_for_this_question_alone_is_not_remembered() -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "'max_tokens' or 'max_completion_tokens' is too large: 900. This model's maximum context length is 4096"
+        " tokens and your request has 3600 input tokens (900 > 4096 - 3600).",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 3600 `inputs` tokens and 900 `max_new_tokens`",
+    ],
+)
+async def test_a_limit_for_this_question_alone_is_not_remembered(message: str) -> None:
     def small(request: ChatRequest) -> Answer:
-        if len(server.requests) > 1:
-            return completion("hi")
-        return complaint(
-            "'max_tokens' or 'max_completion_tokens' is too large: 900. This model's maximum context length is 4096"
-            " tokens and your request has 3600 input tokens (900 > 4096 - 3600)."
-        )
+        return completion("hi") if len(server.requests) > 1 else complaint(message)
 
     async with LoopbackServer(small) as server:
         assert (await voice_at(server).speak(FULL_TURN)).attempts == 2
@@ -732,6 +735,14 @@ async def test_a_whole_answer_counts_as_finished(reason: str | None) -> None:
     ) as server:
         reply = await voice_at(server).speak(TURN)
     assert (reply.text, reply.finished, reply.cut_short) == ("whole", True, False)
+
+
+async def test_a_model_that_thought_until_its_limit_is_cut_short() -> None:
+    spent = complaint("Could not finish the message because max_tokens or model output limit was reached.")
+    async with LoopbackServer(lambda _: spent) as server:
+        reply = await voice_at(server).speak(FULL_TURN)
+    assert (reply.text, reply.cut_short, reply.attempts) == ("", True, 1)
+    assert reply.usage.estimated_tokens > 0
 
 
 @pytest.mark.parametrize("reason", ["length", "max_tokens", "MAX_TOKENS", "model_length"])

@@ -47,7 +47,8 @@ ONLY_VALUE = re.compile(
     re.IGNORECASE,
 )
 RANGE = re.compile(r"between|range|less than|greater than|at most|at least|>=|<=|≤|≥|\[\s*\d", re.IGNORECASE)
-LEFT_OF_CONTEXT = re.compile(r"\(\s*(\d+) > (\d+) - (\d+)\s*\)")
+LEFT_OF_CONTEXT = re.compile(r"\(\s*\d+ > (\d+) - (\d+)\s*\)|must be <= (\d+)\. Given: (\d+) ")
+"""How vLLM and TGI say how much they read and how long the question is."""
 A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
 A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.-]*\w)")
 FEWEST_USEFUL_TOKENS = 64
@@ -165,7 +166,7 @@ def _simpler_schema(request: ChatRequest, complaint: Complaint) -> Quirks:
 def _lower_limit(sent: int, complaint: Complaint) -> Change | None:
     """The limit that the complaint names as the highest, by the model or for a question this long."""
     if left := LEFT_OF_CONTEXT.search(complaint.words):
-        room = int(left[2]) - int(left[3])
+        room = int(left[1] or left[3]) - int(left[2] or left[4])
         fits = FEWEST_USEFUL_TOKENS <= room < sent
         return Change(Quirks(most_tokens=room), LIMIT, this_time_only=True) if fits else None
     numbers = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Usage
@@ -46,6 +47,8 @@ BROKEN_OFF = frozenset(
     {"error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout"}
 )
 """Finish reasons that mean: something other than the model ended the answer."""
+OUT_OF_ROOM = re.compile(r"could not finish .{0,60}(max_tokens|output limit)", re.IGNORECASE)
+"""How OpenAI says by a 400 that a model thought until its limit."""
 LONGEST_NAME = 200
 USD_A_TICK = 1e-10
 """How xAI counts money."""
@@ -55,7 +58,10 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     """The reply in an endpoint's answer; a `Setback` when there is none."""
     body = _parsed(answer.body)
     if not 200 <= answer.status < 300:
-        raise setback_of(body, answer, _usage_if_any(body))
+        setback = setback_of(body, answer, _usage_if_any(body))
+        if OUT_OF_ROOM.search(setback.message):
+            return Reply("", None, setback.usage or Usage(), attempts, cut_short=True)
+        raise setback
     if isinstance(body, list) and body and isinstance(body[0], dict) and body[0].get("error"):
         raise setback_of(body, answer)
     if not isinstance(body, dict):
@@ -382,7 +388,9 @@ def _with_the_rest(
     total = _count(usage.get("total_tokens"))
     if total is None:
         return asked, answered + thought if thought > answered else answered
-    rest = max(0, total - asked - answered)
+    rest = total - asked - answered
+    if rest <= 0:
+        return asked, answered
     of_question = {_count(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
     return asked, answered + (0 if rest in of_question and rest != thought else rest)
 

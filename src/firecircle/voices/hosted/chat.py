@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.voices.control_tokens import as_plain_text
-from firecircle.voices.hosted.schema import strict_schema, without_keywords
+from firecircle.voices.hosted.schema import strict_schema_once, without_keywords
 from firecircle.voices.hosted.verdict_word import CANDIDATES
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class ChatRequest:
     def _schema(self) -> dict[str, Any]:
         """The answer's schema in the words that all strict endpoints take, less those this one does not."""
         assert self.turn.reply_schema is not None
-        schema = strict_schema(self.turn.reply_schema)
+        schema = strict_schema_once(self.turn.reply_schema)
         lacking = self.quirks.schema_omitted
         if not lacking:
             return {"name": "evaluation", "strict": True, "schema": schema}

@@ -58,10 +58,10 @@ TOO_LONG = re.compile(
 """The question does not fit; the same question will not fit the next time."""
 
 UNKNOWN_MODEL = re.compile(
-    r"model[ _-]?(id )?[`'\"]?[^`'\"]{0,120}?[`'\"]?[ _]"
+    r"model[ _-]?(id )?[`'\"]?[^\s`'\",]{0,120}?[`'\"]?[ _]"
     r"(does[ _]not[ _]exist|not[ _]exist|not[ _]found|is not found|"
     r"has been (deprecated|retired|removed|decommissioned|shut down)|"
-    r"is (deprecated|retired|no longer (available|supported)|decommissioned))|"
+    r"is (deprecated|retired|no longer (available|supported)|not available|unavailable|decommissioned))|"
     r"not a valid model|model.*\bretired|(unknown|invalid|no such|unrecognized)[ _]model|"
     r"model_not_found|model_decommissioned|deploymentnotfound|no endpoints found for|^model: \S+ \|",
     re.IGNORECASE,
@@ -87,8 +87,8 @@ OF_A_MODEL = re.compile(
 )
 
 OF_PAYMENT = re.compile(
-    r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more) credits|"
-    r"billing[ _](hard|not)|payment required|余额|欠费|arrear",
+    r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more|available) credits|"
+    r"spending limit|billing[ _](hard|not)|payment required|余额|欠费|arrear",
     re.IGNORECASE,
 )
 OF_KEY = re.compile(
@@ -185,6 +185,8 @@ class Complaint:
     @property
     def is_of_unknown_model(self) -> bool:
         """Whether the provider does not have the model."""
+        if self.status == FORBIDDEN:
+            return "model_not_found" in self.codes
         return self.status in (BAD_REQUEST, UNKNOWN, 410, 422) and UNKNOWN_MODEL.search(self.text) is not None
 
     @property

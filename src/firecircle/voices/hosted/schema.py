@@ -60,6 +60,20 @@ def _converted(keyword: str, value: Any) -> Any:
     return value
 
 
+_kept: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+MOST_KEPT = 32
+
+
+def strict_schema_once(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, worked out once for each schema: the circle has a few and sends them with every question."""
+    kept = _kept.get(id(schema))
+    if kept is None or kept[0] is not schema:
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()
+        kept = _kept[id(schema)] = (schema, strict_schema(schema))
+    return kept[1]
+
+
 def keywords_in(schema: Mapping[str, Any]) -> frozenset[str]:
     """Every keyword of a schema that it could do without."""
     found = set(schema) - {"type", "items", *NAMED_SCHEMAS}

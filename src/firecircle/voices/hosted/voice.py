@@ -160,7 +160,7 @@ class HostedVoice:
         try:
             reply = await self._answer(turn, spent)
         except VoiceError as failure:
-            if price_list:
+            if price_list and (spent.metered or spent.unmetered):
                 await price_list
             failure.usage = self._cost_of(spent)
             raise
@@ -173,17 +173,22 @@ class HostedVoice:
 
     def _cost_of(self, spent: _Spent) -> Usage:
         """Everything a call took: what was told, priced, and an estimate of what was not."""
-        total = Usage()
-        for usage in spent.metered:
-            total += (
-                usage if usage.cost_usd is not None else replace(usage, cost_usd=priced(usage, self.tariff))
-            )
+        known = [self._priced(usage) for usage in spent.metered]
+        if len(known) == 1 and not spent.unmetered:
+            return known[0]
+        total = sum(known, start=Usage())
         for turn in spent.unmetered:
             total += self.estimate(turn).as_estimate()
         if not spent.metered and spent.unmetered:
             # A server of one's own is free, whether it counts or not.
             total = replace(total, cost_usd=priced(total, self.tariff))
         return total
+
+    def _priced(self, usage: Usage) -> Usage:
+        # What the provider says it costs needs no price list.
+        if usage.cost_usd is not None:
+            return usage
+        return replace(usage, cost_usd=priced(usage, self.tariff))
 
     async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()
