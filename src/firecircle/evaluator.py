@@ -92,6 +92,8 @@ async def classify_pattern_llm(
     name = model or settings.classifier_model or ("classifier" if caller else "")
     if not name:
         raise ConfigError("model", "nobody to ask", "name a cheap model, or pass a caller")
+    settings = await with_todays_models(settings.model_copy(update={"classifier_model": name}), caller)
+    name = settings.classifier_model or name
     outcome = await classify_descriptions(
         name,
         seat_voices((name,), settings, caller)[name],

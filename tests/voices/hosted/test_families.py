@@ -16,6 +16,7 @@ from firecircle import (
     FireCircleResult,
     MultiNeutrosophicPrompt,
     PromptGuard,
+    classify_pattern_llm,
     fire_circle_evaluate,
 )
 from firecircle.catalog import characteristics_of, family_of, seatable_families
@@ -302,6 +303,12 @@ def test_reserves_chair_clones_and_classifier_may_be_families(host: Host) -> Non
     assert result.config.empty_chair_model == f"{sonnet}#2"
     assert result.config.classifier_model == qwen
     assert set(asked(server)) <= set(NEWEST)
+
+
+def test_a_pattern_may_be_classified_by_a_family(host: Host) -> None:
+    server = host(TODAY)
+    asyncio.run(classify_pattern_llm("continues a conversation that never was", "family:qwen-large"))
+    assert asked(server) == [NEWEST[1]]
 
 
 def test_a_family_and_its_model_are_the_same_voice(host: Host) -> None:

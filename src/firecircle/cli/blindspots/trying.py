@@ -21,6 +21,7 @@ from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
 from firecircle.thresholds import reaches
+from firecircle.voices.seating import with_todays_models
 
 AT_ONCE = 4
 USUAL_THRESHOLD = 0.7
@@ -160,7 +161,7 @@ async def _scores(
     at_once = asyncio.Semaphore(AT_ONCE)
     ways = [(), *((addition,) for addition in additions)]
     answers = itertools.count(1)
-    panel = seat_panel(config)
+    panel = seat_panel(await with_todays_models(config))
 
     async def score(case: _Case, guidance: Iterable[str]) -> float | None:
         async with at_once:

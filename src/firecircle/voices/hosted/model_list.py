@@ -34,7 +34,7 @@ A_DAY = 24 * 3600.0
 A_WEEK = 7 * A_DAY
 BEFORE_ASKING_AGAIN = 300.0
 """How long a list that could not be had is not asked for again, in seconds."""
-SECONDS_TO_ANSWER = 8.0
+SECONDS_TO_ANSWER = 5.0
 MOST_BYTES = 32_000_000
 MOST_MODELS = 5_000
 LONGEST_ID = 200
