@@ -194,6 +194,10 @@ def test_a_list_with_strange_figures_is_still_a_list(host: Host) -> None:
         {"id": "anthropic/claude-sonnet-5.5", "created": True, "pricing": "free", "context_length": "many"},
         {"id": "anthropic/claude-sonnet-7", "expiration_date": "2020-01-01"},
         {"id": "anthropic/claude-sonnet-8" + "x" * 1000},
+        {"id": "openai:claude-sonnet-9"},
+        {"id": "local:claude-sonnet-9"},
+        {"id": "anthropic/claude-sonnet-9#2"},
+        {"id": "anthropic/claude-sonnet-9 \u202e"},
     ]
     host(as_json({"data": entries}))
     assert held().config.models[0] == "anthropic/claude-sonnet-6"

@@ -109,7 +109,9 @@ def _candidates(family: Family, models: ModelList) -> list[ListedModel]:
     """The models of a family in a list, whoever should sit first: its aliases, then the newest."""
     present = models.present
     aliases = [model for alias in family.latest for model in present if model.id == alias]
-    seatable = [model for model in present if not model.id.startswith("~") and family.seats(model.id)]
+    # What stands before a colon would be taken for a provider, and its key be asked for.
+    plain = (model for model in present if not model.id.startswith("~") and ":" not in model.id)
+    seatable = [model for model in plain if family.seats(model.id)]
     return [*aliases, *sorted(seatable, key=lambda model: _rank(family, model))]
 
 

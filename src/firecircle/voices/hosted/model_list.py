@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ SECONDS_TO_ANSWER = 5.0
 MOST_BYTES = 32_000_000
 MOST_MODELS = 5_000
 LONGEST_ID = 200
+AN_ID = re.compile(r"~?[A-Za-z0-9][\w.:/@+-]*", re.ASCII)
+"""A clone's `#2` is no part of an id, nor is anything that a terminal could take for a command."""
 MILLION = 1_000_000
 
 
@@ -199,7 +202,7 @@ def _models_in(body: bytes) -> tuple[ListedModel, ...]:
 def _model_in(entry: Any) -> ListedModel | None:
     """One entry, as OpenRouter, OpenAI and others write it; what else it holds is not of interest."""
     name = entry.get("id") if isinstance(entry, dict) else None
-    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_ID:
+    if not isinstance(name, str) or len(name) > LONGEST_ID or not AN_ID.fullmatch(name):
         return None
     created = _number(entry.get("created"))
     context = _number(entry.get("context_length"))
