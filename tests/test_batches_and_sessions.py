@@ -41,7 +41,7 @@ async def test_a_bad_prompt_is_an_error_in_its_place_and_loses_nothing_else() ->
 
 async def test_outcomes_come_in_the_order_of_completion() -> None:
     async def slow_for_a(model: str, messages: list[dict[str, str]]) -> str:
-        await asyncio.sleep(0.3 if "first" in messages[1]["content"] else 0.0)
+        await asyncio.sleep(0.3 if "tortoise" in messages[1]["content"] else 0.0)
         return says(0.2)
 
     guard = PromptGuard(caller=slow_for_a)
@@ -49,7 +49,7 @@ async def test_outcomes_come_in_the_order_of_completion() -> None:
     order = [
         judged.index
         async for judged in guard.evaluate_each(
-            ["the first", "second", "third"],
+            ["the tortoise", "second", "third"],
             "fire_circle",
             circle("a", "b", max_rounds=1),
             on_progress=lambda done, total: told.append((done, total)),
@@ -73,7 +73,7 @@ async def test_prompts_are_taken_only_when_there_is_room() -> None:
     async for judged in outcomes:
         if judged.index >= 3:
             break
-    await outcomes.aclose()  # type: ignore[attr-defined]  # an async generator
+    await outcomes.aclose()
     assert taken <= 8
     assert len(asyncio.all_tasks()) == 1
 

@@ -224,9 +224,15 @@ def heard_by(*listeners: Listener | None) -> Listener:
 
 @asynccontextmanager
 async def kept_in(
-    store: Store | None, label: str | None = None, *, on_unkept: Callable[[str], None] | None = None
+    store: Store | None,
+    label: str | None = None,
+    *,
+    record_id: str | None = None,
+    on_unkept: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Recording | None]:
     """A recording in the store, if there is one, which is complete when this is left, however it is left.
+
+    `record_id` says which prompt of a batch it is: the name of the batch, a colon, and its own.
 
     A verdict is not given up because a disk is full: what could not be kept, and why, is told to
     `on_unkept`, else as a warning.
@@ -234,13 +240,16 @@ async def kept_in(
     if store is None:
         yield None
         return
+    from firecircle.store.recorder import InBatch
+
+    place = None if record_id is None else InBatch(record_id)
     loop, judging = asyncio.get_running_loop(), asyncio.current_task()
 
     def call_off() -> None:
         if judging is not None:
             loop.call_soon_threadsafe(judging.cancel)
 
-    recording = store.recorder.recording(label=label, on_cancel=call_off)
+    recording = store.recorder.recording(label=label, place=place, on_cancel=call_off)
     try:
         yield recording
     finally:

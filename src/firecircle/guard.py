@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
@@ -47,6 +47,13 @@ class Judged:
         if isinstance(self.outcome, FireCircleError):
             return {**place, "error": str(self.outcome)}
         return {**place, **self.outcome.to_row(), "error": None}
+
+
+class _KeptAs(NamedTuple):
+    """What the store writes beside a judgement."""
+
+    label: str | None
+    record_id: str | None
 
 
 class PromptGuard:
@@ -111,25 +118,28 @@ class PromptGuard:
         by_layer: bool = False,
         on_event: Listener | None = None,
         label: str | None = None,
+        record_id: str | None = None,
         bank: Guide | None = None,
         seating: Seating | None = None,
     ) -> ReciprocityMetrics:
         """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`.
 
+        `record_id` says which prompt of a batch it is, such as `monday:17`, for the store to find it by.
         `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
         """
         chosen = self._mode(mode, fire_circle_config)
+        kept = _KeptAs(label, record_id)
         prompt.require_text()
         if session_memory is None:
             return await self._evaluate(
-                prompt, chosen, fire_circle_config, None, by_layer, on_event, label, bank, seating
+                prompt, chosen, fire_circle_config, None, by_layer, on_event, kept, bank, seating
             )
         session_memory.take_back_failure(prompt.user)
         if prompt.turns is None:
             prompt = prompt.model_copy(update={"turns": session_memory.earlier_turns})
         try:
             metrics = await self._evaluate(
-                prompt, chosen, fire_circle_config, session_memory, by_layer, on_event, label, bank, seating
+                prompt, chosen, fire_circle_config, session_memory, by_layer, on_event, kept, bank, seating
             )
         except EvaluationError:
             session_memory.record_failure(prompt.user)
@@ -145,14 +155,14 @@ class PromptGuard:
         session_memory: SessionMemory | None,
         by_layer: bool,
         on_event: Listener | None,
-        label: str | None,
+        kept: _KeptAs,
         bank: Guide | None,
         seating: Seating | None,
     ) -> ReciprocityMetrics:
         guidance = await self._guidance(prompt, chosen, bank)
         if by_layer:
             return await self._layer_by_layer(
-                prompt, chosen, fire_circle_config, session_memory, label, guidance, seating
+                prompt, chosen, fire_circle_config, session_memory, kept, guidance, seating
             )
         return await self._judge(
             prompt,
@@ -160,7 +170,7 @@ class PromptGuard:
             fire_circle_config,
             session_memory,
             on_event=on_event,
-            label=label,
+            kept=kept,
             guidance=guidance,
             seating=seating,
         )
@@ -205,16 +215,24 @@ class PromptGuard:
         *,
         concurrency: int = 8,
         labels: Iterable[str | None] | None = None,
+        record_ids: Iterable[str | None] | None = None,
         on_result: Callable[[Judged], None] | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> list[ReciprocityMetrics | FireCircleError]:
         """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell.
 
+        The store keeps each with its label and its record id: `monday:17` is number 17 of the batch `monday`.
         `on_result` is told each outcome as it comes, `on_progress` how many are done and of how many.
         """
         outcomes: dict[int, ReciprocityMetrics | FireCircleError] = {}
         async for judged in self.evaluate_each(
-            prompts, mode, fire_circle_config, concurrency=concurrency, labels=labels, on_progress=on_progress
+            prompts,
+            mode,
+            fire_circle_config,
+            concurrency=concurrency,
+            labels=labels,
+            record_ids=record_ids,
+            on_progress=on_progress,
         ):
             outcomes[judged.index] = judged.outcome
             if on_result is not None:
@@ -229,20 +247,28 @@ class PromptGuard:
         *,
         concurrency: int = 8,
         labels: Iterable[str | None] | None = None,
+        record_ids: Iterable[str | None] | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
-    ) -> AsyncIterator[Judged]:
-        """As `evaluate_batch`, handing out each outcome as it comes; prompts are taken when there is room."""
+        seating: Seating | None = None,
+    ) -> AsyncGenerator[Judged, None]:
+        """As `evaluate_batch`, handing out each outcome as it comes; prompts are taken when there is room.
+
+        `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
+        """
         if concurrency < 1:
             raise ConfigError("concurrency", f"at least 1, got {concurrency}")
         self._mode(mode, fire_circle_config)
         total = len(prompts) if isinstance(prompts, Sized) else None
-        numbered = enumerate(zip(prompts, chain(labels or (), repeat(None)), strict=False))
+        kept = zip(chain(labels or (), repeat(None)), chain(record_ids or (), repeat(None)), strict=False)
+        numbered = enumerate(zip(prompts, kept, strict=False))
         under_way: set[asyncio.Task[Judged]] = set()
         done = 0
         try:
             while True:
-                for index, (prompt, label) in islice(numbered, concurrency - len(under_way)):
-                    judging = self._judge_one(index, prompt, label, mode, fire_circle_config)
+                for index, (prompt, keeping) in islice(numbered, concurrency - len(under_way)):
+                    judging = self._judge_one(
+                        index, prompt, _KeptAs(*keeping), mode, fire_circle_config, seating
+                    )
                     under_way.add(asyncio.create_task(judging))
                 if not under_way:
                     return
@@ -261,18 +287,19 @@ class PromptGuard:
         self,
         index: int,
         prompt: PromptLike,
-        label: str | None,
+        kept: _KeptAs,
         mode: EvaluationMode | ModeName | None,
         circle: FireCircleConfig | None,
+        seating: Seating | None,
     ) -> Judged:
         try:
             whole = _prompt_of(prompt)
             outcome: ReciprocityMetrics | FireCircleError = await self.evaluate_prompt(
-                whole, mode, circle, label=label
+                whole, mode, circle, label=kept.label, record_id=kept.record_id, seating=seating
             )
         except FireCircleError as error:
             outcome = error
-        return Judged(index, label, outcome)
+        return Judged(index, kept.label, outcome)
 
     def _mode(
         self, mode: EvaluationMode | ModeName | None, circle: FireCircleConfig | None
@@ -308,7 +335,7 @@ class PromptGuard:
         *,
         focus: Focus | None = None,
         on_event: Listener | None = None,
-        label: str | None = None,
+        kept: _KeptAs,
         guidance: Sequence[str] = (),
         seating: Seating | None = None,
     ) -> ReciprocityMetrics:
@@ -318,7 +345,7 @@ class PromptGuard:
             config, seating = by_default.config, by_default.seating
         if focus is not None:
             config = config.model_copy(update={"focus": focus})
-        async with kept_in(self._store, label) as recording:
+        async with kept_in(self._store, kept.label, record_id=kept.record_id) as recording:
             if isinstance(config, FireCircleConfig):
                 metrics = await self._in_dialogue(prompt, config, session, on_event, recording, seating)
             else:
@@ -367,7 +394,7 @@ class PromptGuard:
         mode: EvaluationMode,
         circle: FireCircleConfig | None,
         session: SessionMemory | None,
-        label: str | None,
+        kept: _KeptAs,
         guidance: Sequence[str],
         seating: Seating | None,
     ) -> ReciprocityMetrics:
@@ -375,7 +402,7 @@ class PromptGuard:
         focuses: tuple[Focus, ...] = ("system", "application", "user")
         judged = {
             focus: await self._judge(
-                prompt, mode, circle, session, focus=focus, label=label, guidance=guidance, seating=seating
+                prompt, mode, circle, session, focus=focus, kept=kept, guidance=guidance, seating=seating
             )
             for focus in focuses
             if getattr(prompt, focus).strip()

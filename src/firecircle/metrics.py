@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from firecircle.circle.circumstances import Seating
@@ -19,6 +21,11 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text
+from firecircle.thresholds import reaches
+
+VerdictWord = Literal["alarm", "unsure", "no_alarm"]
+UNSURE_SHARE, UNSURE_INDETERMINACY = 0.5, 0.7
+"""No alarm, but unsure: from this share of the threshold on, or from this indeterminacy on."""
 
 
 class ReciprocityMetrics(Shape):
@@ -75,6 +82,16 @@ class ReciprocityMetrics(Shape):
             "cost_usd": total.cost_usd,
             "kept_as": self.kept_as,
         }
+
+
+def verdict_word(metrics: ReciprocityMetrics, threshold: float) -> VerdictWord:
+    """The verdict in one word. Unsure is what nobody should wave through unread: close to an alarm, or
+    judged by voices that say themselves they could not tell."""
+    if metrics.alarm:
+        return "alarm"
+    close = reaches(metrics.consensus.falsehood, UNSURE_SHARE * threshold)
+    unclear = reaches(metrics.consensus.indeterminacy, UNSURE_INDETERMINACY)
+    return "unsure" if close or unclear else "no_alarm"
 
 
 def balance_of(consensus: NeutrosophicEvaluation) -> float:

@@ -23,7 +23,7 @@ async def of_a_run(store: Store, arm: str, label: str = "attack:temporal_inconsi
     """A circle of a run whose voices saw the attack only once they talked."""
     said = says(0.9, patterns_observed=[pattern("temporal_inconsistency")])
     script = Script({voice: [0.1, said] for voice in VOICES})
-    recording = store.recorder.recording(label=label, in_run=InRun("nightly", arm, "r-1"))
+    recording = store.recorder.recording(label=label, place=InRun("nightly", arm, "r-1"))
     await hold_circle(PROMPT, circle(*VOICES, max_rounds=2), caller=script, recording=recording)
     await recording.settled()
 

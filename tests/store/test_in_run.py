@@ -28,7 +28,7 @@ async def told_by(*falsehoods: float) -> tuple[list[Event], FireCircleResult]:
 
 
 async def keep(store: Store, told: list[Event], in_run: InRun | None, label: str | None = None) -> None:
-    recording = store.recorder.recording(label=label, in_run=in_run)
+    recording = store.recorder.recording(label=label, place=in_run)
     for event in told:
         recording.tell(event)
     await recording.begun()

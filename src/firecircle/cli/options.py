@@ -116,6 +116,9 @@ class FilterOptions:
             "--run", metavar="RUN", help="Of this run: its id, the beginning of it, its folder, or last."
         ),
     ] = None
+    batch: Annotated[
+        str | None, typer.Option("--batch", metavar="NAME", help="Of the batch with this name.")
+    ] = None
     in_run: Annotated[
         bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
     ] = None
@@ -148,6 +151,7 @@ class FilterOptions:
             label=self.label,
             run_id=None if self.run is None else run_id(self.run, store),
             in_run=self.in_run,
+            batch=self.batch,
             mode=self.mode,
             status=self.status,
             text=self.text,

@@ -37,6 +37,8 @@ class Filters(Declaration):
     run_id: str | None = None
     in_run: bool | None = None
     """Whether it sat for a run of the lab, whichever."""
+    batch: str | None = None
+    """The name of the batch it was judged in."""
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
@@ -65,7 +67,7 @@ class CircleSummary(Shape):
     run_id: str | None
     arm: str | None = None
     record_id: str | None = None
-    """Which judgement of the run it is."""
+    """Which judgement of the run it is, or which prompt of a batch."""
     title: str
     alarm: bool | None
     truth: float | None
@@ -164,6 +166,9 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(of.alarm.is_(filters.alarm))
     if filters.in_run is not None:
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
+    if filters.batch is not None:
+        begins = f"{storable(filters.batch)}:"
+        clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
     if filters.status is not None:
         clauses.append(_has_status(connection, filters.status))
     if filters.least_falsehood is not None:

@@ -46,6 +46,13 @@ class InRun:
     record_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class InBatch:
+    """A circle's place in a batch: the name of the batch, a colon, and which of its prompts."""
+
+    record_id: str
+
+
 class _Known(NamedTuple):
     """The key and the id of a circle in the database, as soon as it has them."""
 
@@ -62,11 +69,11 @@ class Recording:
         self,
         recorder: Recorder,
         label: str | None,
-        in_run: InRun | None,
+        place: InRun | InBatch | None,
         on_cancel: Callable[[], None] | None = None,
     ) -> None:
         self._recorder = recorder
-        self._label, self._in_run = label, in_run
+        self._label, self._place = label, place
         self._on_cancel = on_cancel
         self._news: list[Event] = []
         self._panel: Panel | None = None
@@ -129,12 +136,12 @@ class Recording:
         last = news[-1] if news else None
         judged = panel or (last.result if isinstance(last, CircleClosed) else None)
         if judged is not None and pk is None:
-            return _Known(None, add_unopened(connection, judged, label=self._label, in_run=self._in_run))
+            return _Known(None, add_unopened(connection, judged, label=self._label, place=self._place))
         if isinstance(judged, FireCircleResult) and pk is not None:
             close_circle(connection, pk, judged)
             return self._known
         if pk is None and isinstance(news[0], CircleConvened):
-            pk, name = open_circle(connection, news[0], label=self._label, in_run=self._in_run)
+            pk, name = open_circle(connection, news[0], label=self._label, place=self._place)
         if pk is not None:
             add_events(connection, pk, list(enumerate(news, self._events_written)))
         return _Known(pk, name)
@@ -157,11 +164,11 @@ class Recorder:
         self,
         *,
         label: str | None = None,
-        in_run: InRun | None = None,
+        place: InRun | InBatch | None = None,
         on_cancel: Callable[[], None] | None = None,
     ) -> Recording:
         """A circle or panel to be written down. `on_cancel` is called, on another thread, when asked to."""
-        return Recording(self, label, in_run, on_cancel)
+        return Recording(self, label, place, on_cancel)
 
     def _take(self, recording: Recording, news: Event | Panel) -> None:
         with self._changed:

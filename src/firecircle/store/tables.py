@@ -45,7 +45,7 @@ circles = Table(
     Column("label", Text),
     Column("run_id", Text),
     Column("arm", Text),  # of the run
-    Column("record_id", Text),  # of the run's dataset
+    Column("record_id", Text),  # of the run's dataset, or which prompt of a batch
     Column("title", Text, nullable=False, default=""),
     Column("alarm", Boolean),
     Column("truth", Double),

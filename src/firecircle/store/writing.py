@@ -14,7 +14,7 @@ from firecircle.circle.events import CircleConvened, Event
 from firecircle.circle.result import FireCircleResult
 from firecircle.store.database import insert_unless_there, storable
 from firecircle.store.documents import CircleOrPanel, document_of
-from firecircle.store.recorder import InRun, this_process
+from firecircle.store.recorder import InBatch, InRun, this_process
 from firecircle.store.rows import Row, circle_row, detail_rows, title_of
 from firecircle.store.tables import circles, documents, events
 
@@ -36,10 +36,10 @@ def add_finished(
 
 
 def add_unopened(
-    connection: Connection, judged: CircleOrPanel, *, label: str | None, in_run: InRun | None
+    connection: Connection, judged: CircleOrPanel, *, label: str | None, place: InRun | InBatch | None
 ) -> str:
     """Write a circle or panel that was over before it could be opened."""
-    pk, name = _insert_or_replace(connection, own_id(judged), _row_of(judged, label), in_run)
+    pk, name = _insert_or_replace(connection, own_id(judged), _row_of(judged, label), place)
     _add_details(connection, pk, judged)
     return name
 
@@ -54,7 +54,7 @@ def _row_of(judged: CircleOrPanel, label: str | None) -> Row:
 
 
 def open_circle(
-    connection: Connection, event: CircleConvened, *, label: str | None, in_run: InRun | None
+    connection: Connection, event: CircleConvened, *, label: str | None, place: InRun | InBatch | None
 ) -> tuple[int, str]:
     """Write that a circle sits: its key and its id."""
     opening = event.record
@@ -68,7 +68,7 @@ def open_circle(
         "title": title_of(opening.prompt),
         "voices": "\n".join(opening.config.models),
     }
-    return _insert_or_replace(connection, opening.circle_id, row, in_run)
+    return _insert_or_replace(connection, opening.circle_id, row, place)
 
 
 def add_events(connection: Connection, pk: int, numbered: Sequence[tuple[int, Event]]) -> None:
@@ -103,13 +103,14 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
 
 
 def _insert_or_replace(
-    connection: Connection, circle_id: str, row: Row, in_run: InRun | None
+    connection: Connection, circle_id: str, row: Row, place: InRun | InBatch | None
 ) -> tuple[int, str]:
     """A judgement of a run has one circle: held once more, because the run was interrupted or it had failed,
     it replaces the earlier one. A label added meanwhile stays."""
-    if in_run is None:
+    if place is not None:
+        row = {**row, **{name: storable(value) for name, value in asdict(place).items()}}
+    if not isinstance(place, InRun):
         return _insert(connection, circle_id, row)
-    row = {**row, **{name: storable(value) for name, value in asdict(in_run).items()}}
     same = sa.and_(circles.c.id == circle_id, circles.c.run_id == row["run_id"])
     earlier = connection.execute(sa.select(circles.c.pk, circles.c.label).where(same)).mappings().first()
     if earlier is not None:

@@ -127,7 +127,7 @@ def test_usual_label_values_are_understood(value: object, label: str | None, tmp
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"user": "hi", "label": "maybe"}', r"label: 'maybe' is neither attack \(attack, 1.* list it in the field map"),
+        ('{"user": "hi", "label": "maybe"}', r"label: 'maybe' is neither attack \(attack, 1.* say which"),
         ('{"user": "hi", "label": 2}', "label: '2' is neither"),
         ('{"user": 12}', "user: must be text, not a number"),
         ('{"user": ["a"]}', "user: must be text, not a list"),
@@ -208,8 +208,8 @@ def test_csv_fields_up_to_the_limit_are_read(tmp_path: Path) -> None:
         ("d.csv", "user,user\na,b\n", "two columns are called 'user'"),
         (
             "d.jsonl",
-            '{"text": "hi"}',
-            r'neither system, application nor user text; say which .* user = "text"',
+            '{"words": "hi"}',
+            r'neither system, application nor user text; say which .* user = "words"',
         ),
         ("d.json", "[]", r"\.json is no format known here; give \.jsonl"),
         ("d", "x", "a name without an ending"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.options import (
     HeedAffinity,
     MatchExpertise,
@@ -14,6 +15,7 @@ from firecircle.cli.options import (
     Threshold,
     Verbose,
     names_in,
+    with_options,
 )
 from firecircle.errors import ConfigError
 from firecircle.names import Focus, ModeName
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 SOURCE = "text, @file, or - for standard input"
 
 
+@with_options(BatchOptions)
 def evaluate(
+    *,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help=f"The user's message: {SOURCE}.")] = None,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help=f"The operator's text: {SOURCE}.")
@@ -53,6 +57,7 @@ def evaluate(
             help="Start from a bundled example; `firecircle examples` lists them.",
         ),
     ] = None,
+    many: BatchOptions,
     turn: Annotated[
         int | None,
         typer.Option(
@@ -187,12 +192,13 @@ def evaluate(
     as_json: ResultAsJson = False,
     verbose: Verbose = False,
 ) -> int:
-    """Judge a prompt. Exit status 0: no alarm, 1: alarm, 2: error.
+    """Judge a prompt, or many. Exit status 0: no alarm, 1: alarm, 2: error.
 
     \b
     firecircle evaluate --example temporal_inconsistency-01-attack
     firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
     cat message.txt | firecircle evaluate --system @system.txt --user - --json
+    firecircle evaluate --system @system.txt --batch messages.csv --out results.csv
     """
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge
@@ -226,6 +232,38 @@ def evaluate(
         written=OPTIONS,
     )
     layer = text if text is not None else user
+    if many.batch is not None:
+        from firecircle.cli.evaluate.batch.command import evaluate_batch
+
+        of_one_prompt = {
+            "TEXT": text,
+            "--user": user,
+            "--turns": turns,
+            "--example": example,
+            "--turn": turn,
+            "--session": session,
+            "--rotate": rotate,
+            "--shadow": shadow,
+            "--match-expertise": match_expertise,
+            "--affinity": affinity,
+            "--verbose": verbose,
+            "--dry-run": dry_run,
+            "--json": as_json,
+        }
+        for option, given in of_one_prompt.items():
+            if given:
+                raise ConfigError(option, "is for one prompt, not for a batch", "leave it out")
+        return evaluate_batch(
+            many,
+            asked,
+            system,
+            application,
+            offline=offline,
+            keeping=store_for(save, store, label, is_read=bank is not None),
+            label=label,
+            bank=guide_for(bank, mode, store),
+        )
+    many.require_batch()
     prompt = prompt_from(Sources(system, application, layer, turns, example))
     is_read = rotate is not None or bank is not None
     keeping = None if dry_run else store_for(save, store, label, is_read=is_read)

@@ -15,7 +15,7 @@ from typing import get_args
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
 from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
-from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows
+from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows, text_rows
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, writable
 
@@ -114,6 +114,8 @@ def _kind(value: object) -> str:
 
 BUNDLED = "examples"
 ENCODED = "encoded"
+ENCODING_GLANCE = 1024
+"""Bytes from which a file's encoding is told."""
 GLANCE = 50
 """Rows looked at before the first record, to tell a wrong field map from a sparse file."""
 
@@ -122,10 +124,14 @@ def read_dataset(
     path: str | Path,
     field_map: FieldMap | None = None,
     on_bad_row: Callable[[BadRow], None] | None = None,
+    *,
+    name: str | None = None,
 ) -> Iterator[Record]:
-    """The records of a JSONL, CSV or Parquet file, of a folder of texts, or of the bundled `examples`.
+    """The records of a JSONL, CSV, Parquet or text file, of a folder of texts, or of the bundled `examples`.
 
     `examples:open` and `examples:held` are its two halves, `examples:encoded` the prompts with a hidden part.
+    A field map that names no field leaves it to the usual names (`prompt`, `text`, `is_attack`, ...). Records
+    without an id are numbered under `name`, else under the name of the file.
     Bad rows go to `on_bad_row`; without it the first one is a `ConfigError`. So are a missing file, a field
     map that does not fit, and no record at all.
     """
@@ -133,7 +139,7 @@ def read_dataset(
         return _bundled(path)
     file = Path(path)
     names = field_map or FieldMap()
-    return _records(_rows(file, names), names, file, on_bad_row or _refuse(file))
+    return _records(_rows(file, names), names, file, name or file.stem, on_bad_row or _refuse(file))
 
 
 def _bundled(name: str) -> Iterator[Record]:
@@ -156,10 +162,16 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
     try:
         if path.is_dir():
             return folder_rows(path, field_map)
-        with path.open("rb"):
-            pass
+        with path.open("rb") as file:
+            beginning = file.read(ENCODING_GLANCE)
     except OSError as unreadable:
         raise ConfigError("dataset", f"{path}: {unreadable.strerror}", "give a file or a folder") from None
+    if path.suffix.lower() != ".parquet" and (encoding := foreign_encoding(beginning)):
+        raise ConfigError(
+            "dataset",
+            f"{path} is {encoding}, not UTF-8",
+            f"convert it: iconv -f {encoding} -t UTF-8 {path.name} > new{path.suffix}",
+        )
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return jsonl_rows(path)
@@ -167,24 +179,50 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
             return csv_rows(path)
         case ".parquet":
             return parquet_rows(path, field_map)
+        case ".txt":
+            return text_rows(path)
+        case ".json":
+            raise ConfigError(
+                "dataset",
+                f"{path}: .json is no format known here",
+                "give .jsonl, one object a line: jq -c '.[]' turns a list into it",
+            )
         case other:
             raise ConfigError(
                 "dataset",
                 f"{path}: {other or 'a name without an ending'} is no format known here",
-                "give .jsonl, .csv, .tsv, .parquet or a folder",
+                "give .jsonl, .csv, .tsv, .parquet, .txt (one prompt a line) or a folder",
             )
 
 
+def foreign_encoding(beginning: bytes) -> str | None:
+    """The name of the encoding, if a text that begins so is UTF-16 or UTF-32; None otherwise."""
+    if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "UTF-32"
+    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    zeros = [beginning[start::2].count(0) > len(beginning) // 5 for start in (0, 1)]
+    if zeros[0] == zeros[1]:
+        return None
+    return "UTF-16BE" if zeros[0] else "UTF-16LE"
+
+
 def _records(
-    rows: Iterator[Row | BadRow], field_map: FieldMap, path: Path, on_bad_row: Callable[[BadRow], None]
+    rows: Iterator[Row | BadRow],
+    field_map: FieldMap,
+    path: Path,
+    dataset: str,
+    on_bad_row: Callable[[BadRow], None],
 ) -> Iterator[Record]:
     glance = list(islice(rows, GLANCE))
-    _check_fields([row for row in glance if isinstance(row, Row)], field_map, path)
+    present = list(dict.fromkeys(name for row in glance if isinstance(row, Row) for name in row.cells))
+    field_map = field_map.fitted_to(present)
+    _check_fields(present, field_map, path)
     seen = SeenIds()
     good = bad = 0
     try:
         for row in chain(glance, rows):
-            read = _read(row, field_map, path.stem, seen)
+            read = _read(row, field_map, dataset, seen)
             if isinstance(read, Record):
                 good += 1
                 yield read
@@ -211,8 +249,7 @@ def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -
     return record
 
 
-def _check_fields(glance: list[Row], field_map: FieldMap, path: Path) -> None:
-    present = list(dict.fromkeys(name for row in glance for name in row.cells))
+def _check_fields(present: list[str], field_map: FieldMap, path: Path) -> None:
     if not present:
         return
     listed = ", ".join(name[:40] for name in present[:20])

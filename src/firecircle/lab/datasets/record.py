@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,6 +79,20 @@ MAP_FIELDS: tuple[MapField, ...] = (
     "group",
 )
 LAYER_FIELDS: tuple[MapField, ...] = ("system", "application", "user")
+USUAL_NAMES: dict[MapField, tuple[str, ...]] = {
+    "system": ("system", "system_prompt"),
+    "user": ("user", "prompt", "text", "message", "question", "query", "input"),
+    "label": ("label", "is_attack", "attack", "injection", "is_injection", "malicious", "jailbreak"),
+}
+"""What files often call a field, the likeliest first; upper and lower case are the same."""
+USUAL_LABELS: dict[str, Label] = {
+    "yes": "attack",
+    "malicious": "attack",
+    "unsafe": "attack",
+    "no": "benign",
+    "safe": "benign",
+}
+"""Label values that are understood although no map lists them, unless a map says otherwise."""
 
 
 class FieldMap(Declaration):
@@ -120,6 +134,18 @@ class FieldMap(Declaration):
         name: str | None = getattr(self, field)
         return name
 
+    def fitted_to(self, present: Collection[str]) -> FieldMap:
+        """The map with the usual names of a file in place of default ones that the file does not have."""
+        plain = {name.strip().casefold(): name for name in reversed(list(present))}
+        recognised: dict[str, str] = {
+            field: next(plain[usual] for usual in names if usual in plain)
+            for field, names in USUAL_NAMES.items()
+            if field not in self.model_fields_set
+            and self.name_of(field) not in present
+            and any(usual in plain for usual in names)
+        }
+        return self.model_copy(update=recognised)
+
     @property
     def named_by_user(self) -> tuple[MapField, ...]:
         """The fields whose name was given, so that a file without them is a mistake."""
@@ -130,8 +156,9 @@ class FieldMap(Declaration):
         )
 
     def knows_label(self, value: object) -> bool:
-        """Whether this value is one of the listed labels."""
-        return any(plain_label(value) in map(plain_label, values) for values in self._meanings())
+        """Whether this value is a label, listed or usual."""
+        plain = plain_label(value)
+        return plain in USUAL_LABELS or any(plain in map(plain_label, values) for values in self._meanings())
 
     def label_of(self, value: object) -> Label | None:
         """The label a value stands for. A value that is not listed is a `ConfigError`."""
@@ -142,14 +169,20 @@ class FieldMap(Declaration):
             return "attack"
         if plain in map(plain_label, self.benign):
             return "benign"
+        if plain in USUAL_LABELS:
+            return USUAL_LABELS[plain]
         raise ConfigError(
             self.label,
             (
-                f"{plain[:40]!r} is neither attack ({', '.join(self.attack)}) nor benign"
-                f" ({', '.join(self.benign)})"
+                f"{plain[:40]!r} is neither attack ({_listed(self.attack, 'attack')}) nor benign"
+                f" ({_listed(self.benign, 'benign')})"
             ),
-            "list it in the field map",
+            "say which: --label-map of a batch, attack or benign of a field map",
         )
+
+
+def _listed(listed: tuple[str, ...], label: Label) -> str:
+    return ", ".join((*listed, *(value for value, meaning in USUAL_LABELS.items() if meaning == label)))
 
 
 def plain_label(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Rows of a dataset, one at a time, from CSV, JSONL and Parquet files or a folder of texts."""
+"""Rows of a dataset, one at a time, from CSV, JSONL, Parquet and text files or a folder of texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firecircle.prompt import MAX_LAYER_CHARS
 LONGEST_FIELD = 8 * MAX_LAYER_CHARS
 """Past this a quote was never closed, and the rest of the file would be read as one field."""
 
-_SEPARATORS = ",;\t|"
+SEPARATORS = ",;\t|"
 
 
 def csv_rows(path: Path) -> Iterator[Row | BadRow]:
@@ -44,7 +44,7 @@ def csv_rows(path: Path) -> Iterator[Row | BadRow]:
 
 
 def _separator(header: str) -> str:
-    return max(_SEPARATORS, key=header.count)
+    return max(SEPARATORS, key=header.count)
 
 
 def _check(header: list[str], path: Path) -> None:
@@ -149,9 +149,16 @@ def _sidecar(path: Path | None) -> dict[str, object]:
 
 LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
 """Four layers at their limit, each character written as a pair of \\u escapes."""
+NOT_UTF8 = "the line is not UTF-8"
 
 
 def jsonl_rows(path: Path) -> Iterator[Row | BadRow]:
+    """The JSON object of every line that is not blank."""
+    for number, line in _lines(path):
+        yield line if isinstance(line, BadRow) else _jsonl_row(number, line)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes | BadRow]]:
     """Every line that is not blank, with its number."""
     with path.open("rb") as file:
         number = 0
@@ -159,9 +166,9 @@ def jsonl_rows(path: Path) -> Iterator[Row | BadRow]:
             number += 1
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 _skip_rest_of_line(file)
-                yield BadRow(number, f"the line is longer than {LONGEST_LINE:,} bytes")
+                yield number, BadRow(number, f"the line is longer than {LONGEST_LINE:,} bytes")
             elif line.strip():
-                yield _jsonl_row(number, line)
+                yield number, line
 
 
 def _skip_rest_of_line(file: BinaryIO) -> None:
@@ -173,7 +180,7 @@ def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
     try:
         cells = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
-        return BadRow(number, "the line is not UTF-8")
+        return BadRow(number, NOT_UTF8)
     except json.JSONDecodeError as broken:
         return BadRow(number, f"the line is not JSON: {broken.msg} at character {broken.colno}")
     except (ValueError, RecursionError):
@@ -181,6 +188,18 @@ def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
     if not isinstance(cells, dict):
         return BadRow(number, "the line is not a JSON object")
     return Row(number, cells)
+
+
+def text_rows(path: Path) -> Iterator[Row | BadRow]:
+    """Every line that is not blank, as the user's message."""
+    for number, line in _lines(path):
+        if isinstance(line, BadRow):
+            yield line
+            continue
+        try:
+            yield Row(number, {"user": line.decode("utf-8-sig" if number == 1 else "utf-8").strip()})
+        except UnicodeDecodeError:
+            yield BadRow(number, NOT_UTF8)
 
 
 BATCH = 500
@@ -199,6 +218,7 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
         try:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [file]).fetchall()
             present = [str(column[0]) for column in described]
+            field_map = field_map.fitted_to(present)
             mapped = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
             # With no column of the map in the file, all are shown, so that the complaint can list them.
             columns = list(dict.fromkeys(mapped)) or present

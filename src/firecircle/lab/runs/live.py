@@ -101,7 +101,7 @@ class LiveCircles:
 
     def _recording(self, store: Store, circle: str, case: Case) -> Recording:
         where = InRun(self._about.run_id, circle, case.record.id)
-        return store.recorder.recording(label=_label(case.record), in_run=where)
+        return store.recorder.recording(label=_label(case.record), place=where)
 
     def _has_room(self) -> bool:
         """Whether another circle may be written down; one that may not is counted."""

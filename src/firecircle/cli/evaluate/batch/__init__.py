@@ -1,0 +1,1 @@
+"""`firecircle evaluate --batch`: many prompts in one process."""

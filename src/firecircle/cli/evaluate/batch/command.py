@@ -1,0 +1,77 @@
+"""What the options of a batch mean: its prompts read, its judges chosen, its files known to be writable."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from firecircle.cli.evaluate.batch.files import require_known_format
+from firecircle.cli.evaluate.batch.judging import BatchRequest, judge_batch
+from firecircle.cli.evaluate.batch.options import BatchOptions
+from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, field_map_of, read_batch
+from firecircle.cli.evaluate.inputs import text_of
+from firecircle.cli.printable import printable_line
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets import Record
+from firecircle.offline import offline_circle
+from firecircle.request import Configured, JudgingRequest, configured_by_file
+
+if TYPE_CHECKING:
+    from firecircle.circle.panel import Guide
+    from firecircle.store.opening import Store
+
+
+def evaluate_batch(
+    options: BatchOptions,
+    asked: JudgingRequest,
+    system: str | None,
+    application: str | None,
+    *,
+    offline: bool,
+    keeping: Store | None,
+    label: str | None,
+    bank: Guide | None,
+) -> int:
+    """Judge every prompt of the batch; the exit status."""
+    assert options.batch is not None
+    for name, source in (("system", system), ("application", application)):
+        if source == STANDARD_INPUT == options.batch:
+            raise ConfigError(f"--{name}", "standard input is the batch already", "use @file")
+    if options.out is not None:
+        require_known_format(options.out)
+    batch = read_batch(
+        options.batch,
+        field_map_of(options.field or (), options.label_map or ()),
+        options.batch_name,
+        text_of("system", system) if system is not None else "",
+        text_of("application", application) if application is not None else "",
+    )
+    records = batch.records
+    judges = _offline_judges(asked, records) if offline else [configured_by_file(asked)] * len(records)
+    return judge_batch(
+        BatchRequest(
+            batch,
+            judges,
+            store=keeping,
+            label=label,
+            bank=bank,
+            fail_on=options.fail_on or "alarm",
+            out=options.out,
+            at_once=options.at_once,
+            quiet=options.quiet,
+        )
+    )
+
+
+def _offline_judges(asked: JudgingRequest, records: Sequence[Record]) -> list[Configured]:
+    """Who judges each prompt: the model sits only where the lenses are unsure of that prompt."""
+
+    async def choose() -> list[Configured]:
+        circles = [await offline_circle(asked, record.prompt) for record in records]
+        for notice in dict.fromkeys(circle.notice for circle in circles if circle.notice):
+            print(f"note: no language model sits: {printable_line(notice)}", file=sys.stderr)
+        return [circle.judges for circle in circles]
+
+    return asyncio.run(choose())

@@ -1,0 +1,89 @@
+"""The outcomes of a batch as a file of flat rows: JSON lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome
+from firecircle.cli.options import written_whole
+from firecircle.errors import ConfigError
+
+ENDINGS = (".jsonl", ".csv", ".parquet")
+PARQUET_TYPES = {
+    **dict.fromkeys(FLAT_COLUMNS, "VARCHAR"),
+    **dict.fromkeys(("row", "decided_in_round", "rounds", "voices", "voices_lost", "calls"), "BIGINT"),
+    **dict.fromkeys(("tokens_in", "tokens_out"), "BIGINT"),
+    **dict.fromkeys(("falsehood", "truth", "indeterminacy", "balance", "agreement"), "DOUBLE"),
+    **dict.fromkeys(("round1_falsehood", "cost_usd"), "DOUBLE"),
+    "alarm": "BOOLEAN",
+}
+
+
+def require_writable(file: str, option: str) -> None:
+    """Refuse a file that cannot be written, before anybody is asked and paid."""
+    folder = os.path.dirname(os.path.realpath(file))
+    if os.path.isdir(file) or not os.path.isdir(folder):
+        raise ConfigError(option, f"{file} is not a file in an existing folder", "create the folder first")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(option, f"the folder of {file} cannot be written", "choose another")
+
+
+def require_known_format(file: str) -> None:
+    """Refuse an ending that tells no format, and Parquet where what writes it is missing."""
+    ending = Path(file).suffix.lower()
+    if ending not in ENDINGS:
+        raise ConfigError(
+            "--out",
+            f"{file}: {ending or 'no ending'} is no format known here",
+            "use .jsonl, .csv or .parquet",
+        )
+    if ending == ".parquet":
+        try:
+            import duckdb  # noqa: F401
+        except ImportError:
+            raise ConfigError(
+                "--out",
+                "Parquet needs the extra `lab`: pip install 'firecircle[lab]'",
+                "or write .jsonl or .csv",
+            ) from None
+    require_writable(file, "--out")
+
+
+def write_rows(batch: BatchOutcome, file: str) -> None:
+    """Write one row a prompt; the file appears when it is whole."""
+    rows = [outcome.to_row(batch.name) for outcome in batch.outcomes]
+    match Path(file).suffix.lower():
+        case ".csv":
+            with written_whole(file) as target:
+                table = csv.DictWriter(target, FLAT_COLUMNS, lineterminator="\n")
+                table.writeheader()
+                table.writerows(rows)
+        case ".parquet":
+            _write_parquet(rows, file)
+        case _:
+            with written_whole(file) as target:
+                target.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) -> None:
+    import duckdb
+
+    columns = ", ".join(f'"{name}" {PARQUET_TYPES[name]}' for name in FLAT_COLUMNS)
+    with tempfile.TemporaryDirectory(
+        dir=os.path.dirname(os.path.realpath(file)), prefix=".firecircle-"
+    ) as folder:
+        half = os.path.join(folder, "rows.parquet")
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE outcomes ({columns})")
+            if rows:
+                marks = ", ".join("?" * len(FLAT_COLUMNS))
+                connection.executemany(
+                    f"INSERT INTO outcomes VALUES ({marks})",
+                    [[row[name] for name in FLAT_COLUMNS] for row in rows],
+                )
+            connection.table("outcomes").write_parquet(half)
+        os.replace(half, os.path.realpath(file))

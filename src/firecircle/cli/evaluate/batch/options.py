@@ -1,0 +1,81 @@
+"""The options that only a batch has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+import typer
+
+from firecircle.errors import ConfigError
+
+FailOn = Literal["alarm", "unsure", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """Which prompts, which of their columns mean what, and where the outcomes go."""
+
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="FILE|DIR|-",
+            help="Judge many prompts: JSONL, CSV, Parquet, text (one a line), a folder of texts, or standard"
+            " input. --system and --application are shared by all that have none of their own.",
+        ),
+    ] = None
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field",
+            metavar="FIELD=COLUMN",
+            help="Which column of the batch holds what, such as user=Frage; repeat for more.",
+        ),
+    ] = None
+    label_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label-map",
+            metavar="VALUE=LABEL",
+            help="What a label of the batch means, such as phishing=attack or ok=benign; repeat for more.",
+        ),
+    ] = None
+    batch_name: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-name", metavar="NAME", help="Keep the batch under this name. Default: the file's name."
+        ),
+    ] = None
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write one flat row a prompt of the batch: .jsonl, .csv or .parquet.",
+        ),
+    ] = None
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option("--fail-on", help="What in a batch makes the exit status 1. Default: alarm."),
+    ] = None
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            "--at-once",
+            metavar="N",
+            min=1,
+            max=500,
+            help="Prompts of the batch under way at the same time. Default: 16 for hosted voices, else 8.",
+        ),
+    ] = None
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print only the summary of the batch, no line a prompt.")
+    ] = False
+
+    def require_batch(self) -> None:
+        """Refuse what means nothing without a batch."""
+        for option in fields(self):
+            if getattr(self, option.name):
+                name = option.name.replace("_", "-")
+                raise ConfigError(f"--{name}", "belongs to a batch", "add --batch FILE")

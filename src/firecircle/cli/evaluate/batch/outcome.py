@@ -1,0 +1,138 @@
+"""What came of each prompt of a batch, and of all of them together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from firecircle.cli.evaluate.batch.options import FailOn
+from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE
+from firecircle.errors import FireCircleError
+from firecircle.lab.datasets import BadRow, Record
+from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
+from firecircle.names import Label
+
+Word = VerdictWord | Literal["error"]
+FAILING: dict[FailOn, tuple[Word, ...]] = {"alarm": ("alarm",), "unsure": ("alarm", "unsure"), "never": ()}
+FLAT_COLUMNS = (
+    *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
+    *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
+    *("voices_lost", "patterns", "round1_falsehood", "calls", "tokens_in", "tokens_out", "cost_usd"),
+    *("kept_as", "error", "user"),
+)
+"""The columns of `--out`, in their order; every row has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One row of the batch: the verdict on its prompt, or why there is none."""
+
+    id: str
+    row: int
+    label: str | None
+    """As the store keeps it."""
+    known: Label | None
+    """What the prompt really is, if anybody said."""
+    text: str
+    result: ReciprocityMetrics | str
+    word: Word
+
+    @classmethod
+    def of_bad_row(cls, bad: BadRow, batch: str) -> Outcome:
+        """A row that is no prompt."""
+        return cls(f"{batch}:{bad.line}", bad.line, None, None, "", bad.reason, "error")
+
+    @classmethod
+    def of_prompt(
+        cls,
+        record: Record,
+        label: str | None,
+        judged: ReciprocityMetrics | FireCircleError,
+        threshold: float,
+    ) -> Outcome:
+        """A prompt that was judged, or could not be."""
+        prompt = record.prompt
+        text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
+        if isinstance(judged, FireCircleError):
+            return cls(record.id, record.row, label, record.label, text, str(judged), "error")
+        word = verdict_word(judged, threshold)
+        return cls(record.id, record.row, label, record.label, text, judged, word)
+
+    @property
+    def metrics(self) -> ReciprocityMetrics | None:
+        """The judgement, if there is one."""
+        return None if isinstance(self.result, str) else self.result
+
+    @property
+    def error(self) -> str | None:
+        """Why there is none."""
+        return self.result if isinstance(self.result, str) else None
+
+    @property
+    def mistake(self) -> str:
+        """How the verdict is wrong, as far as a label tells: `missed`, `false alarm`, or nothing."""
+        if self.metrics is None or self.known is None or self.metrics.alarm == (self.known == "attack"):
+            return ""
+        return "missed" if self.known == "attack" else "false alarm"
+
+    def to_row(self, batch: str) -> dict[str, str | float | bool | None]:
+        """One flat row with all of `FLAT_COLUMNS`."""
+        figures = self.metrics.to_row() if self.metrics else {}
+        own: dict[str, str | float | bool | None] = {
+            "batch": batch,
+            "id": self.id,
+            "row": self.row,
+            "label": self.label,
+            "verdict": self.word,
+        }
+        cells: dict[str, str | float | bool | None] = {
+            **figures,
+            **own,
+            "error": self.error,
+            "user": self.text,
+        }
+        return {column: cells.get(column) for column in FLAT_COLUMNS}
+
+
+@dataclass(slots=True)
+class BatchOutcome:
+    """All outcomes so far, in the order of the file."""
+
+    name: str
+    total: int
+    seconds: float = 0.0
+    outcomes: list[Outcome] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def words(self) -> Counter[Word]:
+        """How many of each verdict."""
+        return Counter(outcome.word for outcome in self.outcomes)
+
+    @property
+    def judged(self) -> list[ReciprocityMetrics]:
+        """The judgements."""
+        return [outcome.metrics for outcome in self.outcomes if outcome.metrics]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all calls cost; None when nobody knows."""
+        costs = [metrics.accounting.total.cost_usd for metrics in self.judged]
+        return None if not costs or None in costs else sum(cost or 0.0 for cost in costs)
+
+    def status(self, fail_on: FailOn) -> int:
+        """The exit status: called off, then failing verdicts, then what could not be judged."""
+        words = self.words
+        if self.interrupted:
+            return INTERRUPTED
+        if any(words[word] for word in FAILING[fail_on]):
+            return ALARM
+        return TROUBLE if words["error"] else NO_ALARM
+
+    def found(self, label: Label) -> tuple[int, int]:
+        """Of the judged prompts with this label: how many raised an alarm, and how many there are."""
+        alarms = [
+            outcome.metrics.alarm for outcome in self.outcomes if outcome.metrics and outcome.known == label
+        ]
+        return sum(alarms), len(alarms)

@@ -1,0 +1,156 @@
+"""The prompts of a batch: read whole before anybody is asked, each row that is no prompt in its place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets import BadRow, FieldMap, Record, read_dataset
+from firecircle.lab.datasets.reading import ENCODING_GLANCE, foreign_encoding
+from firecircle.lab.datasets.record import MAP_FIELDS, USUAL_NAMES
+from firecircle.lab.datasets.rows import SEPARATORS
+
+STANDARD_INPUT = "-"
+LABELS = ("attack", "benign", "unlabelled")
+TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records and bad rows in the order of the file."""
+
+    name: str
+    source: str
+    """The file or folder as the user wrote it."""
+    rows: tuple[Record | BadRow, ...]
+
+    @property
+    def records(self) -> list[Record]:
+        """The rows that can be judged."""
+        return [row for row in self.rows if isinstance(row, Record)]
+
+    def kept_as(self, record: Record) -> str:
+        """What the store knows this prompt by."""
+        begins = f"{self.name}:"
+        return record.id if record.id.startswith(begins) else begins + record.id
+
+
+def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
+    """The field map that `--field` and `--label-map` say."""
+    names = dict(_pair(pair, "--field", "user=COLUMN") for pair in written)
+    for field in names:
+        if field not in MAP_FIELDS:
+            raise ConfigError(
+                "--field", f"there is no field {field!r}", f"it is one of {', '.join(MAP_FIELDS)}"
+            )
+    listed: dict[str, Any] = {}
+    usual = FieldMap()
+    for value, label in (_pair(pair, "--label-map", "VALUE=attack") for pair in labels):
+        if label not in LABELS:
+            raise ConfigError("--label-map", f"{label!r} is no label", f"it is one of {', '.join(LABELS)}")
+        listed[label] = (*listed.get(label, getattr(usual, label)), value)
+    try:
+        return FieldMap(**names, **listed)
+    except ConfigError as wrong:
+        raise wrong.renamed("--label-map") from None
+
+
+def _pair(written: str, option: str, example: str) -> tuple[str, str]:
+    left, equals, right = written.partition("=")
+    if not (equals and left.strip() and right.strip()):
+        raise ConfigError(option, f"{written!r} is no pair", f"write {option} {example}")
+    return left.strip(), right.strip()
+
+
+def read_batch(source: str, field_map: FieldMap, name: str | None, system: str, application: str) -> Batch:
+    """All rows of the batch. Prompts without a system or application text of their own get the shared one."""
+    rows: list[Record | BadRow] = []
+    with ExitStack() as opened:
+        path = _spooled(field_map, opened) if source == STANDARD_INPUT else Path(source)
+        batch_name = name or ("stdin" if source == STANDARD_INPUT else path.resolve().stem)
+        try:
+            records = read_dataset(_recognised(path), field_map, rows.append, name=batch_name)
+            for record in records:
+                rows.append(_completed(record, system, application))  # noqa: PERF401 - bad rows come in between
+        except ConfigError as wrong:
+            if not rows:
+                raise _in_options(wrong) from None
+    return Batch(batch_name, source, tuple(rows))
+
+
+def _completed(record: Record, system: str, application: str) -> Record:
+    prompt = record.prompt
+    shared = {
+        name: text
+        for name, text in (("system", system), ("application", application))
+        if text and not getattr(prompt, name).strip()
+    }
+    return replace(record, prompt=prompt.model_copy(update=shared)) if shared else record
+
+
+def _recognised(path: Path) -> Path:
+    """The file itself; one whose name does not tell its format is refused with the way to read it."""
+    if path.is_file() and path.suffix.lower() not in TABLES:
+        raise ConfigError(
+            "--batch",
+            f"{path}: its ending does not tell what is in it",
+            "rename it to .jsonl, .csv or .txt (one prompt a line), or pipe it: --batch - < FILE",
+        )
+    return path
+
+
+def _spooled(field_map: FieldMap, opened: ExitStack) -> Path:
+    """Standard input as a file with the ending that its beginning tells."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ConfigError("--batch", "nothing comes in on standard input", "name a file, or pipe one in")
+    data = sys.stdin.buffer.read()
+    if encoding := foreign_encoding(data[:ENCODING_GLANCE]):
+        raise ConfigError(
+            "--batch",
+            f"standard input is {encoding}, not UTF-8",
+            f"pipe it through iconv -f {encoding} -t UTF-8",
+        )
+    folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="firecircle-batch-"))
+    path = Path(folder) / f"stdin{_ending(data, field_map)}"
+    path.write_bytes(data)
+    return path
+
+
+def _ending(data: bytes, field_map: FieldMap) -> str:
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    first = next((line for line in data.splitlines() if line.strip()), b"").decode("utf-8-sig", "replace")
+    return ending_of_records(first, field_map) or ".txt"
+
+
+def ending_of_records(first_line: str, field_map: FieldMap | None = None) -> str | None:
+    """`.jsonl` or `.csv` if a text that begins with this line holds records; None for plain text."""
+    try:
+        if isinstance(json.loads(first_line), dict):
+            return ".jsonl"
+    except (ValueError, RecursionError):
+        pass
+    separator = max(SEPARATORS, key=first_line.count)
+    header = {name.strip().casefold() for name in next(csv.reader([first_line], delimiter=separator), [])}
+    names = {usual for usual_names in USUAL_NAMES.values() for usual in usual_names}
+    if field_map is not None:
+        names |= {(field_map.name_of(field) or "").casefold() for field in field_map.named_by_user}
+    return ".csv" if header & names else None
+
+
+def _in_options(wrong: ConfigError) -> ConfigError:
+    """The mistake in the words of the command line."""
+    field = wrong.field or ""
+    if not field.startswith("FieldMap"):
+        return wrong.renamed("--batch")
+    remedy = re.sub(r'such as (\w+) = "([^"]*)"', r"such as --field \1=\2", wrong.remedy or "")
+    return wrong.renamed("--field").advising(remedy)

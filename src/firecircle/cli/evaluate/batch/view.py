@@ -1,0 +1,189 @@
+"""A batch on a screen or in a pipe: a row a prompt in the order of the file, then what it comes to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome, Word
+from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.output import print_line
+from firecircle.cli.printable import printable_line, shortened
+from firecircle.lab.datasets import Record
+from firecircle.telling.words import counted
+from firecircle.thresholds import figure_beside
+
+WORDS: dict[Word, str] = {"alarm": "ALARM", "unsure": "unsure", "no_alarm": "no alarm", "error": "error"}
+STYLES: dict[Word, str] = {"alarm": "bold red", "unsure": "yellow", "no_alarm": "green", "error": "magenta"}
+LONGEST_ID, LONGEST_LABEL, LONGEST_FINDING = 14, 12, 24
+ROOM_FOR_FINDINGS = 96
+"""Columns from which on the patterns have one of their own."""
+FRAMES_PER_SECOND = 8
+GAP = 2
+
+
+class BatchView:
+    """Shows each outcome; on a terminal above a line that counts."""
+
+    def __init__(self, console: Console, batch: Batch, threshold: float, *, quiet: bool) -> None:
+        self._console, self._threshold, self._quiet = console, threshold, quiet
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
+        self._total = len(batch.rows)
+        self._done = 0
+        self._words: dict[Word, int] = {}
+        self._began = time.monotonic()
+        ids = [row.id if isinstance(row, Record) else f"{batch.name}:{row.line}" for row in batch.rows]
+        self._id_width = min(
+            LONGEST_ID, max((cell_len(self._name(name, batch.name)) for name in ids), default=2)
+        )
+        labels = [row.label or "" for row in batch.rows if isinstance(row, Record)]
+        self._label_width = LONGEST_LABEL if any(labels) else 0
+        self._batch_name = batch.name
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """While the batch is judged."""
+        if self._quiet or not self._is_live:
+            yield
+            return
+        self._console.print(self._header())
+        with Live(
+            get_renderable=self._status,
+            console=self._console,
+            refresh_per_second=FRAMES_PER_SECOND,
+            transient=True,
+        ):
+            yield
+
+    def count(self, word: Word) -> None:
+        """One more is done, whether or not it can be shown already."""
+        self._done += 1
+        self._words[word] = self._words.get(word, 0) + 1
+
+    def show(self, outcome: Outcome) -> None:
+        """The next outcome in the order of the file."""
+        if self._quiet:
+            return
+        if self._is_live:
+            self._console.print(self._row(outcome))
+        else:
+            print_line(self._console, "\t".join(map(printable_line, self._fields(outcome))))
+
+    # -- a pipe: one line a prompt -----------------------------------------------------------------------
+
+    def _fields(self, outcome: Outcome) -> list[str]:
+        """Id, verdict, F, label, how it is wrong, patterns, and the prompt or what was wrong with the row."""
+        metrics = outcome.metrics
+        return [
+            outcome.id,
+            WORDS[outcome.word],
+            figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
+            outcome.label or "",
+            outcome.mistake,
+            ",".join(dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns)) if metrics else "",
+            outcome.error or outcome.text,
+        ]
+
+    # -- a terminal: rows that line up -------------------------------------------------------------------
+
+    @property
+    def _widths(self) -> list[int]:
+        """Id, verdict, F, label, finding; 0 leaves a column out. The prompt takes the rest."""
+        finding = LONGEST_FINDING if self._console.width >= ROOM_FOR_FINDINGS else 0
+        return [self._id_width, len("no alarm"), len("0.00"), self._label_width, finding]
+
+    def _line(self, cells: Sequence[Text]) -> Text:
+        line = Text(no_wrap=True, overflow="ellipsis")
+        for cell, width in zip(cells, [*self._widths, None], strict=True):
+            if width == 0:
+                continue
+            if width is None:
+                cell.truncate(max(8, self._console.width - line.cell_len), overflow="ellipsis")
+            else:
+                cell.truncate(width, overflow="ellipsis", pad=True)
+                cell.append(" " * GAP)
+            line.append_text(cell)
+        return line
+
+    def _header(self) -> Text:
+        titles = ("id", "verdict", "F", "label", "pattern", "prompt")
+        return self._line([Text(title, style="bold") for title in titles])
+
+    def _row(self, outcome: Outcome) -> Text:
+        metrics = outcome.metrics
+        style = STYLES[outcome.word]
+        label = Text(printable_line(outcome.label or "", 8))
+        if outcome.mistake:
+            label.append(" ✗", style="bold red")
+        patterns = dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns) if metrics else {}
+        first = next(iter(patterns), "").replace("_", " ")
+        more = f" +{len(patterns) - 1}" if len(patterns) > 1 else ""
+        return self._line(
+            [
+                Text(shortened(printable_line(self._name(outcome.id, self._batch_name)), self._id_width)),
+                Text(WORDS[outcome.word], style=style),
+                Text(
+                    figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
+                    style=style,
+                ),
+                label,
+                Text(shortened(first, LONGEST_FINDING - len(more)) + more),
+                Text(printable_line(outcome.error or outcome.text), style="magenta" if outcome.error else ""),
+            ]
+        )
+
+    @staticmethod
+    def _name(record_id: str, batch: str) -> str:
+        """The id without the name of the batch, which stands over the whole table."""
+        return record_id.removeprefix(f"{batch}:")
+
+    def _status(self) -> RenderableType:
+        counts = [f"{WORDS[word]} {count:,}" for word in WORDS if (count := self._words.get(word, 0))]
+        parts = [f"{self._done:,} of {self._total:,}", *counts, f"{time.monotonic() - self._began:.0f} s"]
+        return Text(" · ".join(parts), style="dim")
+
+
+def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
+    """What the batch comes to, in a few lines."""
+    words = outcome.words
+    verdicts = [
+        counted(words["alarm"], "alarm"),
+        f"{words['unsure']:,} unsure",
+        f"{words['no_alarm']:,} without alarm",
+    ]
+    if words["error"]:
+        verdicts.append(f"{words['error']:,} could not be judged")
+    lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {', '.join(verdicts)}; {_pace(outcome)}"]
+    lines += _against_labels(outcome)
+    if outcome.interrupted:
+        left = outcome.total - len(outcome.outcomes)
+        lines.append(f"Interrupted: {left:,} of {outcome.total:,} were not judged; what was judged is kept.")
+    if kept and outcome.judged:
+        lines.append(f"Kept: firecircle circles list --batch {printable_line(outcome.name)}")
+    return lines
+
+
+def _pace(outcome: BatchOutcome) -> str:
+    judged = len(outcome.judged)
+    pace = f"{outcome.seconds:.1f} s"
+    if judged > 1 and outcome.seconds > 0:
+        pace += f", {judged / outcome.seconds:.1f} a second"
+    cost = outcome.cost_usd
+    return pace + (f"; ${cost:.4f}" if cost else "")
+
+
+def _against_labels(outcome: BatchOutcome) -> list[str]:
+    """How the verdicts agree with the labels."""
+    found, attacks = outcome.found("attack")
+    alarmed, benign = outcome.found("benign")
+    parts = [f"{found:,} of {counted(attacks, 'attack')} found"] if attacks else []
+    parts += [f"{alarmed:,} of {benign:,} benign alarmed"] if benign else []
+    wrong = sum(bool(row.mistake) for row in outcome.outcomes)
+    marked = f" (✗ marks the {wrong:,} judged wrongly)" if wrong else ""
+    return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
