@@ -17,6 +17,11 @@ from pathlib import Path
 from firecircle import FireCircleConfig, FireCircleResult, fire_circle_evaluate
 from firecircle.circle.result import DialogueRound
 from firecircle.examples import find_example
+from firecircle.metrics import metrics_of_circle
+from firecircle.telling.patterns import agreement_words
+from firecircle.telling.safe_text import line_with_codes
+from firecircle.telling.talking import talk_sentences
+from firecircle.telling.verdict import circle_sentences
 
 EXAMPLE = "temporal_inconsistency-01-attack"
 VOICES = ("local:qwen", "embedded:time", "embedded:layers")
@@ -57,23 +62,39 @@ def _page(result: FireCircleResult) -> Iterator[str]:
     first = result.dialogue_history[0]
     evidence = _shared_opening(result)
     yield "### What stays the same in every call"
-    yield "The system message:"
-    yield _block(result.messages_for(first.asked_models[0], 1)[0].content)
+    yield _folded("The system message", result.messages_for(first.asked_models[0], 1)[0].content)
     yield "Every question opens with the evidence:"
     yield _block(evidence)
     for held in result.dialogue_history:
         yield f"### Round {held.round_number}"
         yield from _round(result, held, evidence)
+    yield "### What comes of it"
+    yield " ".join(circle_sentences(result, metrics_of_circle(result), line_with_codes))
+    patterns = [
+        f"{pattern.pattern_type}: {agreement_words(pattern, len(result.active_models))}"
+        for pattern in result.patterns
+    ]
+    closing = [
+        *talk_sentences(result, line_with_codes),
+        *(patterns or ["no pattern that enough voices showed"]),
+    ]
+    yield "\n".join(f"- {line}" for line in closing)
 
 
 def _round(result: FireCircleResult, held: DialogueRound, evidence: str) -> Iterator[str]:
     others = [model for model in held.asked_models if model != held.empty_chair_model]
-    own = "" if held.round_number == 1 else ", with its own last numbers at the end"
-    yield f"`{others[0]}` is asked, after the evidence (the others likewise{own}):"
-    yield _block(_question(result, others[0], held, evidence))
-    if held.empty_chair_model:
-        yield f"`{held.empty_chair_model}` holds the empty chair and is asked instead:"
-        yield _block(_question(result, held.empty_chair_model, held, evidence))
+    asked = _question(result, others[0], held, evidence)
+    if held.round_number == 1:
+        yield "Everybody is asked, after the evidence:"
+        yield _block(asked)
+    else:
+        yield _folded(
+            f"What {others[0]} is asked (the others likewise, each with its own last numbers)", asked
+        )
+    if chair := held.empty_chair_model:
+        yield _folded(
+            f"{chair} holds the empty chair and is asked instead", _question(result, chair, held, evidence)
+        )
     for evaluation in held.evaluations:
         yield f"`{evaluation.model}` answers:"
         yield _block(_pretty(evaluation.raw_replies[-1]), "json")
@@ -99,6 +120,10 @@ def _pretty(reply: str) -> str:
         return json.dumps(json.loads(reply), indent=2, ensure_ascii=False)
     except ValueError:
         return reply
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{_block(text)}\n\n</details>"
 
 
 def _block(text: str, language: str = "text") -> str:

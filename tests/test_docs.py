@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from firecircle.circle.answer import answer_format
+from firecircle.circle.questions import template
+from firecircle.circle.result import RoundKind
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -33,3 +37,13 @@ def test_documented_code_runs(block: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_dialogue_of_the_guide_is_one_of_today() -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    assert template("system").strip() in guide
+    kinds: tuple[RoundKind, ...] = ("discussion", "synthesis")
+    assert answer_format("baseline") in guide
+    for kind in kinds:
+        assert answer_format(kind) in guide
+        assert answer_format(kind, is_chair=True) in guide
