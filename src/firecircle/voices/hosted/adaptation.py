@@ -43,14 +43,16 @@ TURNS_DOWN = re.compile(
 )
 ONLY_VALUE = re.compile(
     r"(?:only|must be|should be|set to)(?: the)?(?: exactly| equal to| default| value| set to)* ?"
-    r"[(\[`'\"]?(\d+(?:\.\d+)?)[)\]`'\"]?(?! ?(?:and|to|or|-|,)\b)(?! ?[,-])",
+    r"[(\[`'\"]?(\d{1,2}(?:\.\d{1,4})?)[)\]`'\"]?(?! ?(?:and|to|or|-|,)\b)(?! ?[,-])",
     re.IGNORECASE,
 )
 RANGE = re.compile(r"between|range|less than|greater than|at most|at least|>=|<=|≤|≥|\[\s*\d", re.IGNORECASE)
-LEFT_OF_CONTEXT = re.compile(r"\(\s*\d+ > (\d+) - (\d+)\s*\)|must be <= (\d+)\. Given: (\d+) ")
+LEFT_OF_CONTEXT = re.compile(
+    r"\(\s*\d+ > (\d{1,9}) - (\d{1,9})\s*\)|must be <= (\d{1,9})\. Given: (\d{1,9}) "
+)
 """How vLLM and TGI say how much they read and how long the question is."""
 A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
-A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.-]*\w)")
+A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]{0,12}(?![\w.-]*\w)")
 FEWEST_USEFUL_TOKENS = 64
 OPAQUE = re.compile(
     r"(bad|invalid|malformed) request( error)?|provider returned error|upstream error|invalid_argument|"
@@ -185,7 +187,7 @@ def _guess(request: ChatRequest, complaint: Complaint) -> Change | None:
     if complaint.status >= SERVER_FAULT or not request.sends_schema:
         return None
     says_nothing = all(
-        OPAQUE.fullmatch(said.strip(" .")) for said in re.split(r"[:|]\s", complaint.words) if said
+        OPAQUE.fullmatch(part.strip(" .")) for part in re.split(r"[:|]\s", complaint.words) if part
     )
     omitted = frozenset({"response_format"})
     return Change(Quirks(omitted=omitted), omitted, lasting=False) if says_nothing else None

@@ -1,40 +1,20 @@
-"""What an endpoint says when it does not answer: in whose words, of what kind, and whether waiting helps.
+"""What an endpoint's complaint is about: a filter, a length, a model it lacks, a limit and whose it is.
 
-Every provider wraps its words in its own way, and many routers wrap those of others. They are unwrapped here
-once, so that everything else can ask for the status, the words and the fields that are named.
+Providers have no common codes for these, so their words are looked at, too.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from firecircle.circle.voice import Usage
-from firecircle.voices.hosted.waits import stated_wait
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from firecircle.errors import FailureKind
-    from firecircle.voices.hosted.connections import HttpAnswer
-
-MAX_MESSAGE_CHARS = 300
-MAX_MESSAGE_SCANNED = 20_000
-"""An answer that should have been short may be megabytes long."""
 BAD_REQUEST, NO_KEY, UNPAID, FORBIDDEN, UNKNOWN = 400, 401, 402, 403, 404
 TIMED_OUT, TOO_LARGE, TOO_MANY, FLEX_FULL, SERVER_FAULT = 408, 413, 429, 498, 500
-PASSING = (TIMED_OUT, 409, 425)
-"""Statuses below 500 that mean: not now."""
-GAVE_UP_WAITING = (504, 524)
-"""A gateway that did not wait for the model; the model may have worked on, and be paid for."""
-DEEPEST = 4
 
 REFUSAL = re.compile(
     r"content[ _]?filter|content[ _](management[ _])?polic(y|ies)|content exists risk|responsible ?ai|"
     r"data[ _]?inspection|invalid[ _]prompt|prompt injection|"
-    r"(violat\w*|against|breach\w*) .{0,60}(polic(y|ies)|guidelines|terms|rules)|usage guidelines|"
+    r"(violat\w*|breach\w*) .{0,60}(polic(y|ies)|guidelines|terms)|usage guidelines|"
     r"usage polic(y|ies)|safety[ _](check|system|filter|setting|polic|violation|block|reason|guideline)|"
     r"(blocked|rejected|refused|stopped) .{0,40}(safety|moderation|guardrail|polic(y|ies))|"
     r"\bflagged\b|moderation|guardrail|considered high risk|inappropriate (content|input|prompt)|"
@@ -62,7 +42,7 @@ UNKNOWN_MODEL = re.compile(
     r"(does[ _]not[ _]exist|not[ _]exist|not[ _]found|is not found|"
     r"has been (deprecated|retired|removed|decommissioned|shut down)|"
     r"is (deprecated|retired|no longer (available|supported)|not available|unavailable|decommissioned))|"
-    r"not a valid model|model.*\bretired|(unknown|invalid|no such|unrecognized)[ _]model|"
+    r"not a valid model|model.{0,200}\bretired|(unknown|invalid|no such|unrecognized)[ _]model|"
     r"model_not_found|model_decommissioned|deploymentnotfound|no endpoints found for|^model: \S+ \|",
     re.IGNORECASE,
 )
@@ -74,7 +54,7 @@ NO_WAITING_CURES = re.compile(
     re.IGNORECASE,
 )
 """Limits that the next minutes do not lift."""
-LIMIT_AND_REQUEST = re.compile(r"limit:? ([\d,]+), requested:? ([\d,]+)", re.IGNORECASE)
+LIMIT_AND_REQUEST = re.compile(r"limit:? (\d[\d,]{0,15}), requested:? (\d[\d,]{0,15})", re.IGNORECASE)
 OF_EVERYBODY = re.compile(
     r"\b(your |this )?(account|organi[sz]ation|project|workspace|team|api key|ip address|client)\b|"
     r"all models|free-models|global",
@@ -85,64 +65,6 @@ OF_A_MODEL = re.compile(
     r"\bfor [`'\"]?[a-z][\w./:-]*\d[\w./:-]*[`'\"]? (in|on)\b",
     re.IGNORECASE,
 )
-
-OF_PAYMENT = re.compile(
-    r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more|available) credits|"
-    r"spending limit|billing[ _](hard|not)|payment required|余额|欠费|arrear",
-    re.IGNORECASE,
-)
-OF_KEY = re.compile(
-    r"(invalid|incorrect|missing) api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)", re.IGNORECASE
-)
-STATUS_WORDS = (
-    (re.compile(r"rate[ _-]?limit|too many requests|resource_exhausted", re.IGNORECASE), TOO_MANY),
-    (re.compile(r"insufficient (balance|credit|fund)|payment required", re.IGNORECASE), UNPAID),
-    (re.compile(r"invalid api key|authenticat|unauthori[sz]ed", re.IGNORECASE), NO_KEY),
-    (
-        re.compile(
-            r"overload|unavailable|capacity|server[ _]error|internal[ _]error|timed? ?out", re.IGNORECASE
-        ),
-        503,
-    ),
-)
-"""What an error inside a 200 means when it names no number."""
-
-
-class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes an error is not its to say
-    """One attempt did not yield a reply."""
-
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        worth_retrying: bool = False,
-        retry_after: float | None = None,
-        complaint: Complaint | None = None,
-        status: int = 0,
-        of_everybody: bool = False,
-        usage: Usage | None = None,
-        unmetered: bool = False,
-        unknown_model: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.kind: FailureKind = kind
-        self.message = message
-        self.worth_retrying = worth_retrying
-        self.retry_after = retry_after
-        """How many seconds the endpoint asked to wait."""
-        self.complaint = complaint
-        """What the endpoint said, if it may be about a field of the request."""
-        self.status = status
-        """The HTTP status, wherever the endpoint put it."""
-        self.of_everybody = of_everybody
-        """Whether the wait is for all models of the provider, not for this one alone."""
-        self.usage = usage
-        """What the endpoint says it took all the same."""
-        self.unmetered = unmetered
-        """Whether the model may have worked, and nobody says how much."""
-        self.unknown_model = unknown_model
-        """Whether the provider says that it does not have this model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +95,7 @@ class Complaint:
         return (
             self.flagged
             or any(code in REFUSAL_CODES for code in self.codes)
-            or any(REFUSAL.search(said) for said in (self.words, *self.codes))
+            or any(REFUSAL.search(text) for text in (self.words, *self.codes))
         )
 
     @property
@@ -203,265 +125,5 @@ class Complaint:
         return OF_EVERYBODY.search(self.text) is not None and OF_A_MODEL.search(self.text) is None
 
 
-def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Setback:
-    """What an error, wherever it stands in an answer, means for the attempt."""
-    complaint = complaint_in(body, answer.status)
-    status = complaint.status
-    shown = complaint.words
-    shown = f"{shown} (HTTP {status})" if shown and status else shown or f"HTTP {status}"
-    if complaint.is_refusal:
-        return Setback("refused", shown, usage=usage)
-    insists = answer.headers.get("x-should-retry", "").lower()
-    wait = stated_wait(answer.headers, complaint.delays, complaint.words)
-    if status in (TOO_MANY, FLEX_FULL):
-        passes = complaint.waiting_helps and insists != "false"
-        return Setback(
-            "rate_limited",
-            shown,
-            worth_retrying=passes,
-            retry_after=wait,
-            status=status if complaint.waiting_helps else _status_of_trouble(complaint),
-            of_everybody=complaint.is_of_everybody,
-            usage=usage,
-        )
-    passing = status in PASSING or status >= SERVER_FAULT
-    passing = (passing and not complaint.is_too_long and insists != "false") or insists == "true"
-    return Setback(
-        "http_error",
-        shown,
-        worth_retrying=passing,
-        retry_after=wait if passing else None,
-        complaint=complaint,
-        status=_status_of_trouble(complaint),
-        usage=usage,
-        unmetered=status in GAVE_UP_WAITING,
-        unknown_model=complaint.is_of_unknown_model,
-    )
-
-
-def _status_of_trouble(complaint: Complaint) -> int:
-    """The status that says what to do: many call a missing key or payment something else."""
-    if not BAD_REQUEST <= complaint.status < SERVER_FAULT:
-        return complaint.status
-    if OF_PAYMENT.search(complaint.text):
-        return UNPAID
-    return NO_KEY if OF_KEY.search(complaint.text) else complaint.status
-
-
-def complaint_in(body: Any, status: int) -> Complaint:
-    """The words, codes and named fields of an error body, however it is wrapped."""
-    parts = list(_parts(body))
-    words: list[str] = []
-    for part in parts:
-        said = _words(part)
-        if said and not any(said in earlier for earlier in words):
-            words.append(said)
-    codes = tuple(code for part in parts for code in _codes(part))
-    flagged = any(_reasons(part) for part in parts)
-    words += [f"reasons: {reasons}" for part in parts if (reasons := _reasons(part))]
-    if not words and isinstance(body, dict | list) and body:
-        words = [json.dumps(body)[:MAX_MESSAGE_SCANNED]]
-    told = ": ".join(words)
-    return Complaint(
-        _status(status, parts, told, codes),
-        told,
-        codes,
-        tuple(path for part in parts for path in _paths(part)),
-        tuple(delay for part in parts for delay in _delays(part)),
-        flagged,
-    )
-
-
-def _parts(body: Any, depth: int = 0) -> Iterator[dict[str, Any] | str]:
-    """The error objects and plain texts in a body, from the outermost in."""
-    if isinstance(body, str):
-        text = as_text(body)
-        if depth and text.startswith(("{", "[")):
-            try:
-                body = json.loads(text)
-            except (ValueError, RecursionError):
-                yield text
-                return
-        else:
-            yield text
-            return
-    if depth > DEEPEST:
-        return
-    if isinstance(body, list):
-        for entry in body[:3]:
-            yield from _parts(entry, depth + 1)
-        return
-    if not isinstance(body, dict):
-        return
-    inner = body.get("error")
-    if isinstance(inner, dict | list) and inner:
-        yield from _parts(inner, depth + 1)
-    elif isinstance(inner, str) and inner.strip():
-        yield {**body, "message": body.get("message") or inner, "error": None}
-    elif isinstance(body.get("base_resp"), dict):
-        yield from _parts(body["base_resp"], depth + 1)
-    elif isinstance(body.get("message"), dict):
-        yield {**body, "message": None}
-        yield from _parts(body["message"], depth + 1)
-    elif isinstance(body.get("errors"), list) and body["errors"]:
-        yield body
-        yield from _parts(body["errors"], depth + 1)
-    else:
-        yield body
-    metadata = body.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):
-        yield from _parts(metadata["raw"], depth + 1)
-    if isinstance(body.get("innererror"), dict):
-        yield {**body["innererror"], "message": None}
-
-
-MESSAGES = ("message", "detail", "msg", "status_msg", "error_description", "title", "Message", "error_msg")
-
-
-def _words(part: dict[str, Any] | str) -> str:
-    if isinstance(part, str):
-        return part.strip()
-    for name in MESSAGES:
-        value = part.get(name)
-        if isinstance(value, str) and value.strip():
-            return as_text(value.strip())
-        if isinstance(value, list | dict) and value:
-            return _listed(value)
-    return ""
-
-
-def _listed(value: list[Any] | dict[str, Any]) -> str:
-    """What FastAPI and its like say: a list of places and what is wrong there."""
-    entries = value if isinstance(value, list) else [value]
-    said = []
-    for entry in entries[:5]:
-        if isinstance(entry, dict) and isinstance(entry.get("msg") or entry.get("message"), str):
-            place = ".".join(str(step) for step in entry.get("loc") or () if step != "body")
-            words = entry.get("msg") or entry["message"]
-            said.append(f"{place}: {words}" if place else words)
-        else:
-            said.append(entry if isinstance(entry, str) else json.dumps(entry))
-    return "; ".join(said)
-
-
-def _codes(part: dict[str, Any] | str) -> Iterator[str]:
-    if isinstance(part, str):
-        return
-    for name in (
-        "code",
-        "type",
-        "status",
-        "reason",
-        "error_code",
-        "status_code",
-        "error_type",
-        "limit_source",
-    ):
-        for holder in (part, part.get("metadata")):
-            value = holder.get(name) if isinstance(holder, dict) else None
-            if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-                yield str(value).lower()
-    for detail in _details(part):
-        for violation in detail.get("violations") or ():
-            if isinstance(violation, dict):
-                yield from (
-                    str(violation[key]).lower() for key in ("quotaId", "quotaMetric") if key in violation
-                )
-
-
-def _reasons(part: dict[str, Any] | str) -> str:
-    metadata = part.get("metadata") if isinstance(part, dict) else None
-    reasons = metadata.get("reasons") if isinstance(metadata, dict) else None
-    return ", ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-
-
-def _paths(part: dict[str, Any] | str) -> Iterator[str]:
-    if isinstance(part, str):
-        return
-    if isinstance(part.get("param"), str) and part["param"]:
-        yield part["param"]
-    for listed in (part.get("detail"), part.get("details"), part.get("message"), part.get("errors")):
-        for entry in listed if isinstance(listed, list) else ():
-            place = entry.get("loc") if isinstance(entry, dict) else None
-            if isinstance(place, list):
-                yield ".".join(str(step) for step in place if step != "body")
-    for detail in _details(part):
-        for violation in detail.get("fieldViolations") or ():
-            if isinstance(violation, dict) and violation.get("field"):
-                yield str(violation["field"])
-
-
-def _delays(part: dict[str, Any] | str) -> Iterator[str]:
-    if isinstance(part, str):
-        return
-    for detail in _details(part):
-        if "retryDelay" in detail:
-            yield str(detail["retryDelay"])
-    metadata = part.get("metadata")
-    for holder in (part, metadata if isinstance(metadata, dict) else {}):
-        for name in ("retry_after", "retry_after_seconds"):
-            if isinstance(holder.get(name), str | int | float):
-                yield str(holder[name])
-    headers = metadata.get("headers") if isinstance(metadata, dict) else None
-    if isinstance(headers, dict):
-        yield from (str(value) for name, value in headers.items() if str(name).lower().endswith("reset"))
-
-
-def _details(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    details = part.get("details")
-    return (
-        (detail for detail in details if isinstance(detail, dict)) if isinstance(details, list) else iter(())
-    )
-
-
-def _status(status: int, parts: list[dict[str, Any] | str], words: str, codes: tuple[str, ...]) -> int:
-    """The HTTP status; where that says all is well, the one that the error itself names or describes."""
-    if not 200 <= status < 300:
-        return status
-    for code in codes:
-        if code.isdecimal() and len(code) == 3 and code[0] in "45":
-            return int(code)
-    described = " ".join((words, *codes))
-    return next((number for pattern, number in STATUS_WORDS if pattern.search(described)), 0)
-
-
 def _number(digits: str) -> int:
     return int(digits.replace(",", ""))
-
-
-TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-HEADING = re.compile(r"<h1[^>]*>(.*?)</h1>", re.IGNORECASE | re.DOTALL)
-UNSEEN = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
-IS_PAGE = re.compile(r"\s*(<!doctype html|<html|<head|<body|<title|<h1|<\?xml)", re.IGNORECASE)
-
-
-def is_page(text: str) -> bool:
-    """Whether a text is a page made for a browser."""
-    return IS_PAGE.match(text) is not None
-
-
-def as_text(text: str) -> str:
-    """A text as it is; of a page made for a browser its title, else its first words."""
-    text = text[:MAX_MESSAGE_SCANNED]
-    if not is_page(text):
-        return text
-    import html
-
-    named = TITLE.search(text) or HEADING.search(text)
-    seen = UNSEEN.sub(" ", named[1] if named else text)
-    return " ".join(html.unescape(seen).split())[:MAX_MESSAGE_CHARS]
-
-
-def presentable(message: str, key: str | None) -> str:
-    """A foreign message on one line, without control characters and without the key."""
-    if key:
-        # Before anything is cut off: a cut could leave a piece of the key.
-        message = without_key(message, key)
-    printable = "".join(char if char.isprintable() else " " for char in message[:MAX_MESSAGE_SCANNED])
-    line = " ".join(printable.split())
-    return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
-
-
-def without_key(text: str, key: str) -> str:
-    """The text with the key, wherever it stands, taken out."""
-    return text.replace(key, "[key]")

@@ -98,10 +98,10 @@ class Connections:
         except aiohttp.ClientError as lost:
             if unknown := UNKNOWN_ENCODING.search(str(lost)):
                 encoding, package = unknown.groups()
-                told = (
+                message = (
                     f"it came in the encoding {encoding}, though gzip was asked for; {package} would read it"
                 )
-                raise AnswerUnreadable(told) from None
+                raise AnswerUnreadable(message) from None
             was_reached = not isinstance(lost, aiohttp.ClientConnectorError)
             raise ConnectionLost(str(lost) or type(lost).__name__, was_reached=was_reached) from None
         finally:

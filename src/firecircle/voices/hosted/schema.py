@@ -60,29 +60,30 @@ def _converted(keyword: str, value: Any) -> Any:
     return value
 
 
-_kept: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
-MOST_KEPT = 32
+_strict_schemas: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
+MOST_SCHEMAS = 32
 
 
 def strict_schema_once(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The same, worked out once for each schema: the circle has a few and sends them with every question."""
-    kept = _kept.get(id(schema))
-    if kept is None or kept[0] is not schema:
-        if len(_kept) >= MOST_KEPT:
-            _kept.clear()
-        kept = _kept[id(schema)] = (schema, strict_schema(schema))
-    return kept[1]
+    original, strict = _strict_schemas.get(id(schema), (None, {}))
+    if original is not schema:
+        if len(_strict_schemas) >= MOST_SCHEMAS:
+            _strict_schemas.clear()
+        strict = strict_schema(schema)
+        _strict_schemas[id(schema)] = schema, strict
+    return strict
 
 
 def keywords_in(schema: Mapping[str, Any]) -> frozenset[str]:
     """Every keyword of a schema that it could do without."""
-    found = set(schema) - {"type", "items", *NAMED_SCHEMAS}
+    keywords = set(schema) - {"type", "items", *NAMED_SCHEMAS}
     for name in NAMED_SCHEMAS:
         for inner in schema.get(name, {}).values():
-            found |= keywords_in(inner)
+            keywords |= keywords_in(inner)
     if isinstance(schema.get("items"), Mapping):
-        found |= keywords_in(schema["items"])
-    return frozenset(found)
+        keywords |= keywords_in(schema["items"])
+    return frozenset(keywords)
 
 
 def without_keywords(schema: Mapping[str, Any], lacking: Collection[str]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.adaptation import Change, change_for
 from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
-from firecircle.voices.hosted.complaints import Setback, presentable, without_key
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -35,6 +34,7 @@ from firecircle.voices.hosted.prices import (
     tariff_of,
 )
 from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
+from firecircle.voices.hosted.setbacks import Setback, presentable, without_key
 from firecircle.voices.hosted.slots import NoSlot
 from firecircle.voices.rehearsal import estimated_usage
 

@@ -18,6 +18,8 @@ IN_WORDS = re.compile(
     rf"((?:{STEP.pattern}\s*)+)",
     re.IGNORECASE,
 )
+LONGEST_SENTENCE = 2000
+LONGEST_HEADER = 100
 A_MOMENT = 1e9
 """A number beyond this is a point in time: seconds since 1970, or thousandths of them."""
 RESET = re.compile(r"rate-?limit.*reset|^reset")
@@ -34,7 +36,7 @@ def stated_wait(headers: Mapping[str, str], delays: Iterable[str], words: str) -
     for delay in delays:
         if (wait := seconds_in(delay)) is not None:
             return wait
-    if named := IN_WORDS.search(words):
+    if named := IN_WORDS.search(words[:LONGEST_SENTENCE]):
         return seconds_in(named[1].strip())
     return _until_reset(headers)
 
@@ -58,7 +60,7 @@ def _until_reset(headers: Mapping[str, str]) -> float | None:
 def seconds_in(text: str) -> float | None:
     """A wait as any header spells it: `2`, `0.5`, `12ms`, `20m9.6s`, a date, or a point in time."""
     text = text.strip()
-    if not text:
+    if not text or len(text) > LONGEST_HEADER:
         return None
     try:
         number = float(text)
@@ -75,14 +77,15 @@ def seconds_in(text: str) -> float | None:
 def _seconds_spelled(text: str) -> float | None:
     steps = STEP.findall(text)
     if steps and not STEP.sub("", text).strip(" ,"):
-        return sum(float(number) * UNIT_SECONDS[_unit(name)] for number, name in steps)
+        seconds = sum(float(number) * UNIT_SECONDS[_unit(name)] for number, name in steps)
+        return seconds if math.isfinite(seconds) else None
     when: datetime
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
         try:
             when = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())

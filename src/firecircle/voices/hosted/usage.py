@@ -1,0 +1,127 @@
+"""What an answer took, in tokens and money, as any endpoint spells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firecircle.circle.voice import Usage
+
+USD_A_TICK = 1e-10
+"""How xAI counts money."""
+BEYOND_BELIEF = 10**15
+"""No call takes as many tokens or ticks."""
+
+
+def stated_usage(body: Any) -> dict[str, Any] | None:
+    """The figures in a body, as they are given."""
+    if not isinstance(body, dict):
+        return None
+    groq = body.get("x_groq")
+    for holder in (body, groq if isinstance(groq, dict) else {}):
+        usage = holder.get("usage")
+        if isinstance(usage, dict) and usage:
+            return usage
+    return None
+
+
+def usage_if_any(body: Any) -> Usage | None:
+    """What the endpoint says it took, if it says anything."""
+    stated = stated_usage(body)
+    if stated is None:
+        return None
+    usage = usage_in(stated)
+    return None if usage == Usage() else usage
+
+
+def usage_in(usage: dict[str, Any]) -> Usage:
+    """Tokens and money in any spelling."""
+    asked = _first(usage, "prompt_tokens", "input_tokens")
+    answered = _first(usage, "completion_tokens", "output_tokens")
+    into, out_of = _details(usage, "prompt", "input"), _details(usage, "completion", "output")
+    if asked is not None and answered is not None:
+        asked, answered = _with_the_rest(asked, answered, usage, into, out_of)
+    cached = [
+        count
+        for count in (
+            _count(into.get("cached_tokens")),
+            *(_count(usage.get(name)) for name in CACHED),
+        )
+        if count is not None
+    ]
+    return Usage(
+        tokens_in=asked,
+        tokens_cached=max(cached, default=None),
+        tokens_out=answered,
+        cost_usd=_cost(usage),
+    )
+
+
+OF_THE_QUESTION = (
+    "audio_tokens",
+    "image_tokens",
+    "video_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+"""Parts of the question that some count in the total alone."""
+CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cache_read_input_tokens")
+
+
+def _with_the_rest(
+    asked: int, answered: int, usage: dict[str, Any], into: dict[str, Any], out_of: dict[str, Any]
+) -> tuple[int, int]:
+    """Question and answer, with the thoughts that only the total shows.
+
+    Google and xAI do not count thinking among the tokens of the answer, though it is paid for as such.
+    """
+    thought = _first(out_of, "reasoning_tokens") or _first(usage, "reasoning_tokens") or 0
+    total = _count(usage.get("total_tokens"))
+    if total is None:
+        return asked, answered + thought if thought > answered else answered
+    rest = total - asked - answered
+    if rest <= 0:
+        return asked, answered
+    of_question = {_count(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
+    return asked, answered + (0 if rest in of_question and rest != thought else rest)
+
+
+def _details(usage: dict[str, Any], *sides: str) -> dict[str, Any]:
+    for side in sides:
+        details = usage.get(f"{side}_tokens_details")
+        if isinstance(details, dict):
+            return details
+    return {}
+
+
+def _first(holder: dict[str, Any], *names: str) -> int | None:
+    return next((count for name in names if (count := _count(holder.get(name))) is not None), None)
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < BEYOND_BELIEF else None
+
+
+def _cost(usage: dict[str, Any]) -> float | None:
+    """US dollars: what the router took, and on a key of one's own what the host behind it takes."""
+    cost = usage.get("cost")
+    price = _price(cost.get("total_cost") if isinstance(cost, dict) else cost)
+    if price is None:
+        ticks = _price(usage.get("cost_in_usd_ticks"))
+        price = _price(usage.get("estimated_cost")) if ticks is None else ticks * USD_A_TICK
+    details = usage.get("cost_details")
+    if usage.get("is_byok") is True and isinstance(details, dict):
+        upstream = _price(details.get("upstream_inference_cost"))
+        price = price if upstream is None else (price or 0.0) + upstream
+    return price
+
+
+def _price(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < BEYOND_BELIEF else None
