@@ -119,7 +119,7 @@ def test_a_clone_shares_its_originals_characteristics() -> None:
 
 
 def test_the_default_and_the_embedded_circle_are_valid() -> None:
-    assert FireCircleConfig().models[0].startswith("anthropic/")
+    assert all(model.startswith("family:") for model in FireCircleConfig().models)
     assert all(model.startswith("embedded:") for model in FireCircleConfig.embedded().models)
 
 
