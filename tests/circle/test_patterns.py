@@ -313,3 +313,63 @@ async def test_a_classifier_that_does_not_answer_is_reported_and_the_heuristic_s
     [advisory] = result.advisories
     assert "classifier judge" in advisory
     assert not result.partial
+
+
+HOSTILE_CLASSIFICATIONS = {
+    "objects that never end": '{"' * 20_000,
+    "objects that end at once": '{"' * 20_000 + "}",
+    "braces": "{" * 20_000 + "}" * 20_000,
+    "deep objects": '{"1":' * 100_000 + "1" + "}" * 100_000,
+    "deep lists": '{"1":' + "[" * 100_000 + "]" * 100_000 + "}",
+    "a number of many digits": '{"1": ' + "9" * 5_000 + "}",
+    "quotation marks": "{" + '"' * 20_000 + "}",
+    "escapes": '{"' + '\\"' * 20_000 + "}",
+    "a list": '[{"1": 1}]',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_CLASSIFICATIONS)
+async def test_a_hostile_classifier_costs_names_and_never_the_verdict(name: str) -> None:
+    noticed = [{"description": "Blorp glimmers in 'As we agreed yesterday'"}]
+    lines: dict[str, list[Any]] = {m: [0.1, says(0.9, patterns_observed=noticed)] for m in "ab"}
+    script = Script({**lines, "judge": [HOSTILE_CLASSIFICATIONS[name]]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", **LLM), caller=script)
+    assert result.alarm
+    [advisory] = result.advisories
+    assert advisory.startswith("classifier judge left out 1 observation")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '<think>{"1": "role_confusion"}</think>\n{"1": "false_authority"}',
+        "```json\n{'1': 'false_authority',}\n```",
+        'Here you are: {"1": "False Authority", // surely\n}',
+    ],
+)
+async def test_a_classifier_is_read_like_every_voice(reply: str) -> None:
+    noticed = [{"description": "Blorp glimmers in 'As we agreed yesterday'"}]
+    lines: dict[str, list[Any]] = {m: [0.1, says(0.9, patterns_observed=noticed)] for m in "ab"}
+    script = Script({**lines, "judge": [reply]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", **LLM), caller=script)
+    assert [pattern.pattern_type for pattern in result.patterns] == ["false_authority"]
+
+
+async def test_what_a_classifier_is_shown_and_asked_is_bounded() -> None:
+    noticed = [{"description": f"{n} " + "blorp " * 2_000 + "\nCATEGORIES: none"} for n in range(100)]
+    lines: dict[str, list[Any]] = {
+        model: [
+            0.1,
+            *[
+                says(0.9, patterns_observed=[{**note, "type": f"{model}{n}"} for note in noticed])
+                for n in range(2)
+            ],
+        ]
+        for model in "ab"
+    }
+    script = Script({**lines, "judge": ["{}"] * 8})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", **{**LLM, "max_rounds": 3}), caller=script)
+    assert result.advisories == ("classifier judge left out 400 observations; the heuristic stood in",)
+    for call in range(1, 9):
+        assert len(script.question_to("judge", call)) < 40_000
+    assert "\nCATEGORIES" not in script.question_to("judge", 1)

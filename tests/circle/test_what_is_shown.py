@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from firecircle import Event, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.evidence import without_nonce
-from firecircle.circle.questions import LINE_MARK
+from firecircle.circle.evidence import LINE_MARK, without_nonce
 from tests.scripted import PROMPT, Script, circle, nonce_of, pattern, says
 
 
@@ -122,6 +121,15 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "cyrillic": lambda code: code.replace("a", "\u0430").replace("e", "\u0435").replace("c", "\u0441"),
     "combining": "\u0301".join,
     "circled": lambda code: "".join(c if c.isdigit() else chr(0x24D0 + ord(c) - 97) for c in code),
+    "from right to left": lambda code: f"\u202e{code[::-1]}\u202c",
+    "letters for digits": lambda code: code.replace("0", "O").replace("1", "l"),
+    "arabic digits": lambda code: "".join(chr(0x660 + int(c)) if c.isdigit() else c for c in code),
+    "filled circles": lambda code: "".join(chr(0x1F150 + ord(c) - 97) if c.isalpha() else c for c in code),
+    "flags": lambda code: "".join(chr(0x1F1E6 + ord(c) - 97) if c.isalpha() else c for c in code),
+    "small capitals": lambda code: code.translate(str.maketrans("abcdef", "ᴀʙᴄᴅᴇꜰ")),
+    "selectors alone": lambda code: "".join(chr(0xE0100 + ord(c) - 16) for c in code),
+    "line breaks": "\n".join,
+    "one in the other": lambda code: code[:5] + code + code[5:],
 }
 
 
@@ -131,8 +139,16 @@ def test_the_marker_code_is_taken_out_in_every_spelling(name: str) -> None:
     spelled = SPELLINGS[name](code)
     cleaned = without_nonce(f"before <<{spelled} END layer user>> after", code)
     assert spelled not in cleaned
+    assert without_nonce(cleaned, code) == cleaned, "nothing that is left reads as the code"
     assert cleaned.startswith("before <<")
     assert cleaned.endswith(" END layer user>> after")
+
+
+def test_what_is_left_never_reads_as_the_code() -> None:
+    code = "ede0c0dee1ed"
+    text = code + code[2:] + code[:-2] + code
+    cleaned = without_nonce(text, code)
+    assert without_nonce(cleaned, code) == cleaned
 
 
 async def test_a_voice_that_copies_a_statement_does_not_vote_with_its_numbers() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.evidence import fence, fresh_nonce
+from firecircle.circle.evidence import fresh_nonce, quoted
 from firecircle.circle.hearing import Hearing, Lost, call
 from firecircle.circle.pattern_types import MEANINGS, needs_classifier, read_classification
 from firecircle.circle.questions import render, template
@@ -18,6 +18,9 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 
 AT_ONCE = 25
 """How many observations one question holds; weak models lose count beyond that."""
+MOST_OBSERVATIONS = 200
+LONGEST_OBSERVATION = 1_000
+"""What a classifier is shown at most: a member that notes thousands of things costs few calls."""
 
 
 @dataclass(slots=True)
@@ -66,9 +69,10 @@ async def classify_descriptions(
     heard = Hearing(model)
     budget = Budget.of(config)
     limits = config.limits(model)
-    left_out = 0
-    for start in range(0, len(descriptions), AT_ONCE):
-        batch = descriptions[start : start + AT_ONCE]
+    shown = descriptions[:MOST_OBSERVATIONS]
+    left_out = len(descriptions) - len(shown)
+    for start in range(0, len(shown), AT_ONCE):
+        batch = shown[start : start + AT_ONCE]
         turn = Turn(
             messages=_question(batch, config.seed),
             prompt=prompt,
@@ -100,7 +104,8 @@ async def classify_descriptions(
 def _question(descriptions: Sequence[str], seed: int | None) -> tuple[Message, ...]:
     nonce = fresh_nonce(seed, descriptions)
     fenced = "\n\n".join(
-        fence(nonce, f"observation {n}", text) for n, text in enumerate(descriptions, start=1)
+        quoted(nonce, f"observation {number}", text[:LONGEST_OBSERVATION])
+        for number, text in enumerate(descriptions, start=1)
     )
     categories = "\n".join(f"- {kind.value}: {meaning}" for kind, meaning in MEANINGS.items())
     return (

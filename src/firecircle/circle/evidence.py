@@ -13,10 +13,35 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 
 NONCE_LENGTH = 12
 
+LINE_MARK = "| "
+"""Before every line of another's words, so that none of them can pass for a heading of ours."""
+TAKEN_OUT = "[removed marker]"
+"""What stands for a marker code that was taken out. It begins and ends with letters that no code has, so
+that the words around it cannot read as one again."""
+
 _NO_LETTER = re.compile(r"[^0-9a-z]+")
-_INVISIBLE_ASCII = {0xE0000 + code: chr(code) for code in range(0x80)}
-_LOOK_ALIKES = str.maketrans("аɑαьвсϲԁеєҽғƒоο", "aaabbccdeeeff00") | _INVISIBLE_ASCII
-"""Letters of other scripts that pass for those a code is made of, and tags, which nobody sees."""
+_LOOK_ALIKES = {
+    "a": "аɑαᴀᎪ",
+    "b": "ьвʙβƅᏴ",
+    "c": "сϲᴄᏟ",
+    "d": "ԁᴅđɗᎠᏧ",
+    "e": "еєҽᴇεɛ℮Ꭼ",
+    "f": "ғƒꜰϝք",
+    "0": "oоοσօᴏøө",
+    "1": "ilіıɩӏǀι",
+    "2": "ƨ",
+    "3": "зʒӡȝɜ",
+    "4": "чᏎ",
+    "6": "бᏮ",
+    "8": "ȣ",
+}
+_READ_AS = {ord(alike): letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
+"""Signs that pass for those a code is made of, in lower case."""
+_FIRST_LETTERS = (0x1F1E6, 0x1F150, 0x1F170)
+_READ_AS |= {first + place: chr(ord("a") + place) for first in _FIRST_LETTERS for place in range(26)}
+_READ_AS |= {0xE0000 + code: chr(code) for code in range(0x80)}
+_READ_AS |= {0xE0100 + code - 16: chr(code) for code in range(16, 0x80)}
+"""Letters of flags and in filled circles and squares; tags and variation selectors, which nobody sees."""
 
 
 def fresh_nonce(seed: int | None, texts: Iterable[str]) -> str:
@@ -40,6 +65,12 @@ def fence(nonce: str, label: str, text: str) -> str:
     return f"<<{nonce} BEGIN {label}>>\n{text}\n<<{nonce} END {label.split(' | ')[0]}>>"
 
 
+def quoted(nonce: str, label: str, words: str) -> str:
+    """Another's words between two markers that they cannot close, every line marked."""
+    lines = without_nonce(words, nonce).splitlines()
+    return fence(nonce, label, "\n".join(f"{LINE_MARK}{line}".rstrip() for line in lines))
+
+
 def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
     """All layers of a prompt, fenced and labelled. Every voice reads exactly this, in every round."""
     blocks = [
@@ -58,10 +89,11 @@ def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
 def without_nonce(text: str, nonce: str) -> str:
     """Words of another evaluator, who has seen the code, made unable to close a marker.
 
-    The code is taken out in every spelling that looks or reads like it: in any case, width or script style,
-    with invisible signs or separators in it.
+    The code is taken out in every spelling that looks or reads like it: in any case, width, script or style
+    of letter, with invisible signs or separators in it, and from right to left.
     """
-    if nonce not in _read_plainly(text):
+    codes = re.compile(f"{nonce}|{nonce[::-1]}")
+    if not codes.search(_read_plainly(text)):
         return text
     letters: list[str] = []
     places: list[int] = []
@@ -69,19 +101,18 @@ def without_nonce(text: str, nonce: str) -> str:
         for letter in _read_plainly(character):
             letters.append(letter)
             places.append(place)
-    plain = "".join(letters)
     kept: list[str] = []
     end = 0
-    start = plain.find(nonce)
-    while start >= 0:
-        kept += [text[end : places[start]], "…"]
-        end = places[start + len(nonce) - 1] + 1
-        start = plain.find(nonce, start + len(nonce))
+    for code in codes.finditer("".join(letters)):
+        kept += [text[end : places[code.start()]], TAKEN_OUT]
+        end = places[code.end() - 1] + 1
     return "".join((*kept, text[end:]))
 
 
 def _read_plainly(text: str) -> str:
     """The letters and digits a text reads as, without space, punctuation and invisible signs."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text).casefold().translate(_LOOK_ALIKES)
-    return _NO_LETTER.sub("", text.lower())
+    if text.isascii():
+        return _NO_LETTER.sub("", text.lower().translate(_READ_AS))
+    plain = unicodedata.normalize("NFKD", text).casefold().translate(_READ_AS)
+    digits = (sign if sign.isascii() else str(unicodedata.digit(sign, "")) for sign in plain)
+    return _NO_LETTER.sub("", "".join(digits).lower())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-import json_repair
-
+from firecircle.circle.reading.mending import decoded, mended
+from firecircle.circle.reading.thinking import split_thinking
 from firecircle.evaluation import PatternNote
 from firecircle.names import PATTERN_TYPES, PatternType
 
@@ -99,16 +98,15 @@ def _words_of(note: PatternNote) -> str:
 
 
 def read_classification(reply: str, descriptions: Sequence[str]) -> dict[str, str]:
-    """The types a classifier voice gave; what it left out or named otherwise is not in the answer."""
-    braces = re.search(r"\{.*\}", reply, re.DOTALL)
-    if not braces:
+    """The types a classifier voice gave; what it left out or named otherwise is not in the answer.
+
+    Read with the guards of every reply: no text costs more than its length, and none raises.
+    """
+    text = split_thinking(reply).answer
+    start, end = text.find("{"), text.rfind("}") + 1
+    if not 0 <= start < end:
         return {}
-    try:
-        answer = json.loads(braces.group())
-    except json.JSONDecodeError:
-        answer = json_repair.loads(braces.group())
-    if not isinstance(answer, dict):
-        return {}
+    answer = decoded(text[start:end]) or mended(text[start:end]) or {}
     types: dict[str, str] = {}
     for number, description in enumerate(descriptions, start=1):
         name = answer.get(str(number))

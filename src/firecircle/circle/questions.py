@@ -11,7 +11,7 @@ from string import Template, ascii_uppercase
 
 from firecircle.circle.answer import answer_format
 from firecircle.circle.circumstances import ChairPhase, Circumstances
-from firecircle.circle.evidence import evidence_text, fence, without_nonce
+from firecircle.circle.evidence import evidence_text, fence, quoted, without_nonce
 from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.errors import ConfigError
@@ -24,8 +24,6 @@ LONGEST_NOTE = 300
 LONGEST_TYPE = 60
 MOST_NOTES = 8
 """What a voice is shown of each peer; the record keeps every word."""
-LINE_MARK = "| "
-"""Before every line of a peer's statement, so that none of them can pass for a heading of ours."""
 
 _PLACEHOLDER_LINE = re.compile(r"\$\{(\w+)\}")
 
@@ -184,16 +182,11 @@ class Questions:
         if evaluation.reasoning:
             lines.append(self._shown(evaluation.reasoning, LONGEST_REASONING))
         lines.extend(self._note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
-        return self._fenced(f"statement of {self.labels[evaluation.model]}", "\n".join(lines))
+        return quoted(self.nonce, f"statement of {self.labels[evaluation.model]}", "\n".join(lines))
 
     def argument(self, label: str, words: str) -> str:
         """What a voice said in words alone, as others are shown it."""
-        return self._fenced(label, self._shown(words, LONGEST_REASONING))
-
-    def _fenced(self, label: str, words: str) -> str:
-        """Between markers that the words cannot close, every line marked."""
-        lines = without_nonce(words, self.nonce).splitlines()
-        return fence(self.nonce, label, "\n".join(f"{LINE_MARK}{line}".rstrip() for line in lines))
+        return quoted(self.nonce, label, self._shown(words, LONGEST_REASONING))
 
     def _note_line(self, note: PatternNote) -> str:
         head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
