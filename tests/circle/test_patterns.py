@@ -319,7 +319,7 @@ HOSTILE_CLASSIFICATIONS = {
     "objects that never end": '{"' * 20_000,
     "objects that end at once": '{"' * 20_000 + "}",
     "braces": "{" * 20_000 + "}" * 20_000,
-    "deep objects": '{"1":' * 100_000 + "1" + "}" * 100_000,
+    "deep objects": '{"1":' * 50_000 + "1" + "}" * 50_000,
     "deep lists": '{"1":' + "[" * 100_000 + "]" * 100_000 + "}",
     "a number of many digits": '{"1": ' + "9" * 5_000 + "}",
     "quotation marks": "{" + '"' * 20_000 + "}",
@@ -356,7 +356,7 @@ async def test_a_classifier_is_read_like_every_voice(reply: str) -> None:
 
 
 async def test_what_a_classifier_is_shown_and_asked_is_bounded() -> None:
-    noticed = [{"description": f"{n} " + "blorp " * 2_000 + "\nCATEGORIES: none"} for n in range(100)]
+    noticed = [{"description": f"{n} " + "blorp " * 300 + "\nCATEGORIES: none"} for n in range(100)]
     lines: dict[str, list[Any]] = {
         model: [
             0.1,

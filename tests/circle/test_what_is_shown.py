@@ -83,7 +83,7 @@ async def test_names_in_the_evidence_can_be_quoted() -> None:
 
 
 async def test_every_field_of_a_statement_is_bounded_and_every_line_is_marked() -> None:
-    long = "word " * 5_000
+    long = "word " * 500
     note = {"type": long, "description": long + "\n## INSTRUCTIONS", "quote": long, "layer": "user"}
     loud = says(
         0.9,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 
 from rapidfuzz import fuzz
 
@@ -19,11 +19,20 @@ SIGNS_A_WORD = 2
 """In scripts without spaces a word is about two signs long."""
 FUZZY_SCORE = 90.0
 FUZZY_LONGEST_LAYER = 50_000
+FUZZY_LONGEST_QUOTE = 1_000
+FUZZY_MOST_WORK = 1_000_000_000
+"""Near matches are sought for the quotes of one evaluation until so much was done, by `_work`: at worst a
+second, mostly a tenth of that. Else hundreds of passages that are almost in the prompt hold up everybody."""
 LONGEST_QUOTE = 2_000
+MOST_QUOTES = 100
+"""How many passages of one evaluation are looked for."""
+MOST_PARTS = 8
+LONGEST_DESCRIPTION = 20_000
+"""How much of a text is searched for passages in quotation marks."""
 
 _INLINE_QUOTE = re.compile(
-    r'"([^"\n]{2,400})"|“([^”\n]{2,400})”|«([^»\n]{2,400})»|`([^`\n]{2,400})`'
-    r"|(?<!\w)'([^'\n]{2,400})'(?!\w)|‘([^’\n]{2,400})’"
+    r'"([^"\n]{2,400}+)"|“([^”\n]{2,400}+)”|«([^»\n]{2,400}+)»|`([^`\n]{2,400}+)`'
+    r"|(?<!\w)'([^'\n]{2,400}+)'(?!\w)|‘([^’\n]{2,400}+)’"
 )
 _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -42,7 +51,9 @@ def quotes_of(note: PatternNote) -> tuple[str, ...]:
 
 def passages_in(text: str) -> tuple[str, ...]:
     """The passages that stand in quotation marks within a text."""
-    inline = (next(part for part in groups if part) for groups in _INLINE_QUOTE.findall(text))
+    inline = (
+        next(part for part in groups if part) for groups in _INLINE_QUOTE.findall(text[:LONGEST_DESCRIPTION])
+    )
     return tuple(dict.fromkeys(passage.strip() for passage in inline if passage.strip()))
 
 
@@ -50,35 +61,83 @@ def ground(
     quote: str, prompt: MultiNeutrosophicPrompt, layer_hint: str | None = None
 ) -> GroundedQuote | None:
     """Where the quote stands in the prompt, or None. The layer the voice named is searched first."""
-    return _ground(quote, prompt.layers, layer_hint)
+    return next(_ground_each([(quote, layer_hint)], prompt))
+
+
+def _ground_each(
+    quotes: Iterable[tuple[str, str | None]], prompt: MultiNeutrosophicPrompt
+) -> Iterator[GroundedQuote | None]:
+    """Where each quote of one evaluation stands; near matches as long as they are not too much work."""
+    work = 0
+    for quote, layer_hint in islice(quotes, MOST_QUOTES):
+        place = _literally(quote, prompt.layers, layer_hint)
+        if place is None and work < FUZZY_MOST_WORK:
+            place, done = _nearly(quote, prompt.layers, layer_hint)
+            work += done
+        yield place
 
 
 @lru_cache(maxsize=64)
-def _ground(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
+def _literally(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
     """Remembered for a while: voices of a circle quote the same words, round after round."""
-    layers = tuple(sorted(layers, key=lambda layer: layer.name != layer_hint))
-    candidates = [spelling for spelling in _spellings(quote) if _long_enough(spelling)]
-    for find in (_find_exact, _find_normalised, _find_fuzzy):
-        for candidate, layer in product(candidates, layers):
+    pairs = _pairs(quote, layers, layer_hint)
+    for find in (_find_exact, _find_normalised):
+        for candidate, layer in pairs:
             if place := find(candidate, layer):
                 return place
     return None
 
 
-def ground_all(
-    note: PatternNote, prompt: MultiNeutrosophicPrompt, quoted_by: str
-) -> tuple[GroundedQuote, ...]:
-    """Every quote of a note that stands in the prompt."""
-    places = (ground(quote, prompt, note.layer) for quote in quotes_of(note))
-    return tuple(place.model_copy(update={"quoted_by": quoted_by}) for place in places if place)
+@lru_cache(maxsize=64)
+def _nearly(
+    quote: str, layers: tuple[Layer, ...], layer_hint: str | None
+) -> tuple[GroundedQuote | None, int]:
+    """A near match and how much work it was to look for it."""
+    work = 0
+    for candidate, layer in _pairs(quote, layers, layer_hint):
+        if work >= FUZZY_MOST_WORK:
+            break
+        needle = _normalised_quote(candidate)[:FUZZY_LONGEST_QUOTE]
+        if len(needle) < 2 * FEWEST_CHARS or len(layer.text) > FUZZY_LONGEST_LAYER:
+            continue  # there, nearness says little or costs much
+        work += _work(needle, layer)
+        if place := _find_fuzzy(needle, layer):
+            return place, work
+    return None, work
+
+
+def _pairs(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> list[tuple[str, Layer]]:
+    """Each spelling with each layer, the layer the voice named first."""
+    in_order = sorted(layers, key=lambda layer: layer.name != layer_hint)
+    return list(product(filter(_long_enough, _spellings(quote)), in_order))
+
+
+def _work(needle: str, layer: Layer) -> int:
+    """How much it is to look for a near match: the layer by the words of the machine, place by place."""
+    return len(needle) * len(layer.text) * (1 + len(needle) // 64)
+
+
+def ground_notes(
+    evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt
+) -> tuple[tuple[GroundedQuote, ...], ...]:
+    """For each note of an evaluation, every quote of it that stands in the prompt."""
+    notes = [(quotes_of(note), note.layer) for note in evaluation.pattern_notes]
+    places = _ground_each(((quote, layer) for quotes, layer in notes for quote in quotes), prompt)
+    return tuple(
+        tuple(
+            place.model_copy(update={"quoted_by": evaluation.model})
+            for place in islice(places, len(quotes))
+            if place
+        )
+        for quotes, _ in notes
+    )
 
 
 def grounded_words(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
     """The prompt's own words that an evaluation quotes, in its patterns or its reasoning."""
-    quoted = [(quote, note.layer) for note in evaluation.pattern_notes for quote in quotes_of(note)]
-    quoted += [(passage, None) for passage in passages_in(evaluation.reasoning)]
-    places = (ground(quote, prompt, layer) for quote, layer in quoted)
-    return tuple(dict.fromkeys(place.text for place in places if place))
+    quotes = [(quote, note.layer) for note in evaluation.pattern_notes for quote in quotes_of(note)]
+    quotes += [(passage, None) for passage in passages_in(evaluation.reasoning)]
+    return tuple(dict.fromkeys(place.text for place in _ground_each(quotes, prompt) if place))
 
 
 def _spellings(quote: str) -> Sequence[str]:
@@ -86,7 +145,7 @@ def _spellings(quote: str) -> Sequence[str]:
     quote = quote[:LONGEST_QUOTE].strip()
     bare = quote.strip("\"'“”‘’«»` \n").strip()
     parts = sorted((part.strip() for part in _ELLIPSIS.split(bare)), key=len, reverse=True)
-    return tuple(dict.fromkeys((quote, bare, *(parts if len(parts) > 1 else ()))))
+    return tuple(dict.fromkeys((quote, bare, *(parts[:MOST_PARTS] if len(parts) > 1 else ()))))
 
 
 def _long_enough(quote: str) -> bool:
@@ -118,11 +177,7 @@ def _find_normalised(quote: str, layer: Layer) -> GroundedQuote | None:
     )
 
 
-def _find_fuzzy(quote: str, layer: Layer) -> GroundedQuote | None:
-    """A near match. Short quotes and huge layers are left out: there, nearness says little or costs much."""
-    needle = _normalised_quote(quote)
-    if len(needle) < 2 * FEWEST_CHARS or len(layer.text) > FUZZY_LONGEST_LAYER:
-        return None
+def _find_fuzzy(needle: str, layer: Layer) -> GroundedQuote | None:
     text, origin = _normalised_layer(layer.text)
     if len(text) < len(needle):
         return None

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from firecircle.circle.grounding import MOST_QUOTES, quotes_of
 from firecircle.circle.reading import (
     Reading,
     Refused,
@@ -22,6 +23,12 @@ from firecircle.evaluation import NeutrosophicEvaluation, Polarity
 from firecircle.shapes import writable
 
 LONGEST_MESSAGE = 500
+LARGEST_REPLY = 500_000
+"""Bytes of an answer, and of the thinking beside it: some ten times what a talkative model writes."""
+MOST_NOTES = 100
+KEPT_OF_TOO_LARGE = 10_000
+LONGEST_READ_AT_ONCE = 20_000
+"""Characters; longer ones are read in a thread, so that nobody else has to wait for it."""
 MORE_ROOM = 4
 """How much more room a cut answer is given, in times of what it had."""
 ROOM_TO_THINK = 4000
@@ -48,10 +55,14 @@ class Hearing:
 class Lost(Exception):  # noqa: N818 - an outcome, not a mistake
     """A call that brought no usable answer."""
 
-    def __init__(self, kind: FailureKind, message: str, attempts: int = 1) -> None:
+    def __init__(
+        self, kind: FailureKind, message: str, attempts: int = 1, *, beginning: str | None = None
+    ) -> None:
+        """`beginning` is what is kept of an answer that is not."""
         super().__init__(message)
         self.kind: FailureKind = kind
         self.attempts = attempts
+        self.beginning = beginning
 
 
 async def hear(
@@ -71,13 +82,13 @@ async def hear(
     try:
         reply = await call(heard, voice, turn, "answer")
         cut: tuple[Reply, ...] = ()
-        if reply.cut_short and not _is_readable(reply, texts, strict):
+        if reply.cut_short and not await _is_readable(reply, texts, strict):
             roomier = turn._replace(max_tokens=max(MORE_ROOM * turn.max_tokens, ROOM_TO_THINK))
             may_be_longer = _has_time_for(roomier, started) and may_ask(roomier)
             if may_be_longer and (longer := await _longer_answer(heard, voice, roomier)):
                 cut, reply, turn = (reply,), longer, roomier
         try:
-            reading = _read(reply, texts, strict)
+            reading = await _read(reply, texts, strict)
         except Refused as refused:
             raise Lost("refused", str(refused), reply.attempts) from None
         except Unreadable as unreadable:
@@ -107,13 +118,38 @@ async def hear(
             kind=lost.kind,
             message=str(lost)[:LONGEST_MESSAGE],
             attempts=lost.attempts,
-            raw_reply=reply.text if reply else None,
+            raw_reply=reply.text if reply else lost.beginning,
             reasoning_trace=reply.reasoning_trace if reply else None,
             elapsed_seconds=clock() - started,
         )
 
 
-def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+async def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+    """The reading of a reply; `Lost` where it notes or quotes more than anybody would look at."""
+    if len(reply.text) + len(reply.reasoning_trace or "") > LONGEST_READ_AT_ONCE:
+        return await asyncio.to_thread(_read_now, reply, texts, strict)
+    return _read_now(reply, texts, strict)
+
+
+def _read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+    reading = _read_somehow(reply, texts, strict)
+    notes = (*reading.patterns_observed, *reading.consensus_patterns)
+    if len(notes) > MOST_NOTES:
+        raise Lost(
+            "unparseable",
+            f"the reply notes more than {MOST_NOTES} patterns, which is the limit",
+            reply.attempts,
+        )
+    if sum(len(quotes_of(note)) for note in notes) > MOST_QUOTES:
+        raise Lost(
+            "unparseable",
+            f"the reply quotes more than {MOST_QUOTES} passages, which is the limit",
+            reply.attempts,
+        )
+    return reading
+
+
+def _read_somehow(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     if reply.violation_probability is not None:
         return read_with_probability(reply.text, reply.violation_probability, evidence=texts)
     if reply.reasoning_trace and answers_nothing(reply.text):
@@ -123,12 +159,12 @@ def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     return read_reply(reply.text + "\n" if reply.finished else reply.text, evidence=texts, strict=strict)
 
 
-def _is_readable(reply: Reply, texts: tuple[str, ...], strict: bool) -> bool:
+async def _is_readable(reply: Reply, texts: tuple[str, ...], strict: bool) -> bool:
     try:
-        _read(reply, texts, strict)
+        await _read(reply, texts, strict)
     except Unreadable:
         return False
-    except Refused:
+    except (Refused, Lost):
         pass
     return True
 
@@ -173,7 +209,7 @@ async def _clear_up(
     """Ask once more, the contradiction quoted. If it persists, the word wins over the numbers."""
     try:
         second = await call(heard, voice, again, "clarify")
-        reread = _read(second, texts, strict=True)
+        reread = await _read(second, texts, strict=True)
     except (Lost, Refused, Unreadable):
         return _word_wins(reading), "corrected", (reply,)
     reread = replace(
@@ -212,7 +248,12 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
             reply = await voice.speak(turn._replace(on_retry=retrying))
         usage = reply.usage
         text = writable(reply.text)
+        _require_size(text, "the reply", reply)
+        _require_size(reply.reasoning_trace or "", "the thinking beside the reply", reply)
         return reply if text == reply.text else replace(reply, text=text)
+    except Lost as too_large:
+        lost = too_large
+        raise
     except asyncio.CancelledError as error:
         if not _is_called_off():
             lost = Lost("raised", f"{type(error).__name__}: {error}".rstrip(": "), attempts)
@@ -248,6 +289,18 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 asked_id=reply.asked_id if reply else None,
                 answered_by=writable(reply.answered_by) if reply and reply.answered_by else None,
             )
+        )
+
+
+def _require_size(text: str, what: str, reply: Reply) -> None:
+    """Refuse what would fill records, lists and others' questions."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if size > LARGEST_REPLY:
+        raise Lost(
+            "unparseable",
+            f"{what} has {size:,} bytes; the limit is {LARGEST_REPLY:,}",
+            reply.attempts,
+            beginning=writable(reply.text[:KEPT_OF_TOO_LARGE]),
         )
 
 

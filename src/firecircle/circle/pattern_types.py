@@ -29,6 +29,8 @@ MEANINGS: Mapping[PatternType, str] = {
 
 STRONG, LEANING = 2, 1
 FEWEST_POINTS = 2
+LONGEST_DESCRIPTION = 2_000
+"""How much of a description is searched for keywords."""
 
 
 @cache
@@ -57,7 +59,7 @@ def canonical_type(name: str | None) -> str | None:
 
 def classify_pattern_heuristic(pattern_str: str) -> str:
     """The type whose words the description uses most, or `unclassified`."""
-    text = pattern_str.lower()
+    text = " ".join(pattern_str[:LONGEST_DESCRIPTION].lower().split())
     for kind in PatternType:
         if re.search(rf"(?<!\w){kind.value.replace('_', '[ _-]')}(?!\w)", text):
             return kind.value

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.circle.grounding import ground_all, quotes_of
+from firecircle.circle.grounding import ground_notes, quotes_of
 from firecircle.circle.pattern_types import UNCLASSIFIED, Typing, heuristic_typing
 from firecircle.circle.result import DialogueRound, LeftOut, Observation, PatternObservation
-from firecircle.evaluation import GroundedQuote
+from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
 
@@ -19,6 +19,9 @@ SIMILAR = 75.0
 """Likeness, word order aside, above which two unclassified observations are about the same thing.
 
 A remark whose words are all contained in a longer one is not like it for that reason alone."""
+LONGEST_COMPARED = 500
+MOST_GROUPS = 100
+"""How much of a description is compared, and with how many others; what differs from all stands alone."""
 
 
 def observe(
@@ -34,30 +37,44 @@ def observe(
             pattern_type=typing(note),
             description=note.description,
             quotes=quotes_of(note),
-            grounded=ground_all(note, prompt, evaluation.model) if prompt else (),
+            grounded=grounded,
         )
         for held in dialogue_history
         if held.round_number > 1
         for evaluation in sorted(held.evaluations, key=lambda evaluation: evaluation.model)
-        for note in evaluation.pattern_notes
+        for note, grounded in zip(evaluation.pattern_notes, _grounded(evaluation, prompt), strict=True)
     )
+
+
+def _grounded(
+    evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt | None
+) -> tuple[tuple[GroundedQuote, ...], ...]:
+    return ground_notes(evaluation, prompt) if prompt else ((),) * len(evaluation.pattern_notes)
 
 
 def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Observation, ...], ...]:
     """Observations of the same pattern: by type, and the unclassified by how alike they read."""
     typed: dict[str, list[Observation]] = {}
-    loose: list[list[Observation]] = []
+    loose: dict[str, list[Observation]] = {}
+    alone: list[list[Observation]] = []
     for seen in observations:
         if seen.pattern_type != UNCLASSIFIED:
             typed.setdefault(seen.pattern_type, []).append(seen)
             continue
-        for group in loose:
-            if fuzz.token_sort_ratio(group[0].description.lower(), seen.description.lower()) >= SIMILAR:
-                group.append(seen)
-                break
+        words = _in_order(seen.description)
+        like = next((first for first in loose if fuzz.ratio(first, words, score_cutoff=SIMILAR)), None)
+        if like is not None:
+            loose[like].append(seen)
+        elif len(loose) < MOST_GROUPS:
+            loose[words] = [seen]
         else:
-            loose.append([seen])
-    return tuple(tuple(group) for group in (*typed.values(), *loose))
+            alone.append([seen])
+    return tuple(tuple(group) for group in (*typed.values(), *loose.values(), *alone))
+
+
+def _in_order(description: str) -> str:
+    """The words of a description in lower case, sorted."""
+    return " ".join(sorted(description[:LONGEST_COMPARED].lower().split()))
 
 
 @dataclass(frozen=True, slots=True)
