@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 from firecircle import (
     ConfigError,
     FireCircleConfig,
+    FireCircleResult,
     Message,
     MultiNeutrosophicPrompt,
     Reply,
@@ -658,3 +660,47 @@ async def test_a_circle_hears_hosted_voices_and_records_the_one_it_lost(
     assert gone.attempts == 1
     assert result.accounting.by_voice["vllm:a"].tokens_in == 150
     assert [request.model for request in server.requests].count("a") == 3
+
+
+async def test_what_lost_voices_took_is_in_the_accounts(
+    monkeypatch: pytest.MonkeyPatch, settings_file: Callable[[str], Path]
+) -> None:
+    """One is refused and counted, one is cut by the round's end and estimated, two answer."""
+    refused = completion(
+        None, refusal="I will not.", usage={"prompt_tokens": 70, "completion_tokens": 7, "cost": 0.5}
+    )
+
+    def endpoint(request: ChatRequest) -> Answer:
+        if request.model == "refuses":
+            return refused
+        if request.model == "late":
+            return completion(latency=30)
+        return completion(usage={"prompt_tokens": 50, "completion_tokens": 10})
+
+    models = ("lab:a", "lab:b", "lab:refuses", "lab:late")
+    async with LoopbackServer(endpoint) as server:
+        prices = "".join(f'[prices."{model}"]\ninput = 3.0\noutput = 15.0\n' for model in models)
+        settings_file(f'[providers.lab]\nbase_url = "{server.base_url}"\n{prices}')
+        config = FireCircleConfig(
+            models=models,
+            enforce_quorum=False,
+            max_rounds=2,
+            timeout_per_round=1.0,
+            max_tokens=100,
+            budget_usd=5,
+        )
+        prompt = MultiNeutrosophicPrompt(user="Go on, as we agreed earlier.")
+        result = await fire_circle_evaluate(prompt, config)
+    accounts = result.accounting.by_voice
+    assert {lost.model: lost.kind for lost in result.failures} == {
+        "lab:refuses": "refused",
+        "lab:late": "timeout",
+    }
+    assert (accounts["lab:refuses"].tokens_in, accounts["lab:refuses"].cost_usd) == (70, 0.5)
+    assert accounts["lab:refuses"].estimated_usd == 0
+    late = accounts["lab:late"]
+    assert (late.tokens_in, late.cost_usd) == (0, None)
+    # The price of a hundred tokens out, and of some hundreds in.
+    assert 100 * 15e-6 < late.estimated_usd < 0.05
+    assert result.accounting.total.estimated_usd == late.estimated_usd
+    assert FireCircleResult.model_validate_json(result.model_dump_json()).accounting == result.accounting
