@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.running import Ran, assert_one_line_of_trouble, endpoint
+from tests.cli.running import Ran, assert_one_line_of_trouble, command, endpoint
 from tests.loopback import (
     VERDICT,
     Answer,
@@ -47,6 +51,29 @@ def roll(cli: Cli, *arguments: str) -> dict[str, Any]:
 def named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     (found,) = [entry for entry in entries if name in (entry.get("name"), *entry.get("names", ()))]
     return found
+
+
+def in_a_terminal(*arguments: str) -> str:
+    """What the command writes into a terminal of 80 columns."""
+    reader, writer = os.openpty()
+    with subprocess.Popen(command(*arguments), stdout=writer, env={**os.environ, "TERM": "dumb"}) as process:
+        os.close(writer)
+        written = b""
+        with suppress(OSError):  # the terminal is gone when the command has ended
+            while part := os.read(reader, 1 << 16):
+                written += part
+    os.close(reader)
+    assert process.returncode == 0
+    return written.decode()
+
+
+def test_a_terminal_is_not_flooded_with_models_that_nobody_can_call() -> None:
+    short, everyone = in_a_terminal("voices"), in_a_terminal("voices", "--all")
+    assert "embedded:time" in short
+    assert "claude" not in short
+    assert re.search(r"and \d+ more, known but not ready", short)
+    assert "anthropic/claude*" in everyone
+    assert "more, known" not in everyone
 
 
 def test_without_a_key_only_the_built_in_are_ready(cli: Cli) -> None:

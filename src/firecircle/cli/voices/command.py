@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 def voices(
     ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="In a terminal too, the hosted models that nobody here can call.")
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -67,7 +70,14 @@ def voices(
     if source and console.is_terminal:
         console.print(f"settings: {source}")
     _show_hosts(console, hosts)
-    _show_voices(console, entries)
+    folded = [] if everyone or not console.is_terminal else [entry for entry in entries if not entry.ready]
+    _show_voices(console, [entry for entry in entries if entry not in folded])
+    if folded:
+        console.print(
+            f"and {len(folded)} more, known but not ready: set the key of a provider above to hear them,"
+            " see them with --all",
+            style="dim",
+        )
     return 0
 
 
