@@ -29,7 +29,7 @@ PATIENCE = 1800.0
 
 
 def main() -> None:
-    """Hold the circle, or read one that `evaluate --json` kept, and print it."""
+    """Hold the circle, or read one that `evaluate --json=full` kept, and print it."""
     parser = argparse.ArgumentParser(prog="python -m bench.dialogue", description=__doc__)
     parser.add_argument("--recording", type=Path, help="print this result instead of holding a circle")
     parser.add_argument("--keep", type=Path, help="write the result's JSON here as well")

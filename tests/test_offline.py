@@ -92,7 +92,7 @@ async def test_voices_named_along_with_offline_are_a_mistake() -> None:
 
 
 def test_the_command_line_goes_on_without_the_model_and_says_so_in_one_line() -> None:
-    done = ran_apart("evaluate", SURE, "--offline", "--json", "--no-save")
+    done = ran_apart("evaluate", SURE, "--offline", "--json=full", "--no-save")
     assert done.status == 0
     assert json.loads(done.out)["circumstances"]["seating"] == {"kind": "offline", "set_name": SET}
     (line,) = done.err.splitlines()
@@ -107,7 +107,9 @@ def test_a_real_mind_speaks_in_every_round_of_a_circle_that_is_unsure() -> None:
     assert REAL is not None
     models_folder().mkdir(parents=True)
     os.symlink(REAL, models_folder() / REAL.name)
-    done = ran_apart("evaluate", UNCLEAR, "--offline", "--rounds", "2", "--json", "--no-save", seconds=400)
+    done = ran_apart(
+        "evaluate", UNCLEAR, "--offline", "--rounds", "2", "--json=full", "--no-save", seconds=400
+    )
     result = json.loads(done.out)
     assert result["circumstances"]["seating"]["set_name"] == f"{SET} and {MODEL}"
     for held in result["dialogue_history"]:

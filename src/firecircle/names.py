@@ -89,6 +89,8 @@ def is_family(model: str) -> bool:
     return model.startswith(FAMILY)
 
 
+VERDICT_KIND, BATCH_KIND = "firecircle verdict", "firecircle batch"
+"""What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
 """The circle of hosted voices: families, because the ids of models are retired within a year or so."""
 EMBEDDED_MODELS = (

@@ -186,7 +186,7 @@ class TestCarrying:
         assert sorted(file.name for file in folder.iterdir()) == ["all.jsonl", "one.jsonl", "other.sqlite"]
 
     def test_what_evaluate_printed(self, cli: Cli, folder: Path) -> None:
-        (folder / "r.json").write_text(cli("evaluate", "hello", "--no-save", "--json").out)
+        (folder / "r.json").write_text(cli("evaluate", "hello", "--no-save", "--json=full").out)
         assert cli("circles", "import", "r.json").out == "1 circle added, 0 there already\n"
         assert cli("circles", "import", "r.json").out == "0 circles added, 1 there already\n"
 

@@ -138,11 +138,11 @@ def test_the_file_says_what_the_command_line_does_not(cli: Cli, settings_file: C
     settings_file(
         "[circle]\nmodels = ['embedded:time', 'embedded:layers', 'embedded:ngrams']\nmax_rounds = 2\nseed = 5\n"
     )
-    told = json.loads(cli("evaluate", "hello", "--seed", "7", "--json").out)
+    told = json.loads(cli("evaluate", "hello", "--seed", "7", "--json=full").out)
     assert told["config"]["models"] == ["embedded:time", "embedded:layers", "embedded:ngrams"]
     assert (told["config"]["max_rounds"], told["config"]["seed"]) == (2, 7)
     assert "3 voices, up to 2 rounds" in cli("evaluate", "hello").out
-    told = json.loads(cli("evaluate", "hello", "--mode", "parallel", "--json").out)
+    told = json.loads(cli("evaluate", "hello", "--mode", "parallel", "--json=full").out)
     assert [said["model"] for said in told["evaluations"]] == [
         "embedded:time",
         "embedded:layers",

@@ -64,7 +64,8 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ["evaluate", "hi", "--models", TRIO, "--verbose"],
         ["evaluate", "hi", "--models", TRIO, "--json"],
-        ["evaluate", "hi", "--models", TRIO.split(",")[0], "--mode", "single", "--json"],
+        ["evaluate", "hi", "--models", TRIO, "--json=full"],
+        ["evaluate", "hi", "--models", TRIO.split(",")[0], "--mode", "single", "--json=full"],
         ["evaluate", "hi", "--models", TRIO, "--mode", "parallel", "--verbose"],
         ["evaluate", "hi", "--models", TRIO, "--dry-run"],
         ["doctor", *TRIO.split(",")],
@@ -212,7 +213,7 @@ def test_a_panel_carries_its_accounting(monkeypatch: pytest.MonkeyPatch, cli: Cl
     with endpoint(lambda _: completion(usage=usage)) as server:
         monkeypatch.setenv("FIRECIRCLE_OPENROUTER_BASE_URL", server.base_url)
         ran = cli("evaluate", "hi", "--models", TRIO, "--mode", "parallel")
-        told = json.loads(cli("evaluate", "hi", "--models", TRIO, "--mode", "parallel", "--json").out)
+        told = json.loads(cli("evaluate", "hi", "--models", TRIO, "--mode", "parallel", "--json=full").out)
         layered = asyncio.run(PromptGuard().evaluate("be kind", user="hi", by_layer=True))
     assert "3 calls; 30 tokens in, 15 out; $0.7500" in ran.out
     assert told["accounting"]["total"]["cost_usd"] == 0.75

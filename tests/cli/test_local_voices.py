@@ -59,7 +59,9 @@ def test_a_text_that_is_too_long_for_the_model() -> None:
 
 
 def test_a_circle_goes_on_without_a_model_that_could_not_read_the_text() -> None:
-    held = evaluated("sky " * 20_000, f"{LENSES},local:smollm2", "--no-quorum", "--rounds", "2", "--json")
+    held = evaluated(
+        "sky " * 20_000, f"{LENSES},local:smollm2", "--no-quorum", "--rounds", "2", "--json=full"
+    )
     assert held.status == 0
     result = json.loads(held.out)
     (lost,) = result["failures"]

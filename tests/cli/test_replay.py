@@ -53,7 +53,7 @@ def recorded(cli: Cli, hosted: Host, folder: Path) -> Callable[..., Ran]:
 
     def record(script: Script | None = None, *options: str) -> Ran:
         server = hosted(script or answers(TALK))
-        ran = cli("evaluate", "--example", ATTACK, "--models", TRIO, "--rounds", "2", "--json", *options)
+        ran = cli("evaluate", "--example", ATTACK, "--models", TRIO, "--rounds", "2", "--json=full", *options)
         (folder / "circle.json").write_text(ran.out)
         server.requests.clear()
         return ran
@@ -72,10 +72,10 @@ def test_a_recording_comes_back_byte_for_byte_and_nobody_is_asked(
     cli: Cli, hosted: Host, folder: Path
 ) -> None:
     server = hosted(answers(TALK))
-    first = cli("evaluate", "--example", ATTACK, "--models", TRIO, "--rounds", "2", "--json")
+    first = cli("evaluate", "--example", ATTACK, "--models", TRIO, "--rounds", "2", "--json=full")
     (folder / "circle.json").write_text(first.out)
     asked = len(server.requests)
-    again = cli("replay", "circle.json", "--json")
+    again = cli("replay", "circle.json", "--json=full")
     assert (again.status, again.out, again.err) == (first.status, first.out, first.err)
     assert len(server.requests) == asked == 6
 
@@ -86,7 +86,7 @@ def test_it_is_told_in_the_words_of_evaluate(
 ) -> None:
     hosted(answers(TALK))
     arguments = ("evaluate", "--example", ATTACK, "--models", TRIO, "--rounds", "2", "--seed", "1")
-    (folder / "circle.json").write_text(cli(*arguments, "--json").out)
+    (folder / "circle.json").write_text(cli(*arguments, "--json=full").out)
     hosted(answers(TALK))
     told = cli(*arguments, *options)
     again = cli("replay", "circle.json", *options)
@@ -104,21 +104,21 @@ def _told(output: str) -> list[str]:
 
 def test_the_verdict_is_drawn_anew_under_other_settings(cli: Cli, recorded: Callable[..., Ran]) -> None:
     assert recorded().status == 1
-    calm = cli("replay", "circle.json", "--threshold", "0.9", "--pattern-threshold", "0.9", "--json")
+    calm = cli("replay", "circle.json", "--threshold", "0.9", "--pattern-threshold", "0.9", "--json=full")
     result = json.loads(calm.out)
     assert calm.status == 0
     assert not result["alarm"]
     assert result["config"]["alarm_threshold"] == 0.9
     assert result["patterns"] == []
     assert [seen["left_out"] for seen in result["observations"]] == ["below_threshold"] * 2
-    assert json.loads(cli("replay", "circle.json", "--json").out)["patterns"]
+    assert json.loads(cli("replay", "circle.json", "--json=full").out)["patterns"]
 
 
 def test_the_rules_of_the_quorum_can_change_too(cli: Cli, recorded: Callable[..., Ran]) -> None:
     recorded()
     strict = cli("replay", "circle.json", "--min-coverage", "99")
     assert_one_line_of_trouble(strict, "Insufficient cognitive coverage", "--no-quorum")
-    loose = json.loads(cli("replay", "circle.json", "--no-quorum", "--min-coverage", "99", "--json").out)
+    loose = json.loads(cli("replay", "circle.json", "--no-quorum", "--min-coverage", "99", "--json=full").out)
     assert not loose["quorum"]["valid"]
     assert not loose["quorum"]["enforced"]
     assert_one_line_of_trouble(cli("replay", "circle.json", "--min-groups", "9"), "9", "--no-quorum")
@@ -133,7 +133,7 @@ def test_a_circle_that_broke_off_breaks_off_again(cli: Cli, recorded: Callable[.
     assert again.err.count("\n") == 1
     assert "no such model" in again.out
     assert "NO CONSENSUS" in again.out
-    as_json = cli("replay", "circle.json", "--json")
+    as_json = cli("replay", "circle.json", "--json=full")
     assert as_json.status == 2
     assert json.loads(as_json.out)["partial_result"] == json.loads(broken.out)["partial_result"]
 
@@ -156,7 +156,7 @@ def test_replies_that_are_read_otherwise_today_are_told(
     def misread(circle: dict[str, Any]) -> None:
         circle["dialogue_history"][1]["evaluations"][0]["falsehood"] = 0.95
 
-    ran = cli("replay", changed(folder, misread), "--json")
+    ran = cli("replay", changed(folder, misread), "--json=full")
     assert "read otherwise today; F 0.95 then, F 0.80 now" in ran.err
     assert json.loads(ran.out)["consensus"]["falsehood"] == 0.8
 
@@ -164,15 +164,15 @@ def test_replies_that_are_read_otherwise_today_are_told(
 def test_the_embedded_circle_is_replayed_from_a_pipe(
     cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = cli("evaluate", "--example", ATTACK, "--json")
+    first = cli("evaluate", "--example", ATTACK, "--json=full")
     (folder / "circle.json").write_text(first.out)
     with (folder / "circle.json").open() as piped:
         monkeypatch.setattr("sys.stdin", piped)
-        assert cli("replay", "-", "--json").out == first.out
+        assert cli("replay", "-", "--json=full").out == first.out
 
 
 def test_a_reader_who_leaves_early_is_no_trouble(cli: Cli, folder: Path) -> None:
-    (folder / "circle.json").write_text(cli("evaluate", "--example", ATTACK, "--json").out)
+    (folder / "circle.json").write_text(cli("evaluate", "--example", ATTACK, "--json=full").out)
     done = subprocess.run([sys.executable, "-c", LEFT_EARLY], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.decode()) == (2, "")
 
@@ -201,7 +201,9 @@ def test_other_things_that_cannot_be_replayed(cli: Cli, recorded: Callable[..., 
     recorded()
     newer = changed(folder, lambda circle: circle.update(schema_version=SCHEMA_VERSION + 1, news=1))
     assert_one_line_of_trouble(cli("replay", newer), "recorded by a newer firecircle", "upgrade")
-    single = cli("evaluate", "--example", ATTACK, "--models", "embedded:time", "--mode", "single", "--json")
+    single = cli(
+        "evaluate", "--example", ATTACK, "--models", "embedded:time", "--mode", "single", "--json=full"
+    )
     (folder / "single.json").write_text(single.out)
     assert_one_line_of_trouble(cli("replay", "single.json"), "holds no dialogue")
     assert_one_line_of_trouble(cli("replay", "circle.json", "--threshold", "2"), "--threshold")

@@ -127,9 +127,9 @@ def test_a_circle_that_breaks_is_kept_too(cli: Cli, hosted: Host) -> None:
 
 
 def test_the_json_of_a_panel_says_where_it_is_kept_and_that_of_a_circle_is_as_it_was(cli: Cli) -> None:
-    panel = json.loads(cli("evaluate", "hello", "--mode", "single", "--json").out)
+    panel = json.loads(cli("evaluate", "hello", "--mode", "single", "--json=full").out)
     assert cli("circles", "show", panel["kept_as"]).status == 0
-    circle = json.loads(cli("evaluate", "hello", "--json").out)
+    circle = json.loads(cli("evaluate", "hello", "--json=full").out)
     assert "kept_as" not in circle
     again = json.loads(cli("circles", "show", circle["circle_id"], "--json").out)
     assert again == circle

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from firecircle.errors import ConfigError
 from firecircle.names import CircleStatus, ModeName
@@ -33,7 +34,15 @@ StoreOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ResultAsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
+JsonForm = Literal["compact", "full"]
+ResultAsJson = Annotated[
+    JsonForm | None,
+    typer.Option(
+        "--json",
+        help="Print JSON: --json the verdict in short, the same fields in every mode; --json=full the whole"
+        " recording, which `replay` and `circles import` take.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print what every voice said in every round.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")]
@@ -51,6 +60,16 @@ ReplacedFile = Annotated[
 OnlyRuns = Annotated[
     bool, typer.Option("--in-run", help="Only circles of runs; left out unless this or --run is given.")
 ]
+
+
+class ResultCommand(TyperCommand):
+    """A command whose `--json` may stand alone and is the short form then."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What the user wrote, with the form of a bare `--json` put in."""
+        options = args[: args.index("--")] if "--" in args else args
+        spelled = ["--json=compact" if word == "--json" else word for word in options]
+        return super().parse_args(ctx, [*spelled, *args[len(options) :]])
 
 
 def with_options(

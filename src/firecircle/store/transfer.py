@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
+from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error, writable
 from firecircle.store.circles import CircleStore, id_begins, load_circle
 from firecircle.store.documents import CircleOrPanel
@@ -121,7 +122,7 @@ def import_circles(circles: CircleStore, file: BinaryIO) -> Iterator[BadLine | I
 
 
 def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
-    """What each line of an export holds; or the one result that `evaluate --json` printed."""
+    """What each line of an export holds; or the one result that `evaluate --json=full` printed."""
     first = _next_line(file)
     header = _json(first)
     if isinstance(header, dict) and header.get("kind") == KIND:
@@ -133,7 +134,7 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
         raise ConfigError(
             "import",
             "neither an export nor a result",
-            "give a file that `circles export` or `evaluate --json` wrote",
+            "give a file that `circles export` or `evaluate --json=full` wrote",
         )
     yield ImportedCircle(_parse(_result_in(whole)))
 
@@ -176,9 +177,15 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The circle in what `evaluate --json` printed: by itself, in an error, or in the metrics of a prompt."""
+    """The circle in what `evaluate --json=full` printed: by itself, in an error, or in a prompt's metrics."""
     if "dialogue_history" in whole or "panel_id" in whole:
         return whole
+    if whole.get("kind") in (VERDICT_KIND, BATCH_KIND):
+        raise ConfigError(
+            "import",
+            "the verdict in short, without what was asked and said",
+            "give what `circles export` or `evaluate --json=full` wrote",
+        )
     for name in ("partial_result", "fire_circle"):
         if isinstance(held := whole.get(name), dict):
             return held

@@ -256,7 +256,7 @@ def import_from(
         str,
         typer.Argument(
             metavar="FILE",
-            help="What `circles export` wrote, or one result of `evaluate --json`; - for standard input.",
+            help="What `circles export` or `evaluate --json=full` wrote; - for standard input.",
         ),
     ],
     store: StoreOption = None,

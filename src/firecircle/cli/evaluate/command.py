@@ -189,7 +189,7 @@ def evaluate(
         bool,
         typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
     ] = False,
-    as_json: ResultAsJson = False,
+    as_json: ResultAsJson = None,
     verbose: Verbose = False,
 ) -> int:
     """Judge a prompt, or many. Exit status 0: no alarm, 1: alarm, 2: error.

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, PromptError
 from firecircle.examples import find_example
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn, MultiNeutrosophicPrompt
@@ -41,6 +42,8 @@ def prompt_from(sources: Sources) -> MultiNeutrosophicPrompt:
         given = {"user": "-"}
     _refuse_second_reader({**given, "turns": sources.turns or ""})
     texts = {name: text_of(name, source) for name, source in given.items()}
+    if (source := given.get("user", "")).startswith("@") and not source.startswith("@@"):
+        _note_records(source[1:], texts["user"])
     if sources.example is not None:
         prompt = find_example(sources.example).prompt
     else:
@@ -85,6 +88,19 @@ def turns_of(text: str) -> tuple[EarlierTurn, ...]:
     except ValidationError as invalid:
         wrong = config_error(invalid, "turns")
         raise PromptError(wrong.field, wrong.message, TURNS_SHAPE, shape=wrong.shape) from None
+
+
+def _note_records(path: str, text: str) -> None:
+    """Say that a file which looks like many prompts is about to be judged as one."""
+    from firecircle.cli.evaluate.batch.reading import look_like_records
+
+    lines = [line for line in text.splitlines() if line.strip()]
+    if look_like_records(path, lines):
+        print(
+            f"note: {printable_line(path)} looks like {len(lines):,} lines of records and is judged as one"
+            f" message; --batch {printable_line(path)} judges each",
+            file=sys.stderr,
+        )
 
 
 def _is_piped() -> bool:

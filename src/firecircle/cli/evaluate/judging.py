@@ -14,10 +14,11 @@ from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.result import FireCircleResult
+from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.inputs import save_session
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.evaluate.storage import warned_when_not_kept
-from firecircle.cli.output import console_on, print_all, print_json
+from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
 from firecircle.cli.report.table import following
@@ -96,7 +97,7 @@ def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
 def _tell(console: Console, request: Request, metrics: ReciprocityMetrics, introduction: str) -> None:
     result = metrics.fire_circle
     if request.as_json:
-        print_json((result or metrics).model_dump(mode="json"))
+        print_result(metrics, request)
     elif result is not None:
         print_all(console, circle_report(console, request, result, metrics))
     else:
@@ -109,11 +110,10 @@ def _fail(
     """Say what went wrong, and what was heard before it did."""
     message = _with_the_cause(message, partial)
     complain(message)
+    kept_as = request.store.recorder.latest if request.store else None
     if request.as_json:
-        heard = partial.model_dump(mode="json") if partial else None
-        print_json({"error": message, "partial_result": heard})
+        print_failure(message, partial, request, kept_as)
     elif partial is not None:
-        kept_as = request.store.recorder.latest if request.store else None
         print_all(console, unfinished_report(console, request, partial, kept_as))
     return status
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
+from firecircle.cli.options import JsonForm
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import SHARED_OPTIONS
 from firecircle.names import EvaluationMode, is_embedded
@@ -53,7 +54,7 @@ class Request:
     label: str | None = None
     bank: Guide | None = None
     """Who tells the voices of the single and parallel modes what to look out for."""
-    as_json: bool = False
+    as_json: JsonForm | None = None
     verbose: bool = False
 
     @property

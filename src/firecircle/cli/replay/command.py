@@ -11,7 +11,7 @@ from firecircle.cli.options import ResultAsJson, Threshold, Verbose
 
 def replay(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="What `evaluate --json` printed; - for standard input.")
+        str, typer.Argument(metavar="FILE", help="What `evaluate --json=full` printed; - for standard input.")
     ],
     threshold: Threshold = None,
     pattern_threshold: Annotated[
@@ -28,13 +28,13 @@ def replay(
     min_groups: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The number of lineages a quorum needs.")
     ] = None,
-    as_json: ResultAsJson = False,
+    as_json: ResultAsJson = None,
     verbose: Verbose = False,
 ) -> int:
     """Hold a recorded circle again; nobody is asked. Exit status 0: no alarm, 1: alarm, 2: error.
 
     \b
-    firecircle evaluate --example false_authority-03-attack --json > circle.json
+    firecircle evaluate --example false_authority-03-attack --json=full > circle.json
     firecircle replay circle.json --verbose
     firecircle replay circle.json --threshold 0.5 --pattern-threshold 0.3
     """

@@ -19,8 +19,10 @@ from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
+from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import console_on, print_all, print_json
+from firecircle.cli.options import JsonForm
+from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.report.table import following
@@ -28,12 +30,13 @@ from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
+from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
 
 Settings = Mapping[str, float | bool | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
-WHAT_IT_IS = "give a file that `firecircle evaluate --json` wrote"
+WHAT_IT_IS = "give a file that `firecircle evaluate --json=full` wrote"
 
 
 def read_recording(file: str) -> CircleRecord:
@@ -84,6 +87,10 @@ def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
     if isinstance(document, dict):
         if "dialogue_history" in document:
             return document
+        if document.get("kind") in (VERDICT_KIND, BATCH_KIND):
+            raise ConfigError(
+                file, "the verdict in short, without what was asked and said", _way_to_recording(document)
+            )
         held = document.get("partial_result") or document.get("fire_circle")
         if isinstance(held, dict):
             return held
@@ -92,6 +99,13 @@ def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
         if "mode" in document and "evaluations" in document:
             raise ConfigError(file, "holds no dialogue; only what the fire_circle mode wrote can be replayed")
     raise ConfigError(file, "no recorded circle", WHAT_IT_IS)
+
+
+def _way_to_recording(document: Mapping[str, Any]) -> str:
+    kept_as = document.get("kept_as")
+    if isinstance(kept_as, str):
+        return f"`firecircle circles show {kept_as} --json` writes the recording"
+    return WHAT_IT_IS
 
 
 def _is_export(data: bytes) -> bool:
@@ -113,7 +127,7 @@ class Replay:
     config: FireCircleConfig
     """The recorded settings, those of the verdict changed as asked."""
     file: str
-    as_json: bool = False
+    as_json: JsonForm | None = None
     verbose: bool = False
 
     @property
@@ -150,7 +164,7 @@ def replay_and_report(replay: Replay) -> int:
     if result.stopped not in CONCLUSIVE:
         return _report_unfinished(console, replay, result)
     if replay.as_json:
-        print_json(result.model_dump(mode="json"))
+        print_result(metrics_of_circle(result), replay.request)
     else:
         print_all(console, circle_report(console, replay.request, result, metrics_of_circle(result)))
     return ALARM if result.alarm else NO_ALARM
@@ -204,7 +218,7 @@ def _report_unfinished(console: Console, replay: Replay, partial: FireCircleResu
     message = f"{replay.file}: the recorded circle reached no consensus: {why}"
     complain(message)
     if replay.as_json:
-        print_json({"error": message, "partial_result": partial.model_dump(mode="json")})
+        print_failure(message, partial, replay.request)
     else:
         print_all(console, unfinished_report(console, replay.request, partial))
     return TROUBLE

@@ -147,6 +147,19 @@ def ending_of_records(first_line: str, field_map: FieldMap | None = None) -> str
     return ".csv" if header & names else None
 
 
+def look_like_records(path: str, lines: Sequence[str]) -> bool:
+    """Whether the lines of a file that is not blank are records rather than one text."""
+    if len(lines) < 2:
+        return False
+    if Path(path).suffix.lower() in (".jsonl", ".ndjson", ".csv", ".tsv"):
+        return True
+    ending = ending_of_records(lines[0])
+    has_columns = any(separator in lines[0] for separator in SEPARATORS)
+    if ending == ".csv":
+        return has_columns
+    return ending is not None and ending_of_records(lines[1]) == ending
+
+
 def _in_options(wrong: ConfigError) -> ConfigError:
     """The mistake in the words of the command line."""
     field = wrong.field or ""
