@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("classification", "replies", "detection", "speed", "local", "bank", "store", "viewer")
+NAMES = ("classification", "replies", "detection", "speed", "batch", "local", "bank", "store", "viewer")
 
 
 def main() -> None:

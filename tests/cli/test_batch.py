@@ -10,9 +10,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from firecircle.cli.evaluate.compact import CompactResult
 from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.loopback import LoopbackServer, Script, completion
 
@@ -240,10 +242,79 @@ class TestOutcome:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         assert process.returncode == 130
-        assert b"Interrupted" in err
+        assert b"Stopped, interrupted" in err
         rows = [json.loads(line)["id"] for line in (folder / "r.jsonl").read_text().splitlines()]
         assert rows[0] == "a:1"
         assert "a:2" not in rows
         assert b"Traceback" not in err
         kept = json.loads(cli("circles", "list", "--batch", "a", "--json").out)["circles"]
         assert "a:1" in {circle["record_id"] for circle in kept}
+
+    def test_a_budget_is_for_the_whole_batch_and_ends_it_before_it_is_overspent(
+        self, cli: Cli, folder: Path, hosted: Callable[[Script], LoopbackServer]
+    ) -> None:
+        usage = {"prompt_tokens": 900, "completion_tokens": 100}
+        server = hosted(lambda request: completion(usage=usage))
+        name = written(folder / "a.txt", *(f"{FAIR} {number}" for number in range(6)))
+        judging = ("evaluate", "--batch", name, "--models", TRIO.split(",")[0], "--mode", "single")
+        foreseen = json.loads(cli(*judging, "--dry-run", "--json").out)
+        assert (foreseen["prompts"], foreseen["calls"]) == (6, 6)
+        assert not server.requests
+        ran = cli(*judging, "--budget-tokens", "5000", "--quiet", "--fail-on", "never")
+        assert ran.status == 2
+        assert 1 <= len(server.requests) <= 5
+        assert "tokens are spent" in ran.out
+        assert f"{6 - len(server.requests)} of 6 were not judged" in ran.out
+        assert "may end it" in cli(*judging, "--dry-run", "--budget-tokens", "5000").out
+
+
+class TestDocuments:
+    def test_json_has_each_verdict_in_the_short_form(self, cli: Cli, folder: Path) -> None:
+        name = written(folder / "a.jsonl", {"text": ATTACK, "label": "attack"}, "broken")
+        ran = cli("evaluate", "--batch", name, "--json")
+        document = json.loads(ran.out)
+        assert (ran.status, ran.err) == (1, "")
+        assert document["verdicts"] == {"alarm": 1, "unsure": 0, "no_alarm": 0, "error": 1}
+        judged, broken = document["results"]
+        assert judged.keys() == broken.keys() == {"id", "row", *CompactResult.model_fields}
+        assert (judged["id"], judged["label"], judged["verdict"]) == ("a:1", "attack", "alarm")
+        assert "not JSON" in broken["error"]
+        (folder / "b.json").write_text(ran.out)
+        assert_one_line_of_trouble(cli("replay", "b.json"), "in short")
+        assert_one_line_of_trouble(cli("evaluate", "--batch", name, "--json=full"), "--json=full")
+
+    def test_junit_fails_what_makes_the_status_1(self, cli: Cli, folder: Path) -> None:
+        name = written(
+            folder / "a.jsonl", {"text": ATTACK + "\x00\x1b[31m"}, {"text": FAIR}, {"text": UNCLEAR}, "broken"
+        )
+        for fail_on, failures in (("alarm", 1), ("unsure", 2), ("never", 0)):
+            cli("evaluate", "--batch", name, "--junit", "j.xml", "--fail-on", fail_on)
+            (suite,) = ElementTree.parse(folder / "j.xml").getroot()
+            assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == (
+                "4",
+                str(failures),
+                "1",
+            )
+            assert len(suite.findall("testcase/failure")) == failures
+            assert "not JSON" in str(suite.findall("testcase/error")[0].get("message"))
+        cli("evaluate", "--batch", name, "--junit", "j.xml")
+        failure = ElementTree.parse(folder / "j.xml").getroot().findall("*/testcase/failure")[0]
+        assert "role confusion" in str(failure.get("message"))
+        assert ATTACK in str(failure.text)
+
+    def test_sarif_points_at_the_line(self, cli: Cli, folder: Path) -> None:
+        name = written(
+            folder / "a.csv", "text,label", f"{FAIR},benign", f"{ATTACK},benign", f"{UNCLEAR},attack"
+        )
+        cli("evaluate", "--batch", name, "--sarif", "s.sarif")
+        (run,) = json.loads((folder / "s.sarif").read_text())["runs"]
+        places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+        assert [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in places] == [
+            ("a.csv", 3),
+            ("a.csv", 4),
+        ]
+        assert [result["level"] for result in run["results"]] == ["error", "warning"]
+        assert {result["ruleId"] for result in run["results"]} == {
+            rule["id"] for rule in run["tool"]["driver"]["rules"]
+        }
+        assert "labelled benign: false alarm" in run["results"][0]["message"]["text"]

@@ -247,8 +247,7 @@ def evaluate(
             "--match-expertise": match_expertise,
             "--affinity": affinity,
             "--verbose": verbose,
-            "--dry-run": dry_run,
-            "--json": as_json,
+            "--json=full": as_json == "full",
         }
         for option, given in of_one_prompt.items():
             if given:
@@ -259,9 +258,11 @@ def evaluate(
             system,
             application,
             offline=offline,
-            keeping=store_for(save, store, label, is_read=bank is not None),
+            keeping=None if dry_run else store_for(save, store, label, is_read=bank is not None),
             label=label,
             bank=guide_for(bank, mode, store),
+            dry_run=dry_run,
+            as_json=as_json is not None,
         )
     many.require_batch()
     prompt = prompt_from(Sources(system, application, layer, turns, example))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget
+from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import account
 from firecircle.circle.result import Accounting, CallRecord, Usages
 from firecircle.circle.voice import Usage
@@ -18,6 +20,8 @@ from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import console_on, print_json
 from firecircle.cli.printable import printable_line, shortened
 from firecircle.convene import rehearse
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.telling.words import counted
 
 NOTES = (
     "No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may"
@@ -33,19 +37,46 @@ def estimate(request: Request) -> int:
     accounting = account(calls)
     over = _first_round_over_budget(calls, Budget.of(request.config))
     if request.as_json:
-        print_json(
-            {
-                "dry_run": True,
-                "calls": accounting.total.calls,
-                "total": _figures(accounting.total),
-                "by_round": {str(number): _figures(sums) for number, sums in accounting.by_round.items()},
-                "by_voice": {model: _figures(sums) for model, sums in accounting.by_voice.items()},
-                "over_budget_in_round": over,
-            }
-        )
+        print_json({**_document(accounting), "over_budget_in_round": over})
     else:
-        _show(console_on(sys.stdout), request, accounting, over)
+        remark = "" if over is None else f"The budget would end it before round {over}."
+        _show(console_on(sys.stdout), request.introduction, accounting, remark)
     return 0
+
+
+def estimate_batch(
+    name: str,
+    prompts: Sequence[tuple[MultiNeutrosophicPrompt, FireCircleConfig | EvaluationConfig]],
+    *,
+    as_json: bool,
+) -> int:
+    """The same for all prompts of a batch together."""
+
+    async def rehearse_all() -> tuple[CallRecord, ...]:
+        return tuple([call for prompt, config in prompts for call in await rehearse(prompt, config)])
+
+    calls = asyncio.run(rehearse_all())
+    accounting = account(calls)
+    budget = Budget.of(prompts[0][1]) if prompts else Budget(None, None)
+    coming = [Usage(call.tokens_in, None, call.tokens_out, call.cost_usd) for call in calls]
+    is_over = budget.shortage((), coming) is not None
+    if as_json:
+        print_json({**_document(accounting), "prompts": len(prompts), "may_exceed_budget": is_over})
+    else:
+        introduction = f"Batch {printable_line(name)}: {counted(len(prompts), 'prompt')}\n"
+        remark = "The budget may end it before the last prompt." if is_over else ""
+        _show(console_on(sys.stdout), introduction, accounting, remark)
+    return 0
+
+
+def _document(accounting: Accounting) -> dict[str, object]:
+    return {
+        "dry_run": True,
+        "calls": accounting.total.calls,
+        "total": _figures(accounting.total),
+        "by_round": {str(number): _figures(sums) for number, sums in accounting.by_round.items()},
+        "by_voice": {model: _figures(sums) for model, sums in accounting.by_voice.items()},
+    }
 
 
 def _first_round_over_budget(calls: tuple[CallRecord, ...], budget: Budget) -> int | None:
@@ -68,12 +99,12 @@ def _figures(sums: Usages) -> dict[str, float | int | None]:
     }
 
 
-def _show(console: Console, request: Request, accounting: Accounting, over: int | None) -> None:
-    console.print(request.introduction, soft_wrap=not console.is_terminal)
+def _show(console: Console, introduction: str, accounting: Accounting, remark: str) -> None:
+    console.print(introduction, soft_wrap=not console.is_terminal)
     console.print(_table(_rows(accounting), console.width))
     console.print()
-    if over is not None:
-        console.print(Text(f"The budget would end it before round {over}.", style="bold yellow"))
+    if remark:
+        console.print(Text(remark, style="bold yellow"))
     for note in NOTES:
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 

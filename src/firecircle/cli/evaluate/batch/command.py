@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from firecircle.cli.evaluate.batch.files import require_known_format
+from firecircle.cli.evaluate.batch.files import require_known_format, require_writable
 from firecircle.cli.evaluate.batch.judging import BatchRequest, judge_batch
 from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, field_map_of, read_batch
@@ -33,6 +33,8 @@ def evaluate_batch(
     keeping: Store | None,
     label: str | None,
     bank: Guide | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """Judge every prompt of the batch; the exit status."""
     assert options.batch is not None
@@ -41,6 +43,9 @@ def evaluate_batch(
             raise ConfigError(f"--{name}", "standard input is the batch already", "use @file")
     if options.out is not None:
         require_known_format(options.out)
+    for option, file in (("--junit", options.junit), ("--sarif", options.sarif)):
+        if file is not None:
+            require_writable(file, option)
     batch = read_batch(
         options.batch,
         field_map_of(options.field or (), options.label_map or ()),
@@ -50,6 +55,11 @@ def evaluate_batch(
     )
     records = batch.records
     judges = _offline_judges(asked, records) if offline else [configured_by_file(asked)] * len(records)
+    if dry_run:
+        from firecircle.cli.evaluate.dry_run import estimate_batch
+
+        prompts = [(record.prompt, judging.config) for record, judging in zip(records, judges, strict=True)]
+        return estimate_batch(batch.name, prompts, as_json=as_json)
     return judge_batch(
         BatchRequest(
             batch,
@@ -57,10 +67,8 @@ def evaluate_batch(
             store=keeping,
             label=label,
             bank=bank,
-            fail_on=options.fail_on or "alarm",
-            out=options.out,
-            at_once=options.at_once,
-            quiet=options.quiet,
+            options=options,
+            as_json=as_json,
         )
     )
 

@@ -1,4 +1,4 @@
-"""The outcomes of a batch as a file of flat rows: JSON lines, CSV or Parquet."""
+"""The outcomes of a batch as data: flat rows in JSON lines, CSV or Parquet, or one JSON document."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome
+from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
+from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.options import written_whole
 from firecircle.errors import ConfigError
+from firecircle.names import BATCH_KIND, EvaluationMode
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
 PARQUET_TYPES = {
@@ -67,6 +70,30 @@ def write_rows(batch: BatchOutcome, file: str) -> None:
         case _:
             with written_whole(file) as target:
                 target.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def batch_document(batch: BatchOutcome, mode: EvaluationMode, threshold: float) -> dict[str, Any]:
+    """The batch as one JSON document: each verdict as `evaluate --json` prints it, with id and row."""
+    return {
+        "kind": BATCH_KIND,
+        "format": 1,
+        "name": batch.name,
+        "prompts": batch.total,
+        "verdicts": {word: batch.words[word] for word in ("alarm", "unsure", "no_alarm", "error")},
+        "seconds": round(batch.seconds, 3),
+        "cost_usd": batch.cost_usd,
+        "stopped": batch.stopped,
+        "results": [
+            {"id": row.id, "row": row.row, **_in_short(row, mode, threshold).model_dump(mode="json")}
+            for row in batch.outcomes
+        ],
+    }
+
+
+def _in_short(row: Outcome, mode: EvaluationMode, threshold: float) -> CompactResult:
+    if row.metrics is not None:
+        return compact_result(row.metrics, threshold, label=row.label)
+    return compact_failure(row.error or "", mode.value, threshold, label=row.label)
 
 
 def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) -> None:

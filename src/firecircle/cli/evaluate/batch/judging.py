@@ -10,19 +10,24 @@ from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
-from firecircle.cli.evaluate.batch.files import write_rows
-from firecircle.cli.evaluate.batch.options import FailOn
-from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome
+from firecircle.circle.voice import Usage
+from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
+from firecircle.cli.evaluate.batch.files import batch_document, write_rows
+from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
+from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
-from firecircle.cli.output import console_on, print_line
+from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.convene import rehearse
 from firecircle.errors import ConfigError, PromptError
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
-from firecircle.names import is_embedded, is_local
+from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.request import Configured
 from firecircle.store.opening import Store
 
@@ -40,10 +45,24 @@ class BatchRequest:
     label: str | None
     """Of the prompts that have none of their own."""
     bank: Guide | None
-    fail_on: FailOn
-    out: str | None
-    at_once: int | None
-    quiet: bool
+    options: BatchOptions
+    as_json: bool = False
+
+    @property
+    def threshold(self) -> float:
+        """The falsehood from which on it is an alarm."""
+        return self.judges[0].config.alarm_threshold if self.judges else 0.0
+
+    @property
+    def mode(self) -> EvaluationMode:
+        """Whether the voices talk, and if not, whether there are several."""
+        config = self.judges[0].config if self.judges else None
+        return config.mode if isinstance(config, EvaluationConfig) else EvaluationMode.FIRE_CIRCLE
+
+    @property
+    def fail_on(self) -> FailOn:
+        """What makes the exit status 1."""
+        return self.options.fail_on or "alarm"
 
     def label_of(self, record: Record) -> str | None:
         """What the store keeps the prompt under."""
@@ -52,27 +71,39 @@ class BatchRequest:
 
 def judge_batch(request: BatchRequest) -> int:
     """Judge all prompts, print a line each and what they come to; the exit status."""
-    batch = request.batch
-    console = console_on(sys.stdout)
-    threshold = request.judges[0].config.alarm_threshold if request.judges else 0.0
-    view = BatchView(console, batch, threshold, quiet=request.quiet)
+    batch, options = request.batch, request.options
+    console = console_on(sys.stderr if request.as_json else sys.stdout)
+    rows_are_shown = not options.quiet and (console.is_terminal or not request.as_json)
+    view = BatchView(console, batch, request.threshold, quiet=not rows_are_shown)
     progress = _Progress(batch, view)
     started = time.monotonic()
     with warned_when_not_kept(), request.store or nullcontext(), view.open():
-        interrupted = asyncio.run(_judge_all(request, progress))
+        stopped = asyncio.run(_judge_all(request, progress))
         progress.show_rest()
-    outcome = BatchOutcome(
-        batch.name, len(batch.rows), time.monotonic() - started, progress.shown, interrupted
-    )
-    if request.out is not None:
-        write_rows(outcome, request.out)
-    _print_summary(outcome, kept=request.store is not None, to_stdout=console.is_terminal or request.quiet)
+    outcome = BatchOutcome(batch.name, len(batch.rows), time.monotonic() - started, progress.shown, stopped)
+    _write_files(outcome, request)
+    if request.as_json:
+        print_json(batch_document(outcome, request.mode, request.threshold))
+    if console.is_terminal or not request.as_json:
+        _print_summary(
+            outcome, kept=request.store is not None, on_stdout=console.is_terminal or options.quiet
+        )
     return outcome.status(request.fail_on)
 
 
-def _print_summary(outcome: BatchOutcome, *, kept: bool, to_stdout: bool) -> None:
+def _write_files(outcome: BatchOutcome, request: BatchRequest) -> None:
+    options = request.options
+    if options.out is not None:
+        write_rows(outcome, options.out)
+    if options.junit is not None:
+        write_junit(outcome, request.threshold, request.fail_on, options.junit)
+    if options.sarif is not None:
+        write_sarif(outcome, request.batch, request.threshold, options.sarif)
+
+
+def _print_summary(outcome: BatchOutcome, *, kept: bool, on_stdout: bool) -> None:
     """Whoever reads the lines of a pipe must not find another kind of line among them."""
-    console = console_on(sys.stdout if to_stdout else sys.stderr)
+    console = console_on(sys.stdout if on_stdout else sys.stderr)
     if console.is_terminal:
         console.print()
     for line in summary_lines(outcome, kept=kept):
@@ -87,6 +118,9 @@ class _Progress:
         self._known: dict[int, Outcome] = {}
         self._next = 0
         self.shown: list[Outcome] = []
+        self.by_place: dict[int, Outcome] = {}
+        self.spent: list[Usage] = []
+        """What the prompts so far took, where there is a budget."""
         self.places: list[int] = []
         """Which row of the file each record is."""
         for place, row in enumerate(batch.rows):
@@ -97,7 +131,7 @@ class _Progress:
 
     def take(self, place: int, outcome: Outcome) -> None:
         """What came of the row at this place."""
-        self._known[place] = outcome
+        self._known[place] = self.by_place[place] = outcome
         self._view.count(outcome.word)
 
     def show(self) -> None:
@@ -116,15 +150,68 @@ class _Progress:
         self._view.show(outcome)
 
 
-async def _judge_all(request: BatchRequest, progress: _Progress) -> bool:
-    """Judge every record; whether the user called it off."""
+async def _judge_all(request: BatchRequest, progress: _Progress) -> str | None:
+    """Judge every record; why it ended before the last one, if it did."""
     progress.show()
     try:
         for judges, numbers in _by_judges(request.judges):
-            await _judge_some(request, judges, numbers, progress)
+            if stopped := await _judge_within_budget(request, judges, numbers, progress):
+                return stopped
     except asyncio.CancelledError:
-        return True
-    return False
+        return INTERRUPTION
+    return None
+
+
+async def _judge_within_budget(
+    request: BatchRequest, judges: Configured, numbers: list[int], progress: _Progress
+) -> str | None:
+    """Judge in turns, each as many prompts as surely fit into what is left; why it ended early, if it did."""
+    budget = Budget.of(judges.config)
+    if not budget.limited:
+        await _judge_some(request, judges, numbers, progress)
+        return None
+    records = request.batch.records
+    at_most = {
+        number: [
+            Usage(call.tokens_in, None, call.tokens_out, call.cost_usd)
+            for call in await rehearse(records[number].prompt, judges.config)
+        ]
+        for number in numbers
+    }
+    while numbers:
+        fitting: list[int] = []
+        coming: list[Usage] = []
+        for number in numbers:
+            coming += at_most[number]
+            if budget.shortage((), [*progress.spent, *coming]):
+                break
+            fitting.append(number)
+        if not fitting:
+            return f"{_spending(budget, progress.spent)} and the next prompt might not fit into the rest"
+        await _judge_some(request, judges, fitting, progress)
+        for number in fitting:
+            metrics = progress.by_place[progress.places[number]].metrics
+            # Of a prompt that could not be judged nobody knows here what it took: no more than was expected.
+            progress.spent += [_usage(metrics)] if metrics else at_most[number]
+        numbers = numbers[len(fitting) :]
+    return None
+
+
+def _usage(metrics: ReciprocityMetrics) -> Usage:
+    total = metrics.accounting.total
+    return Usage(
+        total.tokens_in,
+        None,
+        total.tokens_out + total.estimated_tokens,
+        (total.cost_usd or 0.0) + total.estimated_usd,
+    )
+
+
+def _spending(budget: Budget, spent: Sequence[Usage]) -> str:
+    if budget.money is not None:
+        return f"${sum(usage.cost_usd or 0.0 for usage in spent):.4f} of ${budget.money:.4f} are spent"
+    tokens = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in spent)
+    return f"{tokens:,} of {budget.tokens:,} tokens are spent"
 
 
 def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]]]:
@@ -152,7 +239,7 @@ async def _judge_some(
         [record.prompt for record in chosen],
         config.mode if isinstance(config, EvaluationConfig) else "fire_circle",
         config if isinstance(config, FireCircleConfig) else None,
-        concurrency=request.at_once or _usual_concurrency(config),
+        concurrency=request.options.at_once or _usual_concurrency(config),
         labels=[request.label_of(record) for record in chosen],
         record_ids=[request.batch.kept_as(record) for record in chosen],
         seating=judges.seating,

@@ -55,6 +55,18 @@ class BatchOptions:
             help="Write one flat row a prompt of the batch: .jsonl, .csv or .parquet.",
         ),
     ] = None
+    junit: Annotated[
+        str | None,
+        typer.Option(
+            "--junit", metavar="FILE", help="Write the batch as JUnit XML: what fails is a failure."
+        ),
+    ] = None
+    sarif: Annotated[
+        str | None,
+        typer.Option(
+            "--sarif", metavar="FILE", help="Write alarms and unsure verdicts of the batch as SARIF."
+        ),
+    ] = None
     fail_on: Annotated[
         FailOn | None,
         typer.Option("--fail-on", help="What in a batch makes the exit status 1. Default: alarm."),

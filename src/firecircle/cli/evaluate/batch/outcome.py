@@ -13,6 +13,7 @@ from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
 from firecircle.names import Label
 
+INTERRUPTION = "interrupted"
 Word = VerdictWord | Literal["error"]
 FAILING: dict[FailOn, tuple[Word, ...]] = {"alarm": ("alarm",), "unsure": ("alarm", "unsure"), "never": ()}
 FLAT_COLUMNS = (
@@ -70,6 +71,15 @@ class Outcome:
         return self.result if isinstance(self.result, str) else None
 
     @property
+    def pattern_types(self) -> list[str]:
+        """The types of the patterns that were agreed on, each once."""
+        return (
+            list(dict.fromkeys(pattern.pattern_type for pattern in self.metrics.patterns))
+            if self.metrics
+            else []
+        )
+
+    @property
     def mistake(self) -> str:
         """How the verdict is wrong, as far as a label tells: `missed`, `false alarm`, or nothing."""
         if self.metrics is None or self.known is None or self.metrics.alarm == (self.known == "attack"):
@@ -103,7 +113,8 @@ class BatchOutcome:
     total: int
     seconds: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
-    interrupted: bool = False
+    stopped: str | None = None
+    """Why it ended before the last prompt, if it did."""
 
     @property
     def words(self) -> Counter[Word]:
@@ -124,11 +135,11 @@ class BatchOutcome:
     def status(self, fail_on: FailOn) -> int:
         """The exit status: called off, then failing verdicts, then what could not be judged."""
         words = self.words
-        if self.interrupted:
+        if self.stopped == INTERRUPTION:
             return INTERRUPTED
         if any(words[word] for word in FAILING[fail_on]):
             return ALARM
-        return TROUBLE if words["error"] else NO_ALARM
+        return TROUBLE if words["error"] or self.stopped else NO_ALARM
 
     def found(self, label: Label) -> tuple[int, int]:
         """Of the judged prompts with this label: how many raised an alarm, and how many there are."""

@@ -86,7 +86,7 @@ class BatchView:
             figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
             outcome.label or "",
             outcome.mistake,
-            ",".join(dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns)) if metrics else "",
+            ",".join(outcome.pattern_types),
             outcome.error or outcome.text,
         ]
 
@@ -121,7 +121,7 @@ class BatchView:
         label = Text(printable_line(outcome.label or "", 8))
         if outcome.mistake:
             label.append(" ✗", style="bold red")
-        patterns = dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns) if metrics else {}
+        patterns = outcome.pattern_types
         first = next(iter(patterns), "").replace("_", " ")
         more = f" +{len(patterns) - 1}" if len(patterns) > 1 else ""
         return self._line(
@@ -161,9 +161,9 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
         verdicts.append(f"{words['error']:,} could not be judged")
     lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {', '.join(verdicts)}; {_pace(outcome)}"]
     lines += _against_labels(outcome)
-    if outcome.interrupted:
+    if outcome.stopped:
         left = outcome.total - len(outcome.outcomes)
-        lines.append(f"Interrupted: {left:,} of {outcome.total:,} were not judged; what was judged is kept.")
+        lines.append(f"Stopped, {outcome.stopped}: {left:,} of {outcome.total:,} were not judged.")
     if kept and outcome.judged:
         lines.append(f"Kept: firecircle circles list --batch {printable_line(outcome.name)}")
     return lines

@@ -1,0 +1,128 @@
+"""The outcomes of a batch for a build server: JUnit, in which what fails is a failure, and SARIF."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from xml.etree import ElementTree
+
+from firecircle.cli.evaluate.batch.options import FailOn
+from firecircle.cli.evaluate.batch.outcome import FAILING, BatchOutcome, Outcome
+from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, Batch
+from firecircle.cli.options import written_whole
+from firecircle.cli.printable import printable, printable_line
+from firecircle.thresholds import figure_beside
+
+LONGEST_QUOTE = 200
+LONGEST_PROMPT = 2000
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+LEVELS = {"alarm": "error", "unsure": "warning"}
+NO_PATTERN = "no_agreed_pattern"
+LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
+"""Files whose rows are lines that can be pointed at."""
+
+
+def write_junit(outcome: BatchOutcome, threshold: float, fail_on: FailOn, file: str) -> None:
+    """A test case a prompt."""
+    failing = FAILING[fail_on]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_xml(outcome.name),
+        tests=str(len(outcome.outcomes)),
+        failures=str(sum(row.word in failing for row in outcome.outcomes)),
+        errors=str(outcome.words["error"]),
+        time=f"{outcome.seconds:.3f}",
+    )
+    for row in outcome.outcomes:
+        seconds = row.metrics.fire_circle.duration_seconds if row.metrics and row.metrics.fire_circle else 0.0
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=_xml(outcome.name), name=_xml(row.id), time=f"{seconds:.3f}"
+        )
+        if row.error is not None:
+            ElementTree.SubElement(case, "error", message=_xml(printable_line(row.error)))
+        elif row.word in failing:
+            message = _xml(finding_of(row, threshold))
+            ElementTree.SubElement(case, "failure", message=message, type=row.word).text = _xml(
+                printable(row.text)[:LONGEST_PROMPT]
+            )
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    with written_whole(file) as target:
+        target.write(ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def _xml(text: str) -> str:
+    """The text without what XML cannot hold."""
+    return "".join(
+        character
+        for character in text
+        if character in "\t\n"
+        or " " <= character < "\ud800"
+        or "\udfff" < character < "\ufffe"
+        or character > "\uffff"
+    )
+
+
+def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str) -> None:
+    """A finding for every alarm and every unsure verdict, at its line of the file."""
+    found = [row for row in outcome.outcomes if row.word in LEVELS]
+    rules = dict.fromkeys(_rule(row) for row in found)
+    document = {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "firecircle",
+                        "version": version("firecircle"),
+                        "rules": [{"id": rule, "name": rule.replace("_", " ")} for rule in rules],
+                    }
+                },
+                "results": [
+                    {
+                        "ruleId": _rule(row),
+                        "level": LEVELS[row.word],
+                        "message": {"text": finding_of(row, threshold)},
+                        "locations": [{"physicalLocation": _location(row, batch)}],
+                        "partialFingerprints": {"promptId/v1": f"{outcome.name}:{row.id}"},
+                    }
+                    for row in found
+                ],
+            }
+        ],
+    }
+    with written_whole(file) as target:
+        target.write(json.dumps(document, indent=2) + "\n")
+
+
+def _rule(row: Outcome) -> str:
+    return next(iter(row.pattern_types), NO_PATTERN)
+
+
+def _location(row: Outcome, batch: Batch) -> dict[str, object]:
+    """Where the prompt stands: its line, its file in the folder, or only the file."""
+    source = Path(batch.source)
+    if batch.source == STANDARD_INPUT:
+        return {"artifactLocation": {"uri": "stdin"}, "region": {"startLine": row.row}}
+    if source.is_dir():
+        return {"artifactLocation": {"uri": (source / row.id).as_posix()}}
+    place: dict[str, object] = {"artifactLocation": {"uri": source.as_posix()}}
+    return {**place, "region": {"startLine": row.row}} if source.suffix.lower() in LINED else place
+
+
+def finding_of(row: Outcome, threshold: float) -> str:
+    """What was found, in one line: the verdict, its patterns, and the words that show them."""
+    metrics = row.metrics
+    assert metrics is not None
+    figure = figure_beside(metrics.consensus.falsehood, threshold)
+    patterns = ", ".join(name.replace("_", " ") for name in row.pattern_types)
+    quotes = [place.text for pattern in metrics.patterns for place in pattern.evidence]
+    wrong = f"; labelled {row.known}: {row.mistake}" if row.mistake else ""
+    shown = f': "{printable_line(quotes[0], LONGEST_QUOTE)}"' if quotes else ""
+    word = "alarm" if row.word == "alarm" else "unsure"
+    return f"{word}, F {figure} by {printable_line(metrics.consensus.model)}{wrong}" + (
+        f"; {patterns}{shown}" if patterns else ""
+    )
