@@ -34,13 +34,13 @@ Fire Circle: 3 voices, up to 3 rounds
 Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
 
                           calls  tokens in  tokens out    price
-round 1                       3      4,470       6,000  $0.0500
-round 2                       3     10,197       6,000  $0.0628
-round 3                       3     13,913       6,000  $0.0708
-anthropic/claude…onnet-4      3      9,443       3,000  $0.0733
-qwen/qwen-2.5-72…nstruct      3      9,533       3,000  $0.0736
-deepseek/deepseek-r1          3      9,604      12,000  $0.0367
-all, at most                  9     28,580      18,000  $0.1837
+round 1                       3      4,425       6,000  $0.0499
+round 2                       3     10,140       6,000  $0.0627
+round 3                       3     13,859       6,000  $0.0707
+anthropic/claude…onnet-4      3      9,391       3,000  $0.0732
+qwen/qwen-2.5-72…nstruct      3      9,481       3,000  $0.0734
+deepseek/deepseek-r1          3      9,552      12,000  $0.0367
+all, at most                  9     28,424      18,000  $0.1833
 
 No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.

@@ -165,6 +165,25 @@ RULES: dict[str, tuple[Rule, dict[str, Any]]] = {
         ),
         {"seed": None},
     ),
+    "neither temperature nor seed, Google's": (
+        lambda sent: (
+            google(NAMES + "\\n" + NAMES.replace("seed", "temperature"))
+            if {"temperature", "seed"} & set(sent)
+            else None
+        ),
+        {"seed": None, "temperature": None},
+    ),
+    "neither temperature nor seed, pydantic's": (
+        lambda sent: (
+            as_json(
+                {"detail": [{"loc": ["body", field], "msg": "Extra"} for field in ("temperature", "seed")]},
+                422,
+            )
+            if {"temperature", "seed"} & set(sent)
+            else None
+        ),
+        {"seed": None, "temperature": None},
+    ),
     "neither temperature nor seed": (
         lambda sent: (
             complaint("temperature and seed are not supported with this model")
@@ -246,6 +265,10 @@ RULES: dict[str, tuple[Rule, dict[str, Any]]] = {
             if "response_format" in sent
             else None
         ),
+        {"response_format": None},
+    ),
+    "an error that is passed on without its words": (
+        lambda sent: complaint("Upstream error: 400") if "response_format" in sent else None,
         {"response_format": None},
     ),
     "an error that says nothing": (

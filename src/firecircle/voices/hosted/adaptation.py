@@ -51,6 +51,8 @@ LEFT_OF_CONTEXT = re.compile(
     r"\(\s*\d+ > (\d{1,9}) - (\d{1,9})\s*\)|must be <= (\d{1,9})\. Given: (\d{1,9}) "
 )
 """How vLLM and TGI say how much they read and how long the question is."""
+UNKNOWN_NAME = re.compile(r"unknown name \\?[\"'](\w+)", re.IGNORECASE)
+"""How Google names every field that it does not know."""
 A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
 A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]{0,12}(?![\w.-]*\w)")
 FEWEST_USEFUL_TOKENS = 64
@@ -112,21 +114,26 @@ def _named_change(request: ChatRequest, complaint: Complaint) -> Change | None:
 def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
     """The fields of the request that a complaint is about: named as data, else in words."""
     candidates = [name for name in sent if name not in FIXED]
-    for path in complaint.fields:
-        top = re.split(r"[.\[]", path, maxsplit=1)[0]
-        for name in candidates:
-            if _spelled(name).fullmatch(top) or (name == "response_format" and SCHEMA_WORDS.match(path)):
-                return [name]
-        if top in FIXED:
-            return []
+    paths = (*complaint.fields, *UNKNOWN_NAME.findall(complaint.words))
+    if as_data := [name for name in candidates if any(_is_path_to(name, path) for path in paths)]:
+        return as_data
+    if any(path.startswith(FIXED) for path in complaint.fields):
+        return []
     # The first sentence that names a field names those it is about; later ones may list what is allowed.
     for sentence in A_SENTENCE.split(complaint.words):
-        if named := [name for name in candidates if _spelled(name).search(sentence)]:
-            return named
+        if in_words := [name for name in candidates if _spelled(name).search(sentence)]:
+            return in_words
     of_schema = SCHEMA_WORDS.search(complaint.text) and not OF_TOOLS.search(complaint.text)
     if "response_format" in candidates and (of_schema or FAILED_AT_JSON in complaint.codes):
         return ["response_format"]
     return []
+
+
+def _is_path_to(name: str, path: str) -> bool:
+    top = re.split(r"[.\[]", path, maxsplit=1)[0]
+    if name == "response_format" and SCHEMA_WORDS.match(path):
+        return True
+    return _spelled(name).fullmatch(top) is not None
 
 
 def _spelled(name: str) -> re.Pattern[str]:
