@@ -1,13 +1,15 @@
 """How fast `evaluate --batch` is: prompts a second, embedded and hosted, against a loop over `evaluate`.
 
-Every figure is the wall time of a whole process, its start included. The hosted endpoint is the loopback
-server of the tests in a process of its own; three voices and 17 prompts at once are about 50 calls under way.
+Every figure is that of whole processes, their start included: wall time, and processor time a prompt, which
+says the same on a machine that is busy with other things. The hosted endpoint is the loopback server of the
+tests in a process of its own; three voices and 17 prompts at once are about 50 calls under way.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=PROMPTS)
     parser.add_argument("--looped", type=int, default=LOOPED, help="prompts of the loop, a process each")
     asked = parser.parse_args()
-    print(f"{'':10} {'batch':>22} {'a second':>9} {'loop':>18} {'a second':>9} {'ratio':>7}")
+    print(f"{'':10} {'prompts':>8} {'seconds':>8} {'a second':>9} {'CPU s a prompt':>15}")
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
         environment["FIRECIRCLE_STORE"] = str(Path(folder) / "kept.sqlite")
@@ -48,17 +50,17 @@ def _compare(
     file = Path(folder) / f"{name}.txt"
     file.write_text("\n".join(islice(cycle(texts), prompts)), "utf-8")
     at_once = ("--at-once", str(AT_ONCE)) if options else ()
-    together = _seconds([("--batch", str(file), "--quiet", *at_once, *options)], environment)
-    apart = _seconds([("--user", text, *options) for text in islice(cycle(texts), looped)], environment)
-    faster = (prompts / together) / (looped / apart)
-    print(
-        f"{name:10} {prompts:>8,} in {together:>8.1f} s {prompts / together:>9.1f}"
-        f" {looped:>5,} in {apart:>7.1f} s {looped / apart:>9.2f} {faster:>6.0f}x"
-    )
+    together = _measured([("--batch", str(file), "--quiet", *at_once, *options)], environment)
+    apart = _measured([("--user", text, *options) for text in islice(cycle(texts), looped)], environment)
+    for what, count, (seconds, cpu) in ((name, prompts, together), ("  a loop", looped, apart)):
+        print(f"{what:10} {count:>8,} {seconds:>8.1f} {count / seconds:>9.2f} {cpu / count:>15.3f}")
+    by_wall, by_cpu = ((apart[part] / looped) / (together[part] / prompts) for part in (0, 1))
+    print(f"{'  ratio':10} {by_wall:>27.1f} {by_cpu:>15.1f}")
 
 
-def _seconds(commands: list[tuple[str, ...]], environment: dict[str, str]) -> float:
-    started = time.perf_counter()
+def _measured(commands: list[tuple[str, ...]], environment: dict[str, str]) -> tuple[float, float]:
+    """Wall time and processor time of the commands, one after another."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     for arguments in commands:
         done = subprocess.run(
             [sys.executable, "-m", "firecircle", "evaluate", *arguments],
@@ -68,7 +70,9 @@ def _seconds(commands: list[tuple[str, ...]], environment: dict[str, str]) -> fl
         )
         if done.returncode not in (0, 1):
             raise SystemExit(done.stderr.decode())
-    return time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - started, cpu
 
 
 @contextmanager

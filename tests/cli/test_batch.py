@@ -192,6 +192,7 @@ class TestOutcome:
             "evaluate", "--batch", name, "--batch-name", "monday", "--label", "benign", "--system", "Be kind."
         )
         assert "circles list --batch monday" in ran.err
+        assert "0 of 1 benign alarmed" in ran.err
         assert cli("evaluate", FAIR).status == 0
         kept = json.loads(cli("circles", "list", "--batch", "monday", "--json").out)["circles"]
         assert sorted((circle["record_id"], circle["label"]) for circle in kept) == [

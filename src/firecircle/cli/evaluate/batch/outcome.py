@@ -12,6 +12,7 @@ from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
 from firecircle.names import Label
+from firecircle.store.finding import is_attack, is_benign
 
 INTERRUPTION = "interrupted"
 Word = VerdictWord | Literal["error"]
@@ -34,7 +35,7 @@ class Outcome:
     label: str | None
     """As the store keeps it."""
     known: Label | None
-    """What the prompt really is, if anybody said."""
+    """What the prompt really is, as far as the label says."""
     text: str
     result: ReciprocityMetrics | str
     word: Word
@@ -55,10 +56,10 @@ class Outcome:
         """A prompt that was judged, or could not be."""
         prompt = record.prompt
         text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
+        known: Label | None = "attack" if is_attack(label) else "benign" if is_benign(label) else None
         if isinstance(judged, FireCircleError):
-            return cls(record.id, record.row, label, record.label, text, str(judged), "error")
-        word = verdict_word(judged, threshold)
-        return cls(record.id, record.row, label, record.label, text, judged, word)
+            return cls(record.id, record.row, label, known, text, str(judged), "error")
+        return cls(record.id, record.row, label, known, text, judged, verdict_word(judged, threshold))
 
     @property
     def metrics(self) -> ReciprocityMetrics | None:
