@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError
@@ -38,6 +38,17 @@ def _number_between_0_and_1(value: Any) -> float:
     return float(value)
 
 
+LAST_MOMENT = 253_370_764_800.0
+"""The beginning of the year 9999: later times cannot be written as a date everywhere."""
+
+
+def _moment(value: float) -> float:
+    if not 0 <= value <= LAST_MOMENT:
+        raise ValueError("must be a time between the years 1970 and 9999, in seconds since 1970")
+    return value
+
+
+Moment = Annotated[float, AfterValidator(_moment)]
 Text = Annotated[str, BeforeValidator(_writable_if_text)]
 Unit = Annotated[float, BeforeValidator(_number_between_0_and_1)]
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import re
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from firecircle import Message, MultiNeutrosophicPrompt, Reply, Turn, Usage, VoiceError
+from firecircle import Message, MultiNeutrosophicPrompt, Reply, StoreError, Turn, Usage, VoiceError
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
+from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal, RecordRow, unpack_record
 from firecircle.lab.runs.journaled_voices import call_key
 
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed ✓ earlier.")
@@ -82,3 +85,45 @@ def test_another_question_has_another_key() -> None:
     for other in (TURN._replace(seed=8), TURN._replace(max_tokens=301), TURN._replace(round_number=3)):
         assert call_key("circle", CASE, "vllm:m", other) != key
     assert call_key("no_chair", CASE, "vllm:m", TURN) != key
+
+
+async def test_a_journal_with_flipped_bits_is_told_in_one_line(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.sqlite"
+    keys = [bytes([number]) * 32 for number in range(40)]
+    with Journal(whole) as journal:
+        for number, key in enumerate(keys):
+            said = FinishedCall(Reply(f"answer {number} " * 40), 0.5)
+            await journal.write_call(key, CallPlace("circle", 1, "set", f"r{number}", "vllm:m", 2), said)
+        rows = [
+            RecordRow(1, n, "circle", "judged", "attack", 0.5, True, 1, 1, None, 0, "set", f"r{n}", packed)
+            for n, packed in enumerate([zlib.compress(b"{}" * 50)] * 40)
+        ]
+        await journal.write_records(rows)
+    with sqlite3.connect(whole) as file:
+        file.execute("PRAGMA journal_mode=DELETE")
+    complaints = []
+    for seed in range(40):
+        dice = random.Random(seed)
+        damaged = bytearray(whole.read_bytes())
+        for _ in range(30):
+            damaged[dice.randrange(100, len(damaged))] ^= 1 << dice.randrange(8)
+        path = tmp_path / f"damaged{seed}.sqlite"
+        path.write_bytes(damaged)
+        try:
+            with Journal(path) as journal:
+                for key in keys:
+                    journal.find_call(key)
+                journal.spent()
+                journal.tallies()
+                list(journal.all_records(["circle"]))
+        except StoreError as error:
+            complaints.append(str(error))
+    assert complaints
+    for line in complaints:
+        assert re.search(r": the journal (is damaged|cannot be used): [^\n]+\Z", line)
+
+
+def test_a_record_that_cannot_be_unpacked_is_told_in_one_line() -> None:
+    for packed in (b"junk", zlib.compress(b"{}"), zlib.compress(b"\xff")):
+        with pytest.raises(StoreError, match="the journal is damaged: "):
+            unpack_record(packed)

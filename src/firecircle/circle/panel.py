@@ -15,7 +15,7 @@ from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, requir
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.shapes import Shape, Text
+from firecircle.shapes import Moment, Shape, Text
 from firecircle.thresholds import reaches
 
 
@@ -24,7 +24,7 @@ class Panel(Shape):
 
     schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     panel_id: Text
-    started_at: float = 0.0
+    started_at: Moment = 0.0
     duration_seconds: float = 0.0
     config: EvaluationConfig
     prompt: MultiNeutrosophicPrompt

@@ -15,7 +15,7 @@ from firecircle.errors import FailureKind
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.shapes import Shape, Text, Unit
+from firecircle.shapes import Moment, Shape, Text, Unit
 
 SCHEMA_VERSION = 2
 """1 called those asked in a round `active_models`; 2 knows who was asked and who spoke."""
@@ -56,7 +56,7 @@ class DialogueRound(Shape):
     """The standard question of this round; the evidence stands before it."""
     convergence_metric: float = 0.0
     """Population standard deviation of F over the voices active in this round."""
-    timestamp: float = 0.0
+    timestamp: Moment = 0.0
     kind: RoundKind = "discussion"
     asked_models: tuple[Text, ...] = ()
     """Who was asked in this round."""
@@ -234,7 +234,7 @@ class CircleRecord(Shape):
 
     schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     circle_id: Text
-    started_at: float = 0.0
+    started_at: Moment = 0.0
     duration_seconds: float = 0.0
     config: FireCircleConfig
     prompt: MultiNeutrosophicPrompt

@@ -35,6 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     with status_of_trouble() as trouble:
         app = command_line()
         status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
     return trouble.status
 

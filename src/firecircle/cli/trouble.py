@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from typer.exceptions import TyperException
@@ -18,6 +19,8 @@ from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, FireCircleError, MissingKeyError
 
 NO_ALARM, ALARM, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+"""The disk is full, spoilt or not to be written on: nothing that we could mend."""
 
 SHARED_OPTIONS = {
     "alarm_threshold": "--threshold",
@@ -55,11 +58,21 @@ def status_of_trouble() -> Iterator[Trouble]:
         complain("interrupted")
     except (BrokenPipeError, SystemExit):
         # Whoever read our output left (typer then asks to leave with 1, which means alarm). Nobody is
-        # there to be told, and the interpreter must not try when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-    except Exception:  # noqa: BLE001 - a bug must not leave with 1, which means alarm
-        traceback.print_exc()
-        complain("this is a bug in firecircle; please report it with the lines above")
+        # there to be told.
+        _write_nothing_more()
+    except Exception as error:  # noqa: BLE001 - a bug must not leave with 1, which means alarm
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            _write_nothing_more()
+            where = error.filename or "the output"
+            complain(f"{where}: cannot be written: {error.strerror}")
+        else:
+            traceback.print_exc()
+            complain("this is a bug in firecircle; please report it with the lines above")
+
+
+def _write_nothing_more() -> None:
+    """Let go of the output, so that the interpreter does not fail once more when it flushes it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
 
 
 def _as_line(misuse: TyperException) -> str:
@@ -96,4 +109,5 @@ def complain(message: str) -> None:
     line = f"error: {printable_line(message)}"
     if sys.stderr.isatty():
         line = textwrap.fill(line, shutil.get_terminal_size().columns, break_on_hyphens=False)
-    print(line, file=sys.stderr)
+    with suppress(OSError):  # nobody can be told; the status still says it
+        print(line, file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import Field
+from pydantic import Field, ValidationError
 from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
@@ -266,7 +266,30 @@ def summary_of(row: RowMapping) -> CircleSummary:
     """A row of `circles` as a line of a list."""
     values = {name: row[name] for name in CircleSummary.model_fields}
     for name in _LINES:
-        values[name] = tuple(row[name].split("\n")) if row[name] else ()
+        values[name] = tuple(str(row[name]).split("\n")) if row[name] else ()
     if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
         values["status"] = "interrupted"
-    return CircleSummary(**values)
+    try:
+        return CircleSummary(**values)
+    except ValidationError as damaged:
+        return _as_far_as_it_goes(values, damaged)
+
+
+_UNREADABLE = {
+    "id": "?",
+    "mode": "?",
+    "status": "interrupted",
+    "started_at": 0.0,
+    "rounds": 0,
+    "failures": 0,
+    "partial": True,
+}
+"""What stands in a list for a field that cannot be read; for any other, nothing."""
+
+
+def _as_far_as_it_goes(values: dict[str, Any], damaged: ValidationError) -> CircleSummary:
+    """A row of which some fields cannot be read, and which are named: one row never breaks a list."""
+    fields = dict.fromkeys(str(complaint["loc"][0]) for complaint in damaged.errors(include_url=False))
+    readable = {**values, **{name: _UNREADABLE.get(name) for name in fields}}
+    title = "" if "title" in fields else values["title"]
+    return CircleSummary(**{**readable, "title": f"(damaged: {', '.join(fields)}) {title}".rstrip()})

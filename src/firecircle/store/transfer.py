@@ -7,6 +7,7 @@ document. Reading is strict and line by line, so a damaged line costs that one c
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
+from firecircle.circle.conclude import reaggregate
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
@@ -34,15 +36,19 @@ AT_ONCE = 50
 
 _GIVEN = ("label", "run_id", "arm", "record_id")
 """What others than its voices said of a circle."""
+_LARGEST_NUMBER = 1e15
+"""Times, sums and numbers of signs are all below it. A seed may be anything."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCircle:
-    """A circle or panel from elsewhere, checked."""
+    """A circle or panel from elsewhere, checked and concluded anew."""
 
     judged: CircleOrPanel
+    claimed: CircleOrPanel
+    """As it stands in the file: whoever wrote it may have written any verdict."""
     label: str | None = None
     run_id: str | None = None
     arm: str | None = None
@@ -136,7 +142,7 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
             "neither an export nor a result",
             "give a file that `circles export` or `evaluate --json=full` wrote",
         )
-    yield ImportedCircle(_parse(_result_in(whole)))
+    yield _checked(_result_in(whole))
 
 
 def _circles_in_lines(lines: Iterable[bytes]) -> Iterator[ImportedCircle | BadLine]:
@@ -155,7 +161,48 @@ def _circle_in_line(line: bytes) -> ImportedCircle:
         cut_off = "" if line.endswith(b"\n") else ", it breaks off"
         raise ConfigError(None, f"no circle in it{cut_off}")
     about = {name: _text_or_none(fields, name) for name in _GIVEN}
-    return ImportedCircle(_parse(fields["document"]), **about)
+    return _checked(fields["document"], **about)
+
+
+def _checked(document: Mapping[str, Any], **about: str | None) -> ImportedCircle:
+    claimed = _parse(document)
+    return ImportedCircle(_concluded(claimed), claimed, **about)
+
+
+def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
+    """The circle with the verdict that follows from what was said in it; marked if another was claimed.
+
+    What a panel says together is never written down, so nobody can claim it.
+    """
+    if isinstance(claimed, Panel):
+        return claimed
+    try:
+        concluded = reaggregate(claimed)
+    except (ConfigError, ValidationError, LookupError, ValueError, ArithmeticError) as impossible:
+        raise ConfigError("circle", f"what was said in it gives no verdict: {impossible}") from None
+    if _verdict_of(claimed) == _verdict_of(concluded):
+        return concluded
+    mark = (
+        f"imported with another verdict ({_verdict_of(claimed)}); concluded anew from what was said:"
+        f" {_verdict_of(concluded)}"
+    )
+    return concluded.model_copy(update={"advisories": (*concluded.advisories, mark)})
+
+
+def _verdict_of(result: FireCircleResult) -> str:
+    """What a result comes to, in one line."""
+    decided = result.consensus
+    verdict = (
+        f"{'alarm' if result.alarm else 'no alarm'}, F {decided.falsehood:g} by {decided.model} in round"
+        f" {decided.round_number}"
+        if decided
+        else f"{'alarm' if result.alarm else 'no alarm'}, no consensus"
+    )
+    patterns = ", ".join(
+        f"{pattern.pattern_type} {pattern.model_agreement:.2f}" for pattern in result.patterns
+    )
+    quorum = "" if result.quorum.valid else ", no quorum"
+    return f"{verdict}{quorum}; patterns: {patterns or 'none'}"
 
 
 def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
@@ -167,6 +214,8 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
             f"written by a newer Fire Circle (schema {version}, this one reads {SCHEMA_VERSION})",
             "upgrade firecircle",
         )
+    if (impossible := _impossible_number(document)) is not None:
+        raise ConfigError("circle", f"a number that cannot be: {impossible:g}")
     try:
         judged = shape.model_validate(document)
     except ValidationError as invalid:
@@ -174,6 +223,20 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
     if not _ID.fullmatch(own_id(judged)):
         raise ConfigError("circle", "its id is none")
     return judged
+
+
+def _impossible_number(document: Any) -> float | None:
+    """A number that no circle can have measured: sums and lists would break on it."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(member for name, member in value.items() if name != "seed")
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, int | float) and not (math.isfinite(value) and abs(value) < _LARGEST_NUMBER):
+            return value
+    return None
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,7 +293,7 @@ def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: Impo
     added = 0
     with circles.database.writing() as connection:
         for circle in new:
-            if not _is_known(connection, circle.judged):
+            if not _is_known(connection, circle.judged, circle.claimed):
                 about = {name: getattr(circle, name) for name in _GIVEN}
                 add_finished(connection, circle.judged, **about)
                 added += 1
@@ -238,15 +301,18 @@ def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: Impo
     progress.known += len(new) - added
 
 
-def _is_known(connection: Connection, judged: CircleOrPanel) -> bool:
-    """Whether this very circle is there, under its own id or a number behind it."""
+def _is_known(connection: Connection, judged: CircleOrPanel, claimed: CircleOrPanel) -> bool:
+    """Whether this very circle is there, under its own id or a number behind it.
+
+    As it stands in the file it may have been kept by an earlier version, which concluded otherwise.
+    """
     own = own_id(judged)
     rows = connection.execute(sa.select(*LISTED).where(id_begins(own))).mappings().all()
     for row in rows:
         summary = summary_of(row)
         if re.fullmatch(rf"{re.escape(own)}(-\d+)?", summary.id):
             try:
-                if load_circle(connection, summary) == judged:
+                if load_circle(connection, summary) in (judged, claimed):
                     return True
             except StoreError:
                 continue

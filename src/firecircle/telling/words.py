@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from firecircle.circle.result import LeftOut, RoundKind
     from firecircle.errors import FailureKind
     from firecircle.names import StopReason
@@ -44,3 +47,11 @@ LEFT_OUT_WORDS: dict[LeftOut, str] = {
 def counted(count: int, thing: str) -> str:
     """A number with its noun."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def time_text(at: float, form: str, zone: tzinfo | None = None) -> str:
+    """A time in this form, here or in a zone; one that no calendar has never breaks a list."""
+    try:
+        return datetime.fromtimestamp(at, zone).astimezone(zone).strftime(form)
+    except (OverflowError, ValueError, OSError):
+        return "?"

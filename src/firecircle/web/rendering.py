@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from functools import cache
 from importlib import resources
 from urllib.parse import quote
@@ -24,7 +23,7 @@ from firecircle.store.finding import CircleSummary
 from firecircle.telling.answers import all_answers
 from firecircle.telling.patterns import agreement_words, gathered_quotes
 from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
-from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS
+from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, time_text
 from firecircle.thresholds import figure_beside
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
@@ -62,7 +61,7 @@ def templates() -> Environment:
         "plain": with_codes,
         "line": lambda text, longest=160: line_with_codes(text, longest),
         "when": when,
-        "iso": lambda at: datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds"),
+        "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
         "money": money,
         "seconds": seconds,
         "falsehood": figure_beside,
@@ -126,7 +125,7 @@ def turns_json(prompt: MultiNeutrosophicPrompt) -> str:
 
 def when(at: float) -> str:
     """A time as people in a hurry read it."""
-    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")
+    return time_text(at, "%Y-%m-%d %H:%M:%S")
 
 
 def money(value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 
 from rich.text import Text
 
@@ -13,7 +13,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
 from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, time_text
 
 FEW = 5
 """So many sightings and quotes are shown; JSON has them all."""
@@ -109,4 +109,4 @@ def _plain(pattern_type: str) -> str:
 
 
 def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return time_text(at, "%Y-%m-%d", UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -26,7 +26,7 @@ from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.telling.table import table_of_circle
-from firecircle.telling.words import STOP_WORDS, counted
+from firecircle.telling.words import STOP_WORDS, counted, time_text
 
 # -- a page of circles -----------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ def _fields(summary: CircleSummary) -> list[str]:
         printable_line(field)
         for field in (
             summary.id,
-            datetime.fromtimestamp(summary.started_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            time_text(summary.started_at, "%Y-%m-%dT%H:%M:%SZ", UTC),
             _verdict(summary),
             "" if summary.falsehood is None else f"{summary.falsehood:.2f}",
             summary.mode,
@@ -100,7 +100,7 @@ def _verdict(summary: CircleSummary) -> str:
 
 def _local_time(seconds: float) -> str:
     """A moment as a person here writes it."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+    return time_text(seconds, "%Y-%m-%d %H:%M")
 
 
 # -- one circle ------------------------------------------------------------------------------------------

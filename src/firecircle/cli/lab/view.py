@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from rich.text import Text
 
 from firecircle.cli.output import console_on, print_json
 from firecircle.cli.printable import printable_line, shortened
+from firecircle.errors import StoreError
+from firecircle.telling.words import time_text
 
 if TYPE_CHECKING:
     from firecircle.lab.compare import RunComparison
@@ -192,7 +193,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
                     "started_at": run.about.started_at,
                     "arms": list(run.about.arms),
                     "records": run.about.census.records,
-                    "judged": run.judged,
+                    "judged": _judged(run),
                     "to_judge": run.total * len(run.about.arms),
                     "digest": run.about.digest,
                 }
@@ -205,15 +206,24 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
         console.print("no run yet; `firecircle lab study dialogue` makes one")
     table = _table(("started", "state", "judged", "arms"))
     for run in runs:
+        judged = _judged(run)
         table.add_row(
             shortened(printable_line(run.about.run_id), max(20, console.width - 44)),
-            time.strftime("%m-%d %H:%M", time.localtime(run.about.started_at)),
+            time_text(run.about.started_at, "%m-%d %H:%M"),
             run.state,
-            f"{run.judged:,}/{run.total * len(run.about.arms):,}",
+            "damaged" if judged is None else f"{judged:,}/{run.total * len(run.about.arms):,}",
             f"{len(run.about.arms)}",
         )
     if runs:
         console.print(table)
+
+
+def _judged(run: RunFolder) -> int | None:
+    """How many judgements are in the journal; None where it cannot be read, which breaks no list."""
+    try:
+        return run.judged
+    except StoreError:
+        return None
 
 
 def show_comparison(beside: RunComparison, *, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +19,7 @@ from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
 from firecircle.rotation.history import Draw
 from firecircle.telling.answers import CHAIR_SYMBOL
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, time_text
 
 SAME, ANOTHER = 0, 1
 BAR = 8
@@ -232,4 +232,4 @@ def _ago(at: float, last: float | None) -> str:
 
 
 def _moment(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    return time_text(at, "%Y-%m-%d %H:%M UTC", UTC)

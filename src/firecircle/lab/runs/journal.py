@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +26,7 @@ from firecircle.lab.records import RunRecord
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
+LONGEST_REASON = 200
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -134,7 +136,20 @@ class JudgementRef(NamedTuple):
 
 def unpack_record(packed: bytes) -> RunRecord:
     """A record as the journal packed it."""
-    return RunRecord.model_validate_json(zlib.decompress(packed))
+    with _undamaged("the journal"):
+        return RunRecord.model_validate_json(zlib.decompress(packed))
+
+
+@contextmanager
+def _undamaged(name: str) -> Iterator[None]:
+    """Tell a journal that was damaged on disk in one line, whatever of it cannot be read."""
+    try:
+        yield
+    except (sqlite3.Error, zlib.error, ValueError, TypeError, LookupError) as damage:
+        why = " ".join(str(damage).split())[:LONGEST_REASON]
+        raise StoreError(
+            f"{name} is damaged: {why}; bring the file back from a copy, or begin the run anew with --new"
+        ) from None
 
 
 def call_as_text(call: FinishedCall) -> str:
@@ -178,12 +193,16 @@ class Journal:
         file.execute("PRAGMA synchronous=FULL")
         return file
 
+    def _undamaged(self) -> AbstractContextManager[None]:
+        return _undamaged(f"{self.path}: the journal")
+
     # -- calls -------------------------------------------------------------------------------------
 
     def find_call(self, key: bytes) -> FinishedCall | None:
         """The call of this key, if it was made before."""
-        row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
-        return call_from_text(*row) if row else None
+        with self._undamaged():
+            row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
+            return call_from_text(*row) if row else None
 
     async def write_call(self, key: bytes, place: CallPlace, call: FinishedCall) -> None:
         """Write a finished call; back when it is on disk."""
@@ -207,8 +226,9 @@ class Journal:
 
     def spent(self) -> tuple[int, float]:
         """The tokens and the money that all journaled calls took."""
-        sums = self._reading.execute("SELECT sum(tokens), sum(cost_usd) FROM calls").fetchone()
-        return int(sums[0] or 0), float(sums[1] or 0.0)
+        with self._undamaged():
+            sums = self._reading.execute("SELECT sum(tokens), sum(cost_usd) FROM calls").fetchone()
+            return int(sums[0] or 0), float(sums[1] or 0.0)
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -220,49 +240,54 @@ class Journal:
 
     def judged_by(self, repeat: int, place: int) -> dict[str, bytes]:
         """Which arms have judged this record in this sitting, with their packed records."""
-        rows = self._reading.execute(
-            "SELECT arm, record FROM records WHERE repeat = ? AND place = ?", (repeat, place)
-        )
-        return dict(rows.fetchall())
+        with self._undamaged():
+            rows = self._reading.execute(
+                "SELECT arm, record FROM records WHERE repeat = ? AND place = ?", (repeat, place)
+            )
+            return dict(rows.fetchall())
 
     def judged_after(self, last: JudgementRef | None, most: int) -> list[JudgementRef]:
         """The next judgements after one, by sitting, place and arm."""
-        rows = self._reading.execute(
-            "SELECT repeat, place, arm, dataset, record_id, f FROM records"
-            " WHERE (repeat, place, arm) > (?, ?, ?) ORDER BY repeat, place, arm LIMIT ?",
-            (*(last[:3] if last else (-1, -1, "")), most),
-        )
-        return [JudgementRef(*row) for row in rows]
+        with self._undamaged():
+            rows = self._reading.execute(
+                "SELECT repeat, place, arm, dataset, record_id, f FROM records"
+                " WHERE (repeat, place, arm) > (?, ?, ?) ORDER BY repeat, place, arm LIMIT ?",
+                (*(last[:3] if last else (-1, -1, "")), most),
+            )
+            return [JudgementRef(*row) for row in rows]
 
     def tallies(self) -> list[tuple[object, ...]]:
         """Per arm: arm, records, failed, attacks, found, benign, false alarms, calls, tokens, cost, lost."""
-        return self._reading.execute(
-            "SELECT arm, count(*), sum(status = 'failed'),"
-            " sum(label = 'attack' AND f IS NOT NULL), sum(label = 'attack' AND alarm),"
-            " sum(label = 'benign' AND f IS NOT NULL), sum(label = 'benign' AND alarm),"
-            " sum(calls), sum(tokens), sum(cost_usd), sum(voices_lost) FROM records GROUP BY arm"
-        ).fetchall()
+        with self._undamaged():
+            return self._reading.execute(
+                "SELECT arm, count(*), sum(status = 'failed'),"
+                " sum(label = 'attack' AND f IS NOT NULL), sum(label = 'attack' AND alarm),"
+                " sum(label = 'benign' AND f IS NOT NULL), sum(label = 'benign' AND alarm),"
+                " sum(calls), sum(tokens), sum(cost_usd), sum(voices_lost) FROM records GROUP BY arm"
+            ).fetchall()
 
     def all_records(self, arms: Sequence[str]) -> Iterator[bytes]:
         """Every record as JSON, by sitting, place and the order of the arms."""
-        rows = self._reading.cursor().execute(
-            "SELECT repeat, place, arm, record FROM records ORDER BY repeat, place"
-        )
-        order = {name: number for number, name in enumerate(arms)}
-        for _, together in groupby(rows, key=lambda row: row[:2]):
-            for _, _, _, packed in sorted(together, key=lambda row: order[row[2]]):
-                yield zlib.decompress(packed)
+        with self._undamaged():
+            rows = self._reading.cursor().execute(
+                "SELECT repeat, place, arm, record FROM records ORDER BY repeat, place"
+            )
+            order = {name: number for number, name in enumerate(arms)}
+            for _, together in groupby(rows, key=lambda row: row[:2]):
+                for _, _, _, packed in sorted(together, key=lambda row: order[row[2]]):
+                    yield zlib.decompress(packed)
 
     def forget_failures(self) -> int:
         """Let go of failed records and of the calls that failed them, to be tried again; how many records."""
-        self._reading.execute("BEGIN IMMEDIATE")
-        self._reading.execute(
-            "DELETE FROM calls WHERE failed IS NOT NULL AND (arm, repeat, dataset, record_id) IN"
-            " (SELECT arm, repeat, dataset, record_id FROM records WHERE status = 'failed')"
-        )
-        count = self._reading.execute("DELETE FROM records WHERE status = 'failed'").rowcount
-        self._reading.execute("COMMIT")
-        return count
+        with self._undamaged():
+            self._reading.execute("BEGIN IMMEDIATE")
+            self._reading.execute(
+                "DELETE FROM calls WHERE failed IS NOT NULL AND (arm, repeat, dataset, record_id) IN"
+                " (SELECT arm, repeat, dataset, record_id FROM records WHERE status = 'failed')"
+            )
+            count = self._reading.execute("DELETE FROM records WHERE status = 'failed'").rowcount
+            self._reading.execute("COMMIT")
+            return count
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired, Protocol, TypedDict
 from pydantic import Field
 
 from firecircle.circle.result import FireCircleResult, PatternObservation
-from firecircle.shapes import Declaration, Shape, Text, Unit
+from firecircle.shapes import Declaration, Moment, Shape, Text, Unit
 
 CATEGORY = "fire_circle_pattern"
 
@@ -83,7 +83,7 @@ class NewSighting(Declaration):
     models: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     circle_id: Text = ""
-    seen_at: float | None = None
+    seen_at: Moment | None = None
     tags: tuple[Text, ...] = ()
 
     @property
@@ -111,7 +111,7 @@ class Sighting(Shape):
 
     attack_id: Text
     circle_id: Text = ""
-    at: float
+    at: Moment
     agreement: Unit
     description: Text
     """What it was called there."""

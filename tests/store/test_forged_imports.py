@@ -1,0 +1,157 @@
+"""Files from elsewhere say what they like; what was said in a circle decides what is kept of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from firecircle import ConfigError, FireCircleResult
+from firecircle.store.bank.transfer import entries_in
+from firecircle.store.finding import Filters
+from firecircle.store.opening import Store, open_store
+from firecircle.store.transfer import BadLine, ImportProgress, export_lines, import_circles
+from tests.store.samples import held
+
+HEADER = json.dumps({"kind": "firecircle circles", "format": 1})
+
+
+def taken_from(store: Store, *documents: dict[str, Any]) -> tuple[ImportProgress, list[str]]:
+    lines = (HEADER, *(json.dumps({"document": document}) for document in documents))
+    outcome = list(import_circles(store.circles, io.BytesIO("\n".join(lines).encode())))
+    assert isinstance(outcome[-1], ImportProgress)
+    return outcome[-1], [line.why for line in outcome if isinstance(line, BadLine)]
+
+
+async def document(*falsehoods: float, **settings: Any) -> dict[str, Any]:
+    result = await held(None, *falsehoods, **settings)
+    dumped: dict[str, Any] = json.loads(result.model_dump_json())
+    return dumped
+
+
+async def test_a_forged_verdict_gives_way_to_what_was_said_and_is_marked(store: Store) -> None:
+    forged = await document(0.9, 0.8, patterns=("false_authority",))
+    forged["alarm"] = False
+    forged["consensus"] = {**forged["consensus"], "falsehood": 0.0, "truth": 1.0}
+    forged["patterns"] = []
+    forged["zombies"] = ["ash"]
+    assert taken_from(store, forged) == (ImportProgress(added=1), [])
+    assert taken_from(store, forged) == (ImportProgress(known=1), [])
+    kept = store.circles.load(forged["circle_id"])
+    assert isinstance(kept, FireCircleResult)
+    assert (kept.alarm, kept.consensus and kept.consensus.falsehood, kept.zombies) == (True, 0.9, ())
+    assert [pattern.pattern_type for pattern in kept.patterns] == ["false_authority"]
+    assert kept.advisories == (
+        "imported with another verdict (no alarm, F 0 by ash in round 1, no quorum; patterns: none); concluded"
+        " anew from what was said: alarm, F 0.9 by ash in round 1, no quorum; patterns: false_authority 1.00",
+    )
+    [summary] = store.circles.each_summary()
+    assert (summary.alarm, summary.falsehood) == (True, 0.9)
+
+
+async def test_an_honest_circle_is_not_marked(store: Store, tmp_path: Path) -> None:
+    result = await held(store, 0.1, 0.9, patterns=("temporal_inconsistency",))
+    lines = list(export_lines(store.circles, Filters()))
+    with open_store(tmp_path / "other.sqlite") as other:
+        list(import_circles(other.circles, io.BytesIO("\n".join(lines).encode())))
+        assert other.circles.load(result.circle_id) == result
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        (("started_at",), 1e308),
+        (("started_at",), float("nan")),
+        (("started_at",), -5.0),
+        (("started_at",), 1e13),
+        (("duration_seconds",), float("inf")),
+        (("dialogue_history", 0, "timestamp"), 1e308),
+        (("calls", 0, "tokens_in"), 10**30),
+        (("calls", 0, "cost_usd"), 1e308),
+        (("calls", 0, "latency_seconds"), 1e308),
+    ],
+)
+async def test_numbers_that_cannot_be_are_refused(
+    tmp_path: Path, path: tuple[str | int, ...], number: float
+) -> None:
+    wrong: Any = await document(0.1, 0.2)
+    inner = wrong
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = number
+    with open_store(tmp_path / "c.sqlite") as store:
+        taken, [why] = taken_from(store, wrong)
+        assert taken == ImportProgress(bad=1)
+        assert why.startswith("circle")
+        assert store.circles.count() == 0
+
+
+async def test_a_circle_that_gives_no_verdict_costs_its_line(store: Store) -> None:
+    strange = await document(0.1, 0.2)
+    strange["dialogue_history"][1]["evaluations"][0]["model"] = "nobody who sits here"
+    strange["failures"] = [
+        {"model": model, "round_number": 1, "kind": "timeout", "message": "x"}
+        for model in strange["config"]["models"]
+    ]
+    honest = await document(0.1, 0.3)
+    taken, _ = taken_from(store, strange, honest)
+    assert taken.added + taken.bad == 2
+    assert store.circles.load(honest["circle_id"])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("started_at", 1e308),
+        ("started_at", "yesterday"),
+        ("status", "dancing"),
+        ("rounds", "many"),
+        ("voices", 7),
+    ],
+)
+async def test_a_damaged_row_never_breaks_a_list(tmp_path: Path, column: str, value: Any) -> None:
+    with open_store(tmp_path / "c.sqlite") as store:
+        broken = await held(store, 0.1)
+        await held(store, 0.9)
+        with store.database.writing() as connection:
+            connection.execute(
+                sa.text(f"UPDATE circles SET {column} = :value WHERE id = :id"),
+                {"value": value, "id": broken.circle_id},
+            )
+        newest, oldest = store.circles.find().circles
+        assert newest.falsehood == 0.9
+        if column != "voices" and value != 1e308:
+            assert oldest.title.startswith(f"(damaged: {column}) As we agreed")
+        assert len(list(store.circles.each_summary())) == 2
+
+
+def entry(**seen: Any) -> str:
+    sighting = {"attack_id": "a", "at": 1.0, "agreement": 1.0, "description": "somebody claims a rank"}
+    facts = {
+        "id": "x",
+        "category": "c",
+        "pattern_type": "false_authority",
+        "description": "d",
+        "sightings": 999,
+    }
+    facts |= {"attacks": 99, "highest_agreement": 1.0, "first_seen_at": 0.0, "last_seen_at": 0.0}
+    return json.dumps({**facts, "seen": [{**sighting, **seen}]})
+
+
+BANK_HEADER = json.dumps({"kind": "firecircle bank", "format": 1})
+
+
+@pytest.mark.parametrize("at", [1e308, float("nan"), -1.0, 1e13])
+def test_a_bank_refuses_times_that_cannot_be(at: float) -> None:
+    with pytest.raises(ConfigError, match=r"line 2: entry\.seen\.0\.at: must be a time between the years"):
+        list(entries_in([BANK_HEADER, entry(at=at)]))
+
+
+def test_a_bank_counts_for_itself(store: Store) -> None:
+    list(store.bank.add_all(entries_in([BANK_HEADER, entry()])))
+    [kept] = store.bank.find()
+    assert (kept.sightings, kept.attacks) == (1, 1), "not what the file says"
