@@ -92,8 +92,8 @@ def without_nonce(text: str, nonce: str) -> str:
     The code is taken out in every spelling that looks or reads like it: in any case, width, script or style
     of letter, with invisible signs or separators in it, and from right to left.
     """
-    codes = re.compile(f"{nonce}|{nonce[::-1]}")
-    if not codes.search(_read_plainly(text)):
+    plain = _read_plainly(text)
+    if nonce not in plain and nonce[::-1] not in plain:
         return text
     letters: list[str] = []
     places: list[int] = []
@@ -103,7 +103,7 @@ def without_nonce(text: str, nonce: str) -> str:
             places.append(place)
     kept: list[str] = []
     end = 0
-    for code in codes.finditer("".join(letters)):
+    for code in re.finditer(f"{nonce}|{nonce[::-1]}", "".join(letters)):
         kept += [text[end : places[code.start()]], TAKEN_OUT]
         end = places[code.end() - 1] + 1
     return "".join((*kept, text[end:]))
