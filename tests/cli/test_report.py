@@ -54,7 +54,6 @@ round 2 closed: mean F 0.45, spread 0.31, N s
 round 3 (closing words): 3 asked, deepseek/deepseek-r1 in the empty chair
 round 3: anthropic/claude-sonnet-4 F 0.85 ! (T 0.15, I 0.10)
 round 3: deepseek/deepseek-r1 lost, http error: model retired (HTTP 404); check the name of the model, 'deepseek/deepseek-r1' at openrouter
-round 3: deepseek/deepseek-r1 tries again in N s (attempt 2): model retired (HTTP 404)
 round 3: qwen/qwen-2.5-72b-instruct F 0.40 (T 0.60, I 0.10)
 round 3: quorum holds
 round 3 closed: mean F 0.62, spread 0.22, N s
@@ -120,7 +119,7 @@ Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             majority vote
           the empty chair saw 33% of the pattern types first
 Quorum    holds: coverage 11.2 (needs 5.0), 2 lineages (needs 2)
-Lost      deepseek/deepseek-r1 in round 3: http error after 2 attempts: model
+Lost      deepseek/deepseek-r1 in round 3: http error after 1 attempt: model
             retired (HTTP 404); check the name of the model,
             'deepseek/deepseek-r1' at openrouter
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1

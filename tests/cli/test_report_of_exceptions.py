@@ -91,7 +91,7 @@ Verdict   no alarm   F 0.55 ███████████░░░░░░�
           The mean of 2 voices that did not talk; agreement 0.71.
           Balance -0.09: the exchange is neutral.
 
-Lost      deepseek/deepseek-r1 in round 1: http error after 2 attempts: model
+Lost      deepseek/deepseek-r1 in round 1: http error after 1 attempt: model
             retired (HTTP 404); check the name of the model,
             'deepseek/deepseek-r1' at openrouter
 Cost      3 calls; 1,600 tokens in, 200 out; tokens unknown for 1 call;
@@ -133,7 +133,8 @@ Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
           the empty chair saw next to nothing before the others did
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
-            call; $0.0160 and 1 call of unknown price
+            call; by estimate 3,647 more tokens that nobody counted; $0.0160 and
+            1 call of unknown price and by estimate $0.0014 more
 Next      the verdict rests on a keyword guess: run it again, or with
             --strict, before relying on it
 Kept      as ID: firecircle circles show ID

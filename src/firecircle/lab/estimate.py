@@ -21,7 +21,8 @@ from firecircle.shapes import Shape, Text
 REHEARSED = 100
 """Records that are rehearsed; the figures of a larger dataset are scaled up by its characters."""
 TIMED = 6
-"""Records that embedded arms really judge, to see how long it takes."""
+"""Records that embedded arms really judge, to see how long it takes. They cost no tokens, so rehearsing more
+of them would tell nothing."""
 SECONDS_PER_CALL = 6.0
 """What a hosted model is taken to need for an answer."""
 
@@ -72,12 +73,15 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
     characters = sum(dataset.characters for dataset in census.datasets)
     sittings = len(plan.sittings)
     arm_estimates: list[ArmEstimate] = []
+    most_rehearsed = 0
     for arm in arms:
         calls: list[CallRecord] = []
-        for case in cases:
+        rehearsed = cases[:TIMED] if all(map(is_embedded, arm.models)) else cases
+        most_rehearsed = max(most_rehearsed, len(rehearsed))
+        for case in rehearsed:
             calls.extend(await arm.rehearse(case))
         records = census.records * sittings
-        by_record = records / len(cases)
+        by_record = records / len(rehearsed)
         # What a prompt adds to a question grows with its length; what the circle itself says does not.
         by_length = by_record if not heard else characters * sittings / heard
         unpriced = any(call.cost_usd is None for call in calls)
@@ -95,7 +99,7 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
                 seconds=await _seconds(arm, arms, plan, cases, records, count),
             )
         )
-    whole = Estimate(census=census, arms=tuple(arm_estimates), rehearsed=len(cases))
+    whole = Estimate(census=census, arms=tuple(arm_estimates), rehearsed=most_rehearsed)
     return whole.model_copy(update={"over_budget": _over(plan, whole)})
 
 
