@@ -20,7 +20,8 @@ endef
 try: $(VENV)/.ready          ## convene the embedded circle on an example attack: no key, no network
 	@$(BIN)/firecircle evaluate --example role_confusion-04-attack || test $$? -eq 1
 
-check: $(VENV)/.ready-dev lint types arrows test   ## every check and every test
+check: $(VENV)/.ready-dev lint   ## every check and every test; types are checked beside the tests
+	@$(MAKE) --no-print-directory --jobs 2 test types arrows
 
 setup: $(VENV)/.ready-dev    ## the development environment, nothing else
 

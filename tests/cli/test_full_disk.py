@@ -47,9 +47,14 @@ def test_a_full_output_is_told_in_one_line_and_by_the_status(
     )
 
 
-def test_a_full_error_stream_still_leaves_with_trouble(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_error_stream_still_leaves_with_trouble(tmp_path: Path, unbuffered: str) -> None:
     with FULL.open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "firecircle", "nonsense"], stderr=full, cwd=tmp_path, check=False
+            [sys.executable, "-m", "firecircle", "nonsense"],
+            stderr=full,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            cwd=tmp_path,
+            check=False,
         )
     assert done.returncode == 2

@@ -10,8 +10,9 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TextIO
 
 from typer.exceptions import TyperException
 
@@ -70,9 +71,11 @@ def status_of_trouble() -> Iterator[Trouble]:
             complain("this is a bug in firecircle; please report it with the lines above")
 
 
-def _write_nothing_more() -> None:
-    """Let go of the output, so that the interpreter does not fail once more when it flushes it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+def _write_nothing_more(stream: TextIO | None = sys.__stdout__) -> None:
+    """Let go of a stream, so that the interpreter does not fail once more when it flushes it and leave with
+    a status of its own."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _as_line(misuse: TyperException) -> str:
@@ -109,5 +112,7 @@ def complain(message: str) -> None:
     line = f"error: {printable_line(message)}"
     if sys.stderr.isatty():
         line = textwrap.fill(line, shutil.get_terminal_size().columns, break_on_hyphens=False)
-    with suppress(OSError):  # nobody can be told; the status still says it
-        print(line, file=sys.stderr)
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:  # nobody can be told; the status still says it
+        _write_nothing_more(sys.__stderr__)
