@@ -288,6 +288,7 @@ def test_nobody_there_and_no_key(cli: Cli) -> None:
     assert ran.status == 1
     told = "\n".join(sorted(ran.out.splitlines()))
     assert "openai:gpt-4o: openai needs a key: set OPENAI_API_KEY" in told
+    assert "--models" not in told
     assert "is it running and reachable? its address can be set with FIRECIRCLE_VLLM_BASE_URL" in told
     assert "'strange' is neither vendor/model" in told
     assert len(ran.out.splitlines()) == 3

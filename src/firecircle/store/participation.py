@@ -235,7 +235,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         if not _is_time(row["at"]):
             raise BrokenRowError(f"row.at: {row['at']!r} is no time")
         try:
-            return self._draw.model_validate_json(row["body"])  # type: ignore[arg-type]
+            return self._draw.model_validate_json(row["body"])  # type: ignore[arg-type]  # text, or refused
         except ValidationError as damaged:
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 

@@ -17,7 +17,7 @@ from firecircle.cli.output import Line, Section, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import in_options
 from firecircle.convene import SeatedPanel
-from firecircle.errors import ConfigError, EvaluationError
+from firecircle.errors import ConfigError, EvaluationError, MissingKeyError
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.words import FAILURE_WORDS
@@ -75,6 +75,9 @@ async def check(model: str, config: EvaluationConfig) -> Checkup:
         endpoints = _Endpoints(config)
         voice = endpoints.seat(model)
         await SeatedPanel(config, {model: voice}).ask(PROMPT, listener=panels.append)
+    except MissingKeyError as missing:
+        trouble = f"{missing.provider} needs a key: set {missing.variable}"
+        return Checkup(model, False, clock() - started, family, trouble=trouble)
     except ConfigError as wrong:
         return Checkup(model, False, clock() - started, family, trouble=in_options(wrong))
     except EvaluationError as nobody:

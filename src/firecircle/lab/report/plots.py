@@ -113,7 +113,7 @@ def _plot(name: str, title: str, description: str, chart: Chart) -> Plot:
 def _table(rows: list[dict[str, Any]]) -> Chart:
     import altair as alt
 
-    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]  # altair says so
 
 
 def _arms(figures: RunFigures) -> tuple[Chart, Chart]:

@@ -69,7 +69,7 @@ class Tally:
         """As the journal has it."""
         tally = cls({name: ArmTally() for name in arms}, total)
         for name, *figures in journal.tallies():
-            tally.arms[str(name)] = ArmTally(*figures)  # type: ignore[arg-type]
+            tally.arms[str(name)] = ArmTally(*figures)  # type: ignore[arg-type]  # a row of numbers
         tally.spent_tokens, tally.spent_usd = journal.spent()
         return tally
 

@@ -46,7 +46,7 @@ def require_known_format(file: str) -> None:
         )
     if ending == ".parquet":
         try:
-            import duckdb  # noqa: F401
+            import duckdb  # noqa: F401 - only whether it is there
         except ImportError:
             raise ConfigError(
                 "--out",
