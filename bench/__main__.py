@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("classification", "replies", "detection", "speed", "batch", "local", "bank", "store", "viewer")
+NAMES = (
+    "classification",
+    "replies",
+    "detection",
+    "speed",
+    "batch",
+    "local",
+    "bank",
+    "bank_search",
+    "store",
+    "viewer",
+)
 
 
 def main() -> None:

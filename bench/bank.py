@@ -26,6 +26,7 @@ class Pair:
     """Two descriptions of one pattern type, and whether they describe the same manipulation."""
 
     half: str
+    source: str
     kind: str
     first: str
     second: str
@@ -38,7 +39,7 @@ Measure = Callable[[Pair], float]
 def pairs() -> list[Pair]:
     """Every labelled pair."""
     rows = map(json.loads, PAIRS.read_text("utf-8").splitlines())
-    return [Pair(row["half"], row["type"], row["a"], row["b"], row["same"]) for row in rows]
+    return [Pair(row["half"], row["source"], row["type"], row["a"], row["b"], row["same"]) for row in rows]
 
 
 def scores_of(half: str, measure: Measure, labelled: Sequence[Pair]) -> Scored:

@@ -97,15 +97,22 @@ def search(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show the patterns most relevant to a prompt or a description, the most relevant first."""
+    """Show the patterns most relevant to a prompt or a description, the most relevant first.
+
+    Relevance goes from 0 (nothing in common) towards 1 (the pattern says all that is asked): by words and
+    what they stand for, and half by meaning where the sentence model is installed (`firecircle local fetch
+    neural`).
+    """
     from firecircle.cli.bank.view import show_relevant
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.store.opening import open_store
+    from firecircle.voices.embedded.learned.neural import is_available, nearness_in_meaning
 
     prompt = text_of("TEXT", question)
+    meaning = nearness_in_meaning if is_available() else None
     with open_store(store) as opened:
-        relevant = opened.bank.relevant(prompt, k, given.filters)
-    return show_relevant(relevant, as_json=as_json)
+        relevant = opened.bank.relevant(prompt, k, given.filters, meaning=meaning)
+    return show_relevant(relevant, by_meaning=meaning is not None, as_json=as_json)
 
 
 def show(entry: Annotated[str, ENTRY_ID], store: StoreOption = None, as_json: AsJson = False) -> int:

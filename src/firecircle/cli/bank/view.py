@@ -37,16 +37,22 @@ def show_entries(entries: Sequence[BankEntry], *, more: bool, as_json: bool) -> 
     return 0
 
 
-def show_relevant(relevant: Sequence[Relevant], *, as_json: bool) -> int:
+def show_relevant(relevant: Sequence[Relevant], *, by_meaning: bool, as_json: bool) -> int:
     """Print what is relevant to a question; the exit status."""
+    how = "words and meaning" if by_meaning else "words"
     if as_json:
-        print_json({"found": [match.model_dump(mode="json") for match in relevant]})
+        print_json({"found": [match.model_dump(mode="json") for match in relevant], "compared_by": how})
         return 0
     if not relevant:
         print("nothing in the bank has to do with that")
         return 0
     for match in relevant:
         _print_entry(match.entry, f"relevance {match.score:.2f}, ")
+    console_on(sys.stdout).print(
+        Text(
+            f"relevance from 0 (nothing in common) towards 1 (says all that is asked), by {how}", style="dim"
+        )
+    )
     return 0
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import sqlalchemy as sa
 
 from firecircle.circle.panel import Guide
+from firecircle.circle.pattern_types import MEANINGS
 from firecircle.errors import ConfigError
+from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.bank.entries import (
     CATEGORY,
@@ -23,10 +26,10 @@ from firecircle.store.bank.finding import (
     find_entry,
     full_entry,
     latest_words,
-    relevance,
     seen_in_circle,
 )
 from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
+from firecircle.store.bank.ranking import Meaning, relevance
 from firecircle.store.bank.writing import add_entry, add_sighting, remove_sightings
 from firecircle.store.database import Database
 from firecircle.store.tables import bank_entries, bank_sightings
@@ -86,15 +89,20 @@ class Bank:
                 yield full_entry(connection, entry)
 
     def relevant(
-        self, question: str | MultiNeutrosophicPrompt, k: int = 5, filters: BankFilters | None = None
+        self,
+        question: str | MultiNeutrosophicPrompt,
+        k: int = 5,
+        filters: BankFilters | None = None,
+        *,
+        meaning: Meaning | None = None,
     ) -> list[Relevant]:
         """The k entries most relevant to a prompt or a description, the most relevant first.
 
-        Fewer when fewer share anything with it.
+        Fewer when fewer have anything to do with it. `meaning` compares texts beyond their words.
         """
         if k < 1:
             raise ConfigError("k", f"at least 1, got {k}")
-        return self._ranked(question, filters or BankFilters())[:k]
+        return self._ranked(question, filters or BankFilters(), meaning)[:k]
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt, k: int = USUAL_GUIDANCE) -> tuple[str, ...]:
         """What the bank tells a voice that is about to judge a prompt alone: our words, never a prompt's.
@@ -118,11 +126,14 @@ class Bank:
             raise ConfigError("bank", f"at least 1 pattern, got {k}")
         return _FixedGuide(self, k)
 
-    def _ranked(self, question: str | MultiNeutrosophicPrompt, filters: BankFilters) -> list[Relevant]:
+    def _ranked(
+        self, question: str | MultiNeutrosophicPrompt, filters: BankFilters, meaning: Meaning | None = None
+    ) -> list[Relevant]:
         asked = question if isinstance(question, str) else _words_of(question)
         with self.database.reading() as connection:
             entries = {entry.id: entry for entry in find_entries(connection, filters)}
-            scores = relevance(asked, latest_words(connection, filters, WORDS_OF))
+            words = latest_words(connection, filters, WORDS_OF)
+            scores = relevance(asked, chain(map(_words_of_type, entries.values()), words), meaning)
         ranked = sorted(scores, key=lambda key: (-scores[key], -entries[key].sightings, key))
         return [Relevant(entry=entries[key], score=round(scores[key], 6)) for key in ranked]
 
@@ -159,6 +170,13 @@ def _words_of(prompt: MultiNeutrosophicPrompt) -> str:
     """What may carry a manipulation: everything but the operator's own text."""
     parts = (prompt.user, prompt.application)
     return "\n".join(part for part in parts if part.strip()) or prompt.system
+
+
+def _words_of_type(entry: BankEntry) -> tuple[str, str]:
+    """An entry's id, and what every pattern of its type is about."""
+    kind = entry.pattern_type
+    meaning = MEANINGS[PatternType(kind)] if kind in PATTERN_TYPES else ""
+    return entry.id, f"{kind.replace('_', ' ')}: {meaning}"
 
 
 def _with_figures(look: str, entries: list[BankEntry]) -> str:

@@ -145,10 +145,10 @@ class FullEntry(BankEntry):
 
 
 class Relevant(Shape):
-    """An entry, and how relevant it is to what was asked; higher is more, and 0 is not at all."""
+    """An entry, and how relevant it is to what was asked: from 0, not at all, to 1, it says all of it."""
 
     entry: BankEntry
-    score: float
+    score: Unit
 
 
 class BankFilters(Declaration):

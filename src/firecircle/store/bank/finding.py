@@ -1,67 +1,16 @@
-"""Reading the bank: by type, tag and words, by what a text is about (BM25), and one entry in full."""
+"""Reading the bank: by type, tag and words, the latest words of each entry, and one entry in full."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from math import log
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
 from firecircle.store.bank.entries import BankEntry, BankFilters, FullEntry, Sighting
-from firecircle.store.bank.likeness import terms_of
 from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
-
-SATURATION, LENGTH = 1.2, 0.75
-"""The usual constants: how soon repetition stops counting, and how much a long entry is discounted."""
-LONGEST_QUESTION = 50_000
-"""Characters of a prompt that are looked at: half from its beginning and half from its end."""
-LONGEST_SIGHTING = 4_000
-"""Characters of a sighting's description and quotes that are looked at."""
-
-
-def relevance(question: str, entries: Iterable[tuple[str, str]]) -> Mapping[str, float]:
-    """For each entry that shares a word with the question, how relevant it is."""
-    asked = terms_of(_shortened(question))
-    bags: dict[str, Counter[str]] = {}
-    for entry_id, words in entries:
-        bags.setdefault(entry_id, Counter()).update(_terms_of_sighting(words[:LONGEST_SIGHTING]))
-    if not bags:
-        return {}
-    usual = sum(bag.total() for bag in bags.values()) / len(bags) or 1.0
-    holders = Counter(term for bag in bags.values() for term in bag)
-    scores = {}
-    for entry_id, bag in bags.items():
-        room = SATURATION * (1 - LENGTH + LENGTH * bag.total() / usual)
-        score = sum(
-            weight
-            * log(1 + (len(bags) - holders[term] + 0.5) / (holders[term] + 0.5))
-            * bag[term]
-            * (SATURATION + 1)
-            / (bag[term] + room)
-            for term, weight in asked.items()
-            if term in bag
-        )
-        if score > 0:
-            scores[entry_id] = score
-    return scores
-
-
-@lru_cache(maxsize=1024)
-def _terms_of_sighting(words: str) -> tuple[str, ...]:
-    return tuple(terms_of(words))
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST_QUESTION:
-        return text
-    half = LONGEST_QUESTION // 2
-    return f"{text[:half]} {text[-half:]}"
-
 
 SHORTEST_PREFIX = 4
 _SHOWN = tuple(bank_entries.c[name] for name in BankEntry.model_fields)
@@ -115,7 +64,7 @@ def full_entry(connection: Connection, entry: BankEntry) -> FullEntry:
 
 
 def latest_words(connection: Connection, filters: BankFilters, most: int) -> Iterator[tuple[str, str]]:
-    """For each entry that matches the folded words of its latest sightings."""
+    """For each entry that matches the folded words of its latest sightings, the latest first."""
     of = bank_sightings.c
     place = sa.func.row_number().over(partition_by=of.entry_pk, order_by=(of.at.desc(), of.pk.desc()))
     ranked = (
@@ -124,7 +73,7 @@ def latest_words(connection: Connection, filters: BankFilters, most: int) -> Ite
         .where(*_conditions(filters))
         .subquery()
     )
-    query = sa.select(ranked.c.id, ranked.c.words).where(ranked.c.place <= most)
+    query = sa.select(ranked.c.id, ranked.c.words).where(ranked.c.place <= most).order_by(ranked.c.place)
     for row in connection.execute(query):
         yield row.id, row.words
 

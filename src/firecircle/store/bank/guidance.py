@@ -1,7 +1,7 @@
 """What a voice is told about a pattern: our own words, chosen by what the bank knows, never taken from it.
 
 Descriptions are written by voices that have just read an attack, and may carry its words on; quotes are the
-attack. So neither reaches a question. They only select which of the texts in `bank_guidance.toml` is meant.
+attack. So neither reaches a question. They only select which of the texts in `guidance.toml` is meant.
 """
 
 from __future__ import annotations

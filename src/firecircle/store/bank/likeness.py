@@ -110,7 +110,7 @@ class _Concepts(NamedTuple):
 
 @cache
 def _concepts() -> _Concepts:
-    """What `bank_concepts.toml` says: words and beginnings of words with their concepts."""
+    """What `concepts.toml` says: words and beginnings of words with their concepts."""
     place = resources.files("firecircle.store.bank").joinpath("concepts.toml")
     tables = tomllib.loads(place.read_text("utf-8"))
     whole: dict[str, dict[str, float]] = {}

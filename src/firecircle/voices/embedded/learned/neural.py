@@ -7,6 +7,7 @@ count. It needs the extra `neural`; nothing of it is imported before the voice i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -81,3 +82,11 @@ def _foreign(prompt: MultiNeutrosophicPrompt) -> float:
 def is_available() -> bool:
     """Whether everything the neural voice needs is installed."""
     return all(find_spec(module) is not None for module in NEEDED)
+
+
+def nearness_in_meaning(question: str, texts: Sequence[str]) -> list[float]:
+    """For each text how near it is to the question, as the sentence model hears them; 1 is the same."""
+    from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
+
+    first, *others = encoder().read([question, *texts])[:, -WIDTH:]
+    return [float(first @ other) for other in others]
