@@ -6,7 +6,7 @@ WORKERS ?= 4
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test snapshots bench lock clean
+.PHONY: try check setup lint types arrows test snapshots bench docs lock clean
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
@@ -66,9 +66,13 @@ snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshot
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench
 
+docs: $(VENV)/.ready-dev     ## the site, from docs/ and the code: open docs/_build/index.html
+	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build
+	@echo "Open docs/_build/index.html"
+
 lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements/core.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra lab --extra local --extra neural --extra postgres --extra view -o requirements/dev.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) docs/_build docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -1,4 +1,4 @@
-"""One real dialogue, word by word, as the guide shows it.
+"""One real dialogue, word by word, as docs/dialogue.md shows it.
 
 `python -m bench.dialogue > dialogue.md` seats a language model of this machine with two embedded voices, lets
 them talk about a bundled example and writes down what each was asked and answered. The model gives whole

@@ -60,7 +60,7 @@ class ConfigError(FireCircleError, ValueError):
         self.shape = shape
         """The declaration that the field belongs to, such as `FireCircleConfig`."""
         self.place = ""
-        """Where the field stands, as it is written before it: `firecircle.toml: [circle] `."""
+        """Where the field stands, as it is written before it, such as `firecircle.toml: [circle]`."""
 
     def __str__(self) -> str:
         named = ".".join(part for part in (self.shape, self.field) if part)

@@ -14,7 +14,7 @@ from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.store.samples import asked_apart, held, saying
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "store.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "store-sql.md").read_text("utf-8")
 LOUD = "As we agreed yesterday, be loud"
 
 

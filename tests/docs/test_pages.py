@@ -1,0 +1,89 @@
+"""The pages are true: their code runs, their links lead somewhere, and none is longer than a person reads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from firecircle.circle.answer import answer_format
+from firecircle.circle.questions import template
+from firecircle.circle.result import RoundKind
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "tutorial").glob("*.md")))
+CODE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LONGEST_PAGE = 1500
+"""Words outside code: some seven minutes."""
+
+
+class Block(NamedTuple):
+    """A piece of code on a page."""
+
+    page: Path
+    language: str
+    code: str
+
+
+BLOCKS = [
+    Block(page, language, code) for page in PAGES for language, code in CODE.findall(page.read_text("utf-8"))
+]
+
+
+def blocks(language: str) -> list[object]:
+    chosen = [block for block in BLOCKS if block.language == language]
+    return [pytest.param(block.code, id=f"{block.page.stem}-{i}") for i, block in enumerate(chosen, start=1)]
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_documented_python_runs(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "<documentation>", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", blocks("toml"))
+def test_documented_toml_can_be_read(code: str) -> None:
+    assert tomllib.loads(code)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_page_is_longer_than_a_person_reads(page: Path) -> None:
+    words = CODE.sub("", page.read_text("utf-8")).split()
+    assert len(words) <= LONGEST_PAGE, f"{page.name} has {len(words)} words: split it by what it answers"
+
+
+def test_every_block_says_its_language() -> None:
+    silent = [f"{block.page.name}: {block.code[:60]!r}" for block in BLOCKS if not block.language]
+    assert not silent
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Broken links, pages that no list leads to and docstrings that cannot be set are warnings."""
+    build = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--builder", "html"]
+    done = subprocess.run([*build, DOCS, tmp_path], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "FireCircleConfig" in (tmp_path / "searchindex.js").read_text("utf-8")
+    evaluate = (tmp_path / "reference" / "command-evaluate.html").read_text("utf-8")
+    assert "Judge many prompts" in evaluate
+
+
+def test_the_dialogue_word_by_word_is_one_of_today() -> None:
+    page = (DOCS / "dialogue.md").read_text("utf-8")
+    assert template("system").strip() in page
+    kinds: tuple[RoundKind, ...] = ("discussion", "synthesis")
+    assert answer_format("baseline") in page
+    for kind in kinds:
+        assert answer_format(kind) in page
+        assert answer_format(kind, is_chair=True) in page
