@@ -99,7 +99,7 @@ def asked_terms(text: str) -> Mapping[str, float]:
 def _spoken_concepts(text: str) -> Iterable[str]:
     folded = " ".join(text.casefold().replace("’", "'").split())
     for concepts, phrases in _phrases():
-        if phrases.search(folded):
+        if any(_begins_a_word(phrase, folded) for phrase in phrases):
             yield from concepts
     for concept, sign in _SIGNS.items():
         if sign.search(text):
@@ -127,17 +127,19 @@ _SIGNS = {
 """What can be seen in a text rather than read, and the concept it stands for."""
 
 
+def _begins_a_word(phrase: str, text: str) -> bool:
+    place = text.find(phrase)
+    while place > 0 and text[place - 1].isalnum():
+        place = text.find(phrase, place + 1)
+    return place >= 0
+
+
 @cache
-def _phrases() -> Sequence[tuple[tuple[str, ...], re.Pattern[str]]]:
+def _phrases() -> Sequence[tuple[Sequence[str], Sequence[str]]]:
+    """Groups of phrases with the concepts they stand for."""
     place = resources.files("firecircle.store.bank").joinpath("spoken.toml")
     groups = tomllib.loads(place.read_text("utf-8"))["phrases"]
-    return [
-        (
-            tuple(group["concepts"]),
-            re.compile("|".join(rf"(?<!\w){re.escape(phrase)}" for phrase in group["said"])),
-        )
-        for group in groups
-    ]
+    return [(group["concepts"], group["said"]) for group in groups]
 
 
 @lru_cache(maxsize=1024)
