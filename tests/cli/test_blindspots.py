@@ -38,13 +38,20 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
     ran = cli("blindspots", "--store", where)
     assert ran.status == 0
     told = flowing(ran.out)
-    assert "4 circles (2 attack, 2 benign): in 2 (2 attack) only the dialogue raised the alarm" in told
-    assert "temporal inconsistency in the user layer, by ash" in told
+    assert (
+        "4 circles (2 attack, 2 benign): for 1 prompt (1 attack) only the dialogue raised the alarm" in told
+    )
+    assert (
+        "temporal inconsistency in the user layer overlooked in 1 prompt (1 attack), unnoticed by all in 1"
+        in told
+    )
     assert "“As we agreed yesterday”" in told
-    assert "add to a single pass: Check every claim about earlier talk" in told
+    assert "overlooked by ash 1, birch 1, cedar 1" in told
+    assert "add to your system prompt: You have no memory of other conversations." in told
+    assert "add to a single-pass judge: Check every claim about earlier talk" in told
     document = json.loads(cli("blindspots", "--store", where, "--json").out)
-    assert document["turned"] == {"circles": 2, "attacks": 2, "benign": 0}
-    assert [group["voice"] for group in document["groups"]] == ["ash", "birch", "cedar"]
+    assert document["turned"] == {"total": 1, "attacks": 1, "benign": 0}
+    assert [list(group["voices"]) for group in document["groups"]] == [["ash", "birch", "cedar"]]
     assert document["trials"] is None
 
 
@@ -117,4 +124,6 @@ async def test_specialists_are_not_blamed_for_what_is_not_their_lens(cli: Cli, t
             )
     document = json.loads(cli("blindspots", "--store", place, "--json").out)
     assert document["circles"]["attacks"] == 12
-    assert document["groups"] == [], "no voice names a type in round 2 that its lens could not see alone"
+    assert all(group["overlooked"]["total"] == 0 for group in document["groups"]), (
+        "no voice names a type in round 2 that its lens could not see alone"
+    )

@@ -185,6 +185,15 @@ class TestCarrying:
         assert ran.err == "error: line 3: no circle in it\n"
         assert sorted(file.name for file in folder.iterdir()) == ["all.jsonl", "one.jsonl", "other.sqlite"]
 
+    def test_a_file_is_replaced_only_when_that_is_asked_for(self, cli: Cli, folder: Path) -> None:
+        for group in ("circles", "bank", "rotation"):
+            (folder / "mine.jsonl").write_text("mine")
+            ran = cli(group, "export", "mine.jsonl")
+            assert_one_line_of_trouble(ran, "mine.jsonl is already there", "--force")
+            assert (folder / "mine.jsonl").read_text() == "mine"
+            assert cli(group, "export", "mine.jsonl", "--force").status == 0
+            assert (folder / "mine.jsonl").read_text() != "mine"
+
     def test_what_evaluate_printed(self, cli: Cli, folder: Path) -> None:
         (folder / "r.json").write_text(cli("evaluate", "hello", "--no-save", "--json=full").out)
         assert cli("circles", "import", "r.json").out == "1 circle added, 0 there already\n"

@@ -369,7 +369,7 @@ def test_a_circle_told_twice_counts_once(cli: Cli, circles: str, tmp_path: Path)
     twice = tmp_path / "twice.jsonl"
     twice.write_text(Path(circles).read_text("utf-8") * 2, "utf-8")
     told = json.loads(cli("calibrate", "--circles", str(twice), "--json").out)
-    assert (told["circles"], told["repeated"]) == (40, 40)
+    assert (told["circles"], told["left_out"]["repeated"]) == (40, 40)
 
 
 async def test_families_of_labels_count_as_what_they_are(cli: Cli) -> None:
@@ -390,5 +390,5 @@ async def test_a_circle_that_cannot_be_read_is_left_out(cli: Cli) -> None:
             await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store, label=label)
         with store.database.writing() as connection:
             connection.execute(sa.text("UPDATE documents SET body = x'00' WHERE circle_pk = 1"))
-    assert json.loads(cli("calibrate", "--json").out)["unreadable"] == 1
+    assert json.loads(cli("calibrate", "--json").out)["left_out"]["unreadable"] == 1
     assert cli("rotation", "pairs").status == 0

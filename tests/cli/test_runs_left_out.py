@@ -45,7 +45,8 @@ def test_blind_spots_and_the_bank_go_by_other_circles(
 ) -> None:
     at = (*options, "--store", where, "--json")
     spots, learnt = (json.loads(cli(*words, *at).out) for words in (["blindspots"], ["bank", "learn"]))
-    assert spots["circles"]["circles"] == spots["groups"][0]["overlooked"]["circles"] == circles
+    assert spots["circles"]["total"] == circles
+    assert spots["groups"][0]["overlooked"]["total"] == 1, "the same prompt in every circle"
     assert learnt["circles"] == circles
     assert spots["of_runs_left_out"] == learnt["of_runs_left_out"] == (0 if options else 2)
 
@@ -64,4 +65,26 @@ async def test_calibrate_says_why_labelled_circles_do_not_count(cli: Cli, tmp_pa
         await of_a_run(store, "one")
         await of_a_run(store, "one", label="benign:general")
     ran = cli("calibrate", "--store", path)
-    assert_one_line_of_trouble(ran, "no circle outside of runs", "2 labelled circles of runs left out")
+    assert_one_line_of_trouble(
+        ran, "no circle outside of runs", "2 labelled circles of runs left out", "--run"
+    )
+
+
+async def test_calibrate_counts_a_voice_once_for_each_prompt_of_a_run(cli: Cli, tmp_path: Path) -> None:
+    path = str(tmp_path / "runs.sqlite")
+    with open_store(path) as store:
+        for arm in ("one", "two"):
+            await of_a_run(store, arm)
+        await of_a_run(store, "one", label="odd")
+        await turned(store, label=None)
+    at = ("calibrate", "--run", "nightly", "--store", path)
+    document = json.loads(cli(*at, "--json").out)
+    assert document["circles"] == 1
+    assert (document["left_out"]["same_prompt"], document["left_out"]["other_labels"]) == (1, {"odd": 1})
+    assert {proposal["circles"] for proposal in document["proposals"]} == {1}
+    lines = cli(*at).out.splitlines()
+    assert "1 circle left out: the same voices judged the prompt before" in lines
+    assert "1 circle left out: labelled neither attack nor benign (odd)" in lines
+    said = [line for line in lines if "left out" in line]
+    assert len(said) == len(set(said))
+    assert_one_line_of_trouble(cli(*at, "--circles", "x.jsonl"), "leave one of them out")

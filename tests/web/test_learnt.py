@@ -39,8 +39,8 @@ def test_the_bank_is_searched_and_leads_to_its_circles(client: httpx.Client) -> 
 
 def test_blind_spots_are_told_with_their_circles(client: httpx.Client, store: Store) -> None:
     told = client.get("/api/v1/blindspots").json()
-    assert told["circles"]["circles"] >= 1
-    overlooked = {group["voice"] for group in told["groups"]}
+    assert told["circles"]["total"] >= 1
+    overlooked = {voice for group in told["groups"] for voice in group["voices"]}
     assert "voice/one" in overlooked
     page = client.get("/blindspots").text
     assert f"/circles/{told['groups'][0]['quotes'][0]['circle_id']}" in page
@@ -56,8 +56,8 @@ def test_blind_spots_are_read_a_stretch_at_a_time(
     query: dict[str, int] = {}
     while True:
         told = client.get("/api/v1/blindspots", params=query).json()
-        assert told["circles"]["circles"] <= 2
-        read += told["circles"]["circles"]
+        assert told["circles"]["total"] <= 2
+        read += told["circles"]["total"]
         page = client.get("/blindspots", params=query).text
         assert ("Older circles" in page) == (told["next_before"] is not None)
         assert ("Back to the newest" in page) == bool(query)
@@ -75,7 +75,7 @@ async def test_blind_spots_leave_runs_out_unless_asked_for(tmp_path: Path) -> No
         with running(apart) as viewer, viewer.client() as client:
             for query, circles in (("", 1), ("?in_run=true", 2), ("?run_id=nightly", 2)):
                 told = client.get(f"/api/v1/blindspots{query}").json()
-                assert told["circles"]["circles"] == circles
+                assert told["circles"]["total"] == circles
             assert "Circles of runs are left out" in client.get("/blindspots").text
 
 

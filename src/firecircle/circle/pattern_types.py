@@ -27,6 +27,21 @@ MEANINGS: Mapping[PatternType, str] = {
     PatternType.FALSE_AUTHORITY: "claimed rank, credentials or emergency demand that rules be lifted",
 }
 
+LOOKS_FOR: Mapping[str, frozenset[str]] = {
+    "temporal_reasoning": frozenset(
+        (PatternType.TEMPORAL_INCONSISTENCY.value, PatternType.FABRICATED_PROGRESSION.value)
+    ),
+    "cross_layer_analysis": frozenset(
+        (PatternType.CROSS_LAYER_FABRICATION.value, PatternType.ROLE_CONFUSION.value)
+    ),
+    "pattern_recognition": frozenset(
+        (PatternType.CONTEXT_SATURATION.value, PatternType.FALSE_AUTHORITY.value)
+    ),
+    "polite_extraction_masking": frozenset((PatternType.POLITE_EXTRACTION.value,)),
+    "educational_escalation": frozenset((PatternType.EDUCATIONAL_ESCALATION.value,)),
+}
+"""Which kinds of attack show whether a voice has a role."""
+
 STRONG, LEANING = 2, 1
 FEWEST_POINTS = 2
 LONGEST_DESCRIPTION = 2_000

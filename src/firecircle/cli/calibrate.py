@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import AsJson, StoreOption, names_in
+from firecircle.cli.options import AsJson, StoreOption, names_in, run_id
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult
     from firecircle.rotation.calibration import Calibration, LabelledCircle, Proposal
     from firecircle.store.circles import CircleStore
+    from firecircle.store.finding import Filters
     from firecircle.store.notes import CalibrationStore
 
 
@@ -32,8 +34,16 @@ class _Reading:
     """What came up while circles were read: for whom each is evidence, and what was left out."""
 
     heard: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    counted_before: int = 0
+    """Circles that were no evidence any more for some voice."""
     repeated: int = 0
+    """Circles that a file has more than once."""
+    same_prompt: int = 0
+    """Circles of runs whose prompt all their voices had judged in another arm or repeat."""
+    unlabelled: int = 0
+    other_labels: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
+    of_runs: int = 0
 
 
 def calibrate(
@@ -54,27 +64,44 @@ def calibrate(
     write: Annotated[
         bool, typer.Option("--write", help="Declare the proposals in firecircle.toml; default: only show.")
     ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="The circles of this run: its id, the beginning, its folder, or last.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE.
 
     A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
-    of runs are left out too, since several arms judge the same prompts.
+    of runs are left out unless --run names one; there a voice counts once for each prompt, whatever the arm.
     """
     from firecircle.cli.output import with_progress
     from firecircle.rotation.calibration import calibrate as propose
+    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
+    if circles is not None and run is not None:
+        raise ConfigError("--run", "a file of circles is read instead of the store", "leave one of them out")
     voices = names_in(models or (), "--models")
+    filters = Filters(in_run=False) if run is None else Filters(run_id=run_id(run, store))
     reading = _Reading()
     with open_store(store) as opened:
-        every_circle = _in_file(circles) if circles is not None else _in_store(opened.circles, reading)
-        labelled = _labelled(every_circle, None if again else opened.calibrations, reading)
+        in_store = _in_store(opened.circles, filters, reading)
+        every_circle = in_store if circles is None else _in_file(circles)
+        labelled = _labelled(
+            every_circle, None if again else opened.calibrations, reading, once_a_prompt=run is not None
+        )
         outcome = propose(with_progress(labelled, "reading circle"))
+        if circles is None and run is None:
+            reading.of_runs = _labelled_in_runs(opened.circles)
         proposals = [proposal for proposal in outcome.proposals if not voices or proposal.model in voices]
         if not outcome.circles:
-            raise _nothing_to_go_by(0 if circles is not None else _labelled_in_runs(opened.circles))
+            raise _nothing_to_go_by(reading, run)
         _require_heard(reading, voices)
         changed = [proposal for proposal in proposals if proposal.changed]
         written = _written(changed) if write else None
@@ -88,38 +115,50 @@ def calibrate(
 
 
 def _labelled(
-    circles: Iterable[_CircleWithLabel], counted: CalibrationStore | None, reading: _Reading
+    circles: Iterable[_CircleWithLabel],
+    counted: CalibrationStore | None,
+    reading: _Reading,
+    *,
+    once_a_prompt: bool,
 ) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
+    from firecircle.store.bank.learning import attack_id_of
     from firecircle.store.finding import is_attack, is_benign
 
     seen: set[str] = set()
+    judged: dict[str, set[str]] = {}
     for circle in circles:
         if not is_attack(circle.label) and not is_benign(circle.label):
+            reading.other_labels[circle.label] += 1
             continue
         if circle.id in seen:
             reading.repeated += 1
             continue
         seen.add(circle.id)
-        reading.heard.append((circle.id, heard_alone(circle.result)))
+        heard = heard_alone(circle.result)
+        before = counted.counted_for(circle.id) if counted else frozenset[str]()
+        reading.counted_before += bool(before)
+        if once_a_prompt:
+            of_prompt = judged.setdefault(attack_id_of(circle.result.prompt), set())
+            new = heard - of_prompt
+            of_prompt.update(heard)
+            if heard and not new:
+                reading.same_prompt += 1
+                continue
+            before, heard = before | (heard - new), new
+        reading.heard.append((circle.id, heard))
         kind = circle.label.strip().lower().partition(":")[2] if is_attack(circle.label) else ""
         yield LabelledCircle(
-            circle.result,
-            "attack" if is_attack(circle.label) else "benign",
-            kind or None,
-            counted.counted_for(circle.id) if counted else frozenset(),
+            circle.result, "attack" if is_attack(circle.label) else "benign", kind or None, before
         )
 
 
-def _in_store(circles: CircleStore, reading: _Reading) -> Iterator[_CircleWithLabel]:
-    """All but the circles of runs, where several arms judge the same prompt with the same voices."""
-    from firecircle.store.finding import Filters
-
-    for summary, result in circles.each_circle(Filters(in_run=False)):
+def _in_store(circles: CircleStore, filters: Filters, reading: _Reading) -> Iterator[_CircleWithLabel]:
+    for summary, result in circles.each_circle(filters):
         if not summary.label:
-            continue
-        if result is None:
+            reading.unlabelled += 1
+        elif result is None:
             reading.unreadable += 1
         else:
             yield _CircleWithLabel(summary.id, summary.label, result)
@@ -166,20 +205,12 @@ def _labelled_in_runs(circles: CircleStore) -> int:
     return sum(circles.count(Filters(in_run=True, mode="fire_circle", label=label)) for label in labels)
 
 
-def _nothing_to_go_by(in_runs: int) -> ConfigError:
-    from firecircle.telling.words import counted
-
-    if not in_runs:
-        return ConfigError("calibrate", "no circle is labelled attack or benign", "label some first")
-    return ConfigError(
-        "calibrate",
-        (
-            "no circle outside of runs is labelled attack or benign;"
-            f" {counted(in_runs, 'labelled circle')} of runs left out, since several arms judge the"
-            " same prompts"
-        ),
-        "label others first",
-    )
+def _nothing_to_go_by(reading: _Reading, run: str | None) -> ConfigError:
+    left_out = "; ".join(_left_out(reading))
+    where = "outside of runs " if reading.of_runs else "of the run " if run is not None else ""
+    why = f" ({left_out})" if left_out else ""
+    way = "name a run with --run, or label others" if reading.of_runs else "label some first"
+    return ConfigError("calibrate", f"no circle {where}is labelled attack or benign{why}", way)
 
 
 def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
@@ -214,7 +245,12 @@ def _show(
         return
     console = console_on(sys.stdout)
     print(f"{counted(outcome.circles, 'labelled circle')}, {counted(len(proposals), 'voice')}")
-    for note in _left_out(outcome, reading):
+    if reading.counted_before:
+        console.print(
+            f"{reading.counted_before:,} of them were counted by an earlier --write and are left out there"
+            " (--again counts them)"
+        )
+    for note in _left_out(reading):
         console.print(note)
     print()
     for proposal in proposals:
@@ -234,16 +270,26 @@ def _show(
         print("nothing to change")
 
 
-def _left_out(outcome: Calibration, reading: _Reading) -> Iterator[str]:
+def _left_out(reading: _Reading) -> Iterator[str]:
+    """What was not counted, and why, a line for each reason."""
+    from firecircle.cli.printable import printable_line
     from firecircle.telling.words import counted
 
-    if outcome.counted_before:
-        before = f"{outcome.counted_before:,} of them were counted by an earlier --write"
-        yield f"{before} and are left out there (--again counts them)"
     if reading.repeated:
         yield f"{counted(reading.repeated, 'circle')} told more than once, counted once"
+    if reading.same_prompt:
+        yield f"{counted(reading.same_prompt, 'circle')} left out: the same voices judged the prompt before"
+    if reading.unlabelled:
+        yield f"{counted(reading.unlabelled, 'circle')} left out: no label"
+    if reading.other_labels:
+        labels = ", ".join(printable_line(label, 40) for label, _ in reading.other_labels.most_common(3))
+        number = counted(reading.other_labels.total(), "circle")
+        yield f"{number} left out: labelled neither attack nor benign ({labels})"
     if reading.unreadable:
         yield f"{counted(reading.unreadable, 'circle')} left out: cannot be read"
+    if reading.of_runs:
+        labelled = counted(reading.of_runs, "labelled circle")
+        yield f"{labelled} of runs left out: several arms judge the same prompts (--run RUN counts one run)"
 
 
 def _lines(proposal: Proposal) -> list[str]:
@@ -263,9 +309,15 @@ def _lines(proposal: Proposal) -> list[str]:
 def _document(outcome: Calibration, proposals: list[Proposal], reading: _Reading) -> dict[str, object]:
     return {
         "circles": outcome.circles,
-        "counted_before": outcome.counted_before,
-        "repeated": reading.repeated,
-        "unreadable": reading.unreadable,
+        "counted_before": reading.counted_before,
+        "left_out": {
+            "repeated": reading.repeated,
+            "same_prompt": reading.same_prompt,
+            "unlabelled": reading.unlabelled,
+            "other_labels": dict(reading.other_labels),
+            "unreadable": reading.unreadable,
+            "of_runs": reading.of_runs,
+        },
         "broken": list(outcome.broken),
         "proposals": [
             {**proposal.model_dump(mode="json"), "changed": proposal.changed} for proposal in proposals

@@ -54,9 +54,8 @@ MatchExpertise = Annotated[
 HeedAffinity = Annotated[
     bool, typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner.")
 ]
-ReplacedFile = Annotated[
-    str, typer.Argument(metavar="FILE", help="Where to, what is there is replaced; - for standard output.")
-]
+ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is already there.")]
 OnlyRuns = Annotated[
     bool, typer.Option("--in-run", help="Only circles of runs; left out unless this or --run is given.")
 ]
@@ -277,6 +276,12 @@ def written_whole(file: str) -> Iterator[IO[str]]:
         raise ConfigError(
             "FILE", f"cannot write {file}: {unwritable.strerror or unwritable}", "name another file"
         ) from None
+
+
+def refuse_to_replace(file: str, *, force: bool) -> None:
+    """An export takes the place of another file only where that is asked for; a pipe or device is no file."""
+    if not force and os.path.isfile(file):
+        raise ConfigError("FILE", f"{file} is already there", "--force replaces it, or name another")
 
 
 @contextmanager

@@ -13,26 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from firecircle.catalog import ModelCharacteristics, find_characteristics, original_of
+from firecircle.circle.pattern_types import LOOKS_FOR
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
-from firecircle.names import Label, PatternType
+from firecircle.names import Label
 from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
 
-LOOKS_FOR: Mapping[str, frozenset[str]] = {
-    "temporal_reasoning": frozenset(
-        (PatternType.TEMPORAL_INCONSISTENCY.value, PatternType.FABRICATED_PROGRESSION.value)
-    ),
-    "cross_layer_analysis": frozenset(
-        (PatternType.CROSS_LAYER_FABRICATION.value, PatternType.ROLE_CONFUSION.value)
-    ),
-    "pattern_recognition": frozenset(
-        (PatternType.CONTEXT_SATURATION.value, PatternType.FALSE_AUTHORITY.value)
-    ),
-    "polite_extraction_masking": frozenset((PatternType.POLITE_EXTRACTION.value,)),
-    "educational_escalation": frozenset((PatternType.EDUCATIONAL_ESCALATION.value,)),
-}
-"""Which kinds of attack show whether a voice has a role."""
 _KINDS = frozenset[str]().union(*LOOKS_FOR.values())
 NEGLIGIBLE = 0.05
 """A contribution below this to a role that was not declared is left out."""
@@ -83,8 +70,6 @@ class Calibration(Shape):
     """Proposals for every voice that labelled circles heard."""
 
     circles: int
-    counted_before: int = 0
-    """Those of them that were no evidence any more for some voice."""
     proposals: tuple[Proposal, ...]
     broken: tuple[Text, ...]
     """Circles of these that would no longer be a quorum, and why."""
@@ -114,13 +99,14 @@ def calibrate(
     tallies: dict[str, _Tally] = {}
     known: dict[str, ModelCharacteristics] = {}
     seatings: dict[tuple[str, ...], FireCircleResult] = {}
-    count = counted_before = 0
+    count = 0
     for circle in circles:
         count += 1
-        counted_before += bool(circle.counted_for)
         config = circle.result.config
         if config.enforce_quorum:
-            seatings.setdefault(config.models, circle.result.model_copy(update={"dialogue_history": ()}))
+            seatings.setdefault(
+                tuple(sorted(config.models)), circle.result.model_copy(update={"dialogue_history": ()})
+            )
         for voice, alarmed in _alone(circle.result).items():
             name = original_of(voice)
             if name in circle.counted_for:
@@ -130,7 +116,6 @@ def calibrate(
     proposals = {name: _proposal(known[name], tally) for name, tally in sorted(tallies.items())}
     return Calibration(
         circles=count,
-        counted_before=counted_before,
         proposals=tuple(proposals.values()),
         broken=tuple(_broken(seatings, proposals)),
     )
@@ -223,7 +208,8 @@ def _confidence(declared: float, strength: float, roles: list[RoleEvidence], siz
 def _broken(
     seatings: Mapping[tuple[str, ...], FireCircleResult], proposals: Mapping[str, Proposal]
 ) -> Iterable[str]:
-    for models, result in seatings.items():
+    for result in seatings.values():
+        models = result.config.models
         voices = [
             proposals[original_of(model)].proposed.model_copy(update={"model_id": model})
             if original_of(model) in proposals

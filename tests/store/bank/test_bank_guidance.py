@@ -14,7 +14,7 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.panel import Panel
-from firecircle.store.bank.guidance import addition_text, guidance_text
+from firecircle.store.bank.guidance import guidance_text, judge_text
 from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
@@ -39,8 +39,8 @@ async def taught(store: Store) -> None:
 @pytest.mark.parametrize("layer", ["system", "application", "user", "turns"])
 def test_every_type_and_layer_has_words_of_our_own(kind: str, layer: str) -> None:
     assert guidance_text(kind)
-    assert addition_text(kind, layer).startswith(guidance_text(kind))
-    assert ECHO not in addition_text(kind, layer, ECHO)
+    assert judge_text(kind, layer).startswith(guidance_text(kind))
+    assert ECHO not in judge_text(kind, layer, ECHO)
 
 
 def test_a_description_only_chooses_among_our_words() -> None:

@@ -9,7 +9,9 @@ import typer
 
 from firecircle.cli.options import (
     AsJson,
+    ExportFile,
     FilterOptions,
+    Force,
     OnlyRuns,
     PatternType,
     StoreOption,
@@ -17,6 +19,7 @@ from firecircle.cli.options import (
     pattern_type,
     readable,
     refuse_json_beside_export,
+    refuse_to_replace,
     with_options,
     written_whole,
 )
@@ -200,9 +203,10 @@ def forget(
 
 @with_options(EntryOptions)
 def export_to(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")] = "-",
+    file: ExportFile = "-",
     *,
     given: EntryOptions,
+    force: Force = False,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -213,6 +217,7 @@ def export_to(
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
+    refuse_to_replace(file, force=force)
     entries = 0
     with open_store(store) as opened, written_whole(file) as target:
         for entries, line in enumerate(export_lines(opened.bank, given.filters)):  # noqa: B007 - line 0 is the header

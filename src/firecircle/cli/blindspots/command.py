@@ -29,12 +29,13 @@ def blindspots(
         ),
     ] = None,
     groups: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many groups to show, and to try.")
+        int, typer.Option(metavar="N", min=1, help="How many patterns to show, and to try.")
     ] = 10,
     try_them: Annotated[
         bool,
         typer.Option(
-            "--try", help="Judge a sample of the kept prompts again with each addition, and show the change."
+            "--try",
+            help="Judge a sample of the kept prompts again with each addition, and show the change.",
         ),
     ] = False,
     voice: Annotated[
@@ -48,10 +49,10 @@ def blindspots(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what round 1 overlooked and the dialogue found, by pattern, voice and layer.
+    """Show what round 1 overlooked and the dialogue found, by pattern, and what could be said against it.
 
-    Circles of runs are left out, since several arms judge the same prompts, unless --run or --in-run asks for
-    them.
+    Each prompt counts once. Labelled prompts come first, unlabelled ones apart. Circles of runs are left out,
+    since several arms judge the same prompts, unless --run or --in-run asks for them.
 
     \b
     firecircle blindspots
@@ -71,12 +72,12 @@ def blindspots(
                 opened.circles, filters, threshold=threshold, on_circle=show_progress
             )
         left_out = left_out_of_runs(opened.circles, filters)
-        shown = overlooked.groups[:groups]
         trials = None
         if voice is not None:
             from firecircle.cli.blindspots.trying import try_additions
 
-            additions = dict.fromkeys(group.addition for group in shown if group.addition)
+            shown = (*overlooked.groups[:groups], *overlooked.unlabelled[:groups])
+            additions = dict.fromkeys(group.for_judge for group in shown if group.for_judge)
             trials = try_additions(
                 opened.circles,
                 tuple(additions),
@@ -87,4 +88,4 @@ def blindspots(
                 run_id=filters.run_id,
                 in_run=filters.in_run,
             )
-    return show_blindspots(overlooked, shown, trials, left_out, as_json=as_json)
+    return show_blindspots(overlooked, groups, trials, left_out, as_json=as_json)

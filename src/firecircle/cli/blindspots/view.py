@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
-from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.blindspots.trying import Outcome, Trial, Trials
@@ -23,13 +23,15 @@ from firecircle.store.bank.blindspots import Blindspot, Blindspots, ByLabel
 from firecircle.telling.words import counted
 
 FEW_QUOTES = 2
+FEW_MISSED = 3
+UNLABELLED = "Prompts that nobody labelled: whether talking was right about them is not known"
 NO_CHANGE = 0.005
 
 
 def show_blindspots(
-    overlooked: Blindspots, shown: Sequence[Blindspot], trials: Trials | None, left_out: int, *, as_json: bool
+    overlooked: Blindspots, most: int, trials: Trials | None, left_out: int, *, as_json: bool
 ) -> int:
-    """Print what was overlooked, and how many circles of runs were left out; the exit status."""
+    """Print what was overlooked, at most so many patterns, and how many circles of runs were left out."""
     if as_json:
         document = {
             **overlooked.model_dump(mode="json"),
@@ -43,26 +45,32 @@ def show_blindspots(
     if left_out:
         console.print(Text(note_on_runs_left_out(left_out), style="dim"))
     console.print()
-    if not overlooked.circles.circles:
+    if not overlooked.circles.total and not overlooked.unreadable:
         console.print(
             "no circle that is kept matches; judge some prompts, or ask for others or another --store"
         )
         return 0
-    if not overlooked.groups:
-        console.print("nothing was overlooked in round 1 and found in the dialogue")
+    if overlooked.nothing_overlooked:
+        console.print(_nothing(left_out))
         return 0
-    console.print(_totals(overlooked.groups))
-    console.print(Text("counted once for each circle, voice and layer", style="dim"))
     by_addition = {trial.addition: trial for trial in trials.trials} if trials else {}
-    for number, group in enumerate(shown, start=1):
-        console.print()
-        console.print(Text(f"{number}. {_title(group)}", style="bold"))
-        print_sections(console, [("", list(_group_lines(group, by_addition.get(group.addition or ""))))])
-    if more := len(overlooked.groups) - len(shown):
-        console.print()
-        console.print(f"and {counted(more, 'more group')} (--groups, --json)")
+    numbers = itertools.count(1)
+    for title, groups in (("", overlooked.groups), (UNLABELLED, overlooked.unlabelled)):
+        shown = groups[:most]
+        if shown and title:
+            console.print(Text(title, style="bold dim"))
+            console.print()
+        for group in shown:
+            console.print(Text(f"{next(numbers)}. {_title(group)}", style="bold"))
+            lines = list(_group_lines(group, by_addition.get(group.for_judge or "")))
+            print_sections(console, [("", lines)])
+            console.print()
+        if more := len(groups) - len(shown):
+            console.print(f"and {counted(more, 'more pattern')} (--groups, --json)")
+            console.print()
+    for line in _not_in_groups(overlooked):
+        console.print(Text(line))
     if trials:
-        console.print()
         console.print(
             f"tried on {counted(trials.attacks, 'attack')} (those first that round 1 missed) and"
             f" {counted(trials.benign, 'benign prompt')} with {printable_line(trials.voice)};"
@@ -72,61 +80,68 @@ def show_blindspots(
 
 
 def _headline(overlooked: Blindspots) -> str:
-    read = f"{counted(overlooked.circles.circles, 'circle')}{_labels(overlooked.circles)}"
+    read = f"{counted(overlooked.circles.total, 'circle')}{_labels(overlooked.circles)}"
     unread = f"; {overlooked.unreadable} could not be read" if overlooked.unreadable else ""
     turned = overlooked.turned
-    return f"  {read}: in {turned.circles:,}{_labels(turned)} only the dialogue raised the alarm{unread}"
+    prompts = counted(turned.total, "prompt")
+    return f"  {read}: for {prompts}{_labels(turned)} only the dialogue raised the alarm{unread}"
 
 
-def _totals(groups: Sequence[Blindspot]) -> Table:
-    """By pattern, voice and layer how often something was overlooked, and how often that mattered."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("by")
-    for title in ("overlooked", "verdict turned"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for of in (_pattern_of, _voice_of, _layer_of):
-        for name, group in _summed(groups, of):
-            table.add_row(Text(printable_line(name)), *(f"{number:,}" for number in group))
-    return table
+def _nothing(left_out: int) -> str:
+    nothing = "nothing was overlooked in round 1, and no attack was missed to the end"
+    return f"{nothing}, in the circles outside of runs" if left_out else nothing
 
 
-def _summed(groups: Sequence[Blindspot], of: Callable[[Blindspot], str]) -> list[tuple[str, tuple[int, int]]]:
-    sums: dict[str, tuple[int, int]] = {}
-    for group in groups:
-        missed, turned = sums.get(of(group), (0, 0))
-        sums[of(group)] = (missed + group.overlooked.circles, turned + group.turned.circles)
-    return sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
-
-
-def _pattern_of(group: Blindspot) -> str:
-    return group.pattern_type.replace("_", " ")
-
-
-def _voice_of(group: Blindspot) -> str:
-    return group.voice
-
-
-def _layer_of(group: Blindspot) -> str:
-    return f"{group.layer} layer"
+def _not_in_groups(overlooked: Blindspots) -> Iterator[str]:
+    """What the groups do not show: attacks that even talking missed, and verdicts turned without words."""
+    if overlooked.missed:
+        circles = ", ".join(printable_line(short_id(name)) for name in overlooked.missed_in[:FEW_MISSED])
+        yield (
+            f"{counted(overlooked.missed, 'circle')} over attacks raised no alarm in any round"
+            f" ({circles}{', …' if overlooked.missed > FEW_MISSED else ''}): talking did not help there;"
+            " `firecircle circles list --label attack --no-alarm` lists them"
+        )
+    if not overlooked.groups and not overlooked.unlabelled and overlooked.turned.total:
+        yield (
+            "where the dialogue raised the alarm, no voice that had been below the threshold quoted words"
+            " for it: there is nothing to propose"
+        )
 
 
 def _title(group: Blindspot) -> str:
     kind = printable_line(group.pattern_type).replace("_", " ")
-    return f"{kind} in the {printable_line(group.layer)} layer, by {printable_line(group.voice)}"
+    return f"{kind} in the {' and '.join(map(printable_line, group.layers))} layer"
 
 
 def _group_lines(group: Blindspot, trial: Trial | None) -> Iterator[str | Line]:
-    yield (
-        f"overlooked in {counted(group.overlooked.circles, 'circle')}{_labels(group.overlooked)};"
-        f" unnoticed by all in {group.unnoticed.circles:,}; verdict turned in {group.turned.circles:,}"
-    )
+    if group.overlooked.total:
+        yield (
+            f"overlooked in {counted(group.overlooked.total, 'prompt')}{_labels(group.overlooked)},"
+            f" unnoticed by all in {group.unnoticed.total:,}"
+        )
+    if group.underrated.total:
+        yield (
+            f"pointed at but not held for an alarm in"
+            f" {counted(group.underrated.total, 'prompt')}{_labels(group.underrated)}"
+        )
+    yield f"verdict turned by talking in {group.turned.total:,}{_labels(group.turned)}"
+    if group.voices:
+        voices = ", ".join(f"{printable_line(voice)} {number:,}" for voice, number in group.voices.items())
+        yield f"overlooked by {voices}"
     for sighting in group.quotes[:FEW_QUOTES]:
         circle = printable_line(short_id(sighting.circle_id))
         yield Line(quoted(sighting.quote).append(f"  circle {circle}", style="dim"), 1)
-    if group.addition is None:
-        yield "no addition: it fits none of the types"
+    if group.for_author is None or group.for_judge is None:
+        benign = group.overlooked.benign + group.underrated.benign
+        none_else = benign and benign == group.overlooked.total + group.underrated.total
+        yield (
+            "no addition: seen in benign prompts only, where talking was wrong"
+            if none_else
+            else "no addition: it fits none of the types"
+        )
         return
-    yield Line(Text("add to a single pass: ").append(group.addition, style="italic"))
+    yield Line(Text("add to your system prompt: ").append(group.for_author, style="italic"))
+    yield Line(Text("add to a single-pass judge: ").append(group.for_judge, style="italic"))
     if trial is not None:
         yield from (Line(Text(line), 1) for line in _trial_lines(trial))
 
@@ -157,13 +172,12 @@ def _change(outcome: Outcome) -> str:
 
 
 def _labels(count: ByLabel) -> str:
-    unlabelled = count.circles - count.attacks - count.benign
     parts = [
         f"{number:,} {word}"
         for number, word in (
             (count.attacks, "attack"),
             (count.benign, "benign"),
-            (unlabelled, "unlabelled"),
+            (count.unlabelled, "unlabelled"),
         )
         if number
     ]

@@ -9,13 +9,15 @@ import typer
 
 from firecircle.cli.options import (
     AsJson,
+    ExportFile,
     FilterOptions,
-    ReplacedFile,
+    Force,
     StoreOption,
     Yes,
     moment,
     readable,
     refuse_json_beside_export,
+    refuse_to_replace,
     with_options,
     written_whole,
 )
@@ -190,9 +192,10 @@ def cancel(circle: CircleId, store: StoreOption = None, as_json: AsJson = False)
 
 @with_options(FilterOptions)
 def export_to(
-    file: ReplacedFile = "-",
+    file: ExportFile = "-",
     *,
     given: FilterOptions,
+    force: Force = False,
     html: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Write this one circle instead, as a page that works from disk."),
@@ -212,6 +215,7 @@ def export_to(
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
+    refuse_to_replace(file, force=force)
     filters = given.filters(store)
     if html is not None:
         if filters != Filters():

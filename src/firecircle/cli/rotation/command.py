@@ -11,13 +11,15 @@ import typer
 
 from firecircle.cli.options import (
     AsJson,
+    ExportFile,
+    Force,
     HeedAffinity,
     MatchExpertise,
-    ReplacedFile,
     StoreOption,
     Yes,
     names_in,
     refuse_json_beside_export,
+    refuse_to_replace,
 )
 from firecircle.errors import ConfigError
 
@@ -209,7 +211,8 @@ def mend(yes: Yes = False, store: StoreOption = None, as_json: AsJson = False) -
 
 
 def export_to(
-    file: ReplacedFile = "-",
+    file: ExportFile = "-",
+    force: Force = False,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -219,6 +222,7 @@ def export_to(
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
+    refuse_to_replace(file, force=force)
     with open_history(store) as participation:
         if file == "-":
             print(document_of(participation).model_dump_json(indent=2), flush=True)

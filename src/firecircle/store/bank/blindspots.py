@@ -1,20 +1,26 @@
 """Blind spots: what voices overlooked when they judged alone and found once they talked.
 
-Read from the circles that are kept, one after another. A voice overlooked a pattern in round 1 when it
-grounded it later but at first neither reached the alarm threshold nor pointed at the same words or type.
+Read from the circles that are kept, one after another, and told by pattern; a prompt counts once however
+often it was judged. A voice overlooked a pattern in round 1 when it grounded it later but at first neither
+reached the alarm threshold nor pointed at the same words or type; if it pointed at them, it underrated it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from firecircle.circle.result import FireCircleResult, Observation
+from firecircle.catalog import find_characteristics
+from firecircle.circle.pattern_types import LOOKS_FOR
+from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
+from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
-from firecircle.store.bank.guidance import GUIDED_TYPES, addition_text
+from firecircle.store.bank.guidance import GUIDED_TYPES, author_text, judge_text
+from firecircle.store.bank.learning import attack_id_of
 from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
 from firecircle.thresholds import reaches
 
@@ -22,25 +28,34 @@ if TYPE_CHECKING:
     from firecircle.store.circles import CircleStore
 
 MOST_QUOTES = 8
-"""Quotes kept for each group: the first of different circles."""
+"""Quotes kept for each group: the first of different prompts."""
 MOST_DESCRIPTIONS = 200
 """Wordings counted for each group, to know which is usual; models rarely use one twice."""
+MOST_MISSED = 20
+"""Circles named of those that missed an attack to the end."""
+ITS_LENS = 0.5
+"""An embedded voice looks for a pattern if it declares so much for a role that does."""
 
 
 class ByLabel(Shape):
-    """A count of circles, and what their labels say they were."""
+    """A count, and what the labels say of what was counted."""
 
-    circles: int = 0
+    total: int = 0
     attacks: int = 0
     benign: int = 0
 
     def plus(self, label: str | None) -> ByLabel:
-        """One circle more."""
+        """One more."""
         return ByLabel(
-            circles=self.circles + 1,
+            total=self.total + 1,
             attacks=self.attacks + is_attack(label),
             benign=self.benign + is_benign(label),
         )
+
+    @property
+    def unlabelled(self) -> int:
+        """Those that nobody called attack or benign."""
+        return self.total - self.attacks - self.benign
 
 
 class ShownBy(Shape):
@@ -51,20 +66,26 @@ class ShownBy(Shape):
 
 
 class Blindspot(Shape):
-    """What one voice overlooked in one layer, and found in the dialogue."""
+    """A pattern that voices overlooked when they judged alone; counts are of different prompts."""
 
     pattern_type: Text
-    voice: Text
-    layer: Text
     overlooked: ByLabel
-    """Circles in which this voice saw it only after talking."""
+    """Prompts in which some voice saw it only after talking."""
+    underrated: ByLabel
+    """Prompts whose verdict talking turned, in which voices had pointed at it alone without an alarm."""
     unnoticed: ByLabel
-    """Those of them in which nobody had pointed at it in round 1."""
+    """Those overlooked in which nobody had pointed at it in round 1."""
     turned: ByLabel
-    """Those of them in which round 1 as a whole raised no alarm and the dialogue did."""
+    """Those in which round 1 as a whole raised no alarm and the dialogue did."""
+    voices: dict[Text, int]
+    """In how many prompts each voice overlooked it, the most first."""
+    layers: dict[Text, int]
+    """In how many prompts it stood in which layer, the most first."""
     quotes: tuple[ShownBy, ...] = ()
-    addition: Text | None = None
-    """What a single-pass prompt could say in addition, in our words; none for what has no type."""
+    for_author: Text | None = None
+    """What an author's system prompt could say against it, in our words; none for what has no type."""
+    for_judge: Text | None = None
+    """What the question to a single-pass judge could say in addition; none for what has no type."""
 
 
 class Blindspots(Shape):
@@ -72,22 +93,70 @@ class Blindspots(Shape):
 
     circles: ByLabel = ByLabel()
     turned: ByLabel = ByLabel()
-    """Circles in which round 1 raised no alarm and the dialogue did."""
+    """Different prompts of which round 1 raised no alarm and the dialogue did."""
+    missed: int = 0
+    """Circles over prompts labelled attack that raised no alarm in any round."""
+    missed_in: tuple[Text, ...] = ()
+    """The ids of the first of them."""
     unreadable: int = 0
     groups: tuple[Blindspot, ...] = ()
-    """The most often overlooked first."""
+    """From prompts labelled attack or benign: first what turned most attacks."""
+    unlabelled: tuple[Blindspot, ...] = ()
+    """From prompts that nobody labelled: whether talking was right about them is not known."""
 
-
-_NONE = ByLabel()
+    @property
+    def nothing_overlooked(self) -> bool:
+        """Whether that may be said of every circle that matched."""
+        return not (self.groups or self.unlabelled or self.turned.total or self.missed or self.unreadable)
 
 
 @dataclass(slots=True)
 class _Group:
-    overlooked: ByLabel = _NONE
-    unnoticed: ByLabel = _NONE
-    turned: ByLabel = _NONE
-    quotes: list[ShownBy] = field(default_factory=list)
-    descriptions: dict[str, int] = field(default_factory=dict)
+    """What is known of one pattern: the prompts, by their digest, and how they are labelled."""
+
+    labels: dict[str, str | None] = field(default_factory=dict)
+    overlooked: set[str] = field(default_factory=set)
+    underrated: set[str] = field(default_factory=set)
+    unnoticed: set[str] = field(default_factory=set)
+    turned: set[str] = field(default_factory=set)
+    voices: dict[str, set[str]] = field(default_factory=dict)
+    layers: dict[str, set[str]] = field(default_factory=dict)
+    quotes: dict[str, ShownBy] = field(default_factory=dict)
+    descriptions: Counter[str] = field(default_factory=Counter)
+
+    def add(self, prompt: str, label: str | None, spot: _Spot, circle_id: str, *, turned: bool) -> None:
+        self.labels.setdefault(prompt, label)
+        (self.underrated if spot.pointed_at else self.overlooked).add(prompt)
+        if not spot.pointed_at:
+            self.voices.setdefault(spot.voice, set()).add(prompt)
+        if not spot.seen_by_any:
+            self.unnoticed.add(prompt)
+        if turned:
+            self.turned.add(prompt)
+        self.layers.setdefault(spot.quote.layer, set()).add(prompt)
+        if spot.description in self.descriptions or len(self.descriptions) < MOST_DESCRIPTIONS:
+            self.descriptions[spot.description] += 1
+        if len(self.quotes) < MOST_QUOTES:
+            self.quotes.setdefault(prompt, ShownBy(quote=spot.quote.text, circle_id=circle_id))
+
+    def counted(self, prompts: Collection[str]) -> ByLabel:
+        count = ByLabel()
+        for prompt in prompts:
+            count = count.plus(self.labels[prompt])
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """An observation of a later round, and what its voice and the others had made of it alone."""
+
+    pattern_type: str
+    voice: str
+    description: str
+    quote: GroundedQuote
+    pointed_at: bool
+    """Its voice had pointed at it alone, below the threshold."""
+    seen_by_any: bool
 
 
 def find_blindspots(
@@ -99,15 +168,21 @@ def find_blindspots(
 ) -> Blindspots:
     """Read every circle that matches; `threshold` replaces each circle's own alarm threshold.
 
-    `on_circle` is called with how many have been looked at.
+    A prompt that was judged several times counts once. `on_circle` is called with how many have been looked
+    at.
     """
     chosen = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
-    read = turned = ByLabel()
+    read = ByLabel()
+    turned: dict[str, str | None] = {}
+    missed: list[str] = []
     unreadable = 0
-    groups: dict[tuple[str, str, str], _Group] = {}
+    labelled: dict[str, _Group] = {}
+    unlabelled: dict[str, _Group] = {}
     for number, summary in enumerate(circles.each_summary(chosen), start=1):
         if on_circle:
             on_circle(number)
+        if _was_missed(summary, threshold):
+            missed.append(summary.id)
         if summary.falsehood is not None and not _may_hold_any(summary):
             read = read.plus(summary.label)
             continue
@@ -120,29 +195,34 @@ def find_blindspots(
             continue
         read = read.plus(summary.label)
         alarm_from = circle.config.alarm_threshold if threshold is None else threshold
+        prompt = attack_id_of(circle.prompt)
         has_turned = _has_turned(circle, alarm_from)
-        turned = turned.plus(summary.label) if has_turned else turned
-        seen_here: set[tuple[str, str, str]] = set()
-        for spot, quote, unnoticed in _overlooked(circle, alarm_from, whole=has_turned):
-            if chosen.pattern not in (None, spot.pattern_type):
-                continue
-            key = (spot.pattern_type, spot.model, quote.layer)
-            group = groups.setdefault(key, _Group())
-            if key in seen_here:
-                continue
-            seen_here.add(key)
-            group.overlooked = group.overlooked.plus(summary.label)
-            group.unnoticed = group.unnoticed.plus(summary.label) if unnoticed else group.unnoticed
-            group.turned = group.turned.plus(summary.label) if has_turned else group.turned
-            if spot.description in group.descriptions or len(group.descriptions) < MOST_DESCRIPTIONS:
-                group.descriptions[spot.description] = group.descriptions.get(spot.description, 0) + 1
-            if len(group.quotes) < MOST_QUOTES:
-                group.quotes.append(ShownBy(quote=quote.text, circle_id=summary.id))
-    blindspots = [_blindspot(*key, group) for key, group in groups.items()]
-    blindspots.sort(
-        key=lambda spot: (-spot.turned.circles, -spot.overlooked.circles, spot.pattern_type, spot.voice)
+        if has_turned:
+            turned.setdefault(prompt, summary.label)
+        is_labelled = is_attack(summary.label) or is_benign(summary.label)
+        groups = labelled if is_labelled else unlabelled
+        for spot in _spots(circle, alarm_from, whole=has_turned):
+            if chosen.pattern in (None, spot.pattern_type):
+                group = groups.setdefault(spot.pattern_type, _Group())
+                group.add(prompt, summary.label, spot, summary.id, turned=has_turned)
+    count = ByLabel()
+    for label in turned.values():
+        count = count.plus(label)
+    return Blindspots(
+        circles=read,
+        turned=count,
+        missed=len(missed),
+        missed_in=tuple(missed[:MOST_MISSED]),
+        unreadable=unreadable,
+        groups=_ordered(labelled),
+        unlabelled=_ordered(unlabelled),
     )
-    return Blindspots(circles=read, turned=turned, unreadable=unreadable, groups=tuple(blindspots))
+
+
+def _was_missed(summary: CircleSummary, threshold: float | None) -> bool:
+    if not is_attack(summary.label) or summary.falsehood is None:
+        return False
+    return summary.alarm is False if threshold is None else not reaches(summary.falsehood, threshold)
 
 
 def _may_hold_any(summary: CircleSummary) -> bool:
@@ -157,30 +237,43 @@ def _has_turned(circle: FireCircleResult, threshold: float) -> bool:
     )
 
 
-def _overlooked(
-    circle: FireCircleResult, threshold: float, *, whole: bool
-) -> Iterator[tuple[Observation, GroundedQuote, bool]]:
-    """Each observation that its voice made only after talking, and whether nobody had seen it before.
+def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterator[_Spot]:
+    """Each quote that a voice below the threshold in round 1 made something of once it had talked.
 
     Of the whole circle, when the dialogue turned it: a single voice that was right may have turned it. Else
-    only what enough voices agreed on.
+    only what enough voices agreed on, and only what its voice had not pointed at alone.
     """
     alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
-    for spot in circle.observations:
-        own = alone.get(spot.model)
-        if own is None or reaches(own.falsehood, threshold) or spot.left_out == "voice_not_active":
+    for seen in circle.observations:
+        own = alone.get(seen.model)
+        if own is None or reaches(own.falsehood, threshold) or seen.left_out == "voice_not_active":
             continue
-        if spot.left_out and not whole:
+        if (seen.left_out and not whole) or not looks_for(seen.model, seen.pattern_type):
             continue
-        for quote in spot.grounded:
-            if not _pointed_at(own, spot.pattern_type, quote.text):
-                others = (
-                    evaluation
-                    for evaluation in alone.values()
-                    if evaluation.model in circle.active_models and evaluation is not own
-                )
-                seen = any(_pointed_at(evaluation, spot.pattern_type, quote.text) for evaluation in others)
-                yield spot, quote, not seen
+        for quote in seen.grounded:
+            pointed_at = _pointed_at(own, seen.pattern_type, quote.text)
+            if pointed_at and not whole:
+                continue
+            others = (
+                evaluation
+                for evaluation in alone.values()
+                if evaluation.model in circle.active_models and evaluation is not own
+            )
+            seen_by_any = pointed_at or any(
+                _pointed_at(evaluation, seen.pattern_type, quote.text) for evaluation in others
+            )
+            yield _Spot(seen.pattern_type, seen.model, seen.description, quote, pointed_at, seen_by_any)
+
+
+def looks_for(voice: str, pattern_type: str) -> bool:
+    """Whether a pattern is in a voice's line: an embedded specialist is not blamed for other lenses."""
+    if not is_embedded(voice):
+        return True
+    declared = find_characteristics(voice)
+    return declared is None or any(
+        pattern_type in kinds and declared.cognitive_roles.get(role, 0.0) >= ITS_LENS
+        for role, kinds in LOOKS_FOR.items()
+    )
 
 
 def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: str) -> bool:
@@ -194,15 +287,35 @@ def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: st
     return folded in " ".join(words.split())
 
 
-def _blindspot(pattern_type: str, voice: str, layer: str, group: _Group) -> Blindspot:
-    usual = max(group.descriptions, key=group.descriptions.__getitem__)
+def _ordered(groups: Mapping[str, _Group]) -> tuple[Blindspot, ...]:
+    """First what turned most attacks, then what was overlooked in most; last what only benign ones show."""
+    spots = [_blindspot(pattern_type, group) for pattern_type, group in groups.items()]
+
+    def rank(spot: Blindspot) -> tuple[object, ...]:
+        harmful = [count.total - count.benign for count in (spot.turned, spot.overlooked, spot.underrated)]
+        return (*(-number for number in harmful), spot.pattern_type)
+
+    return tuple(sorted(spots, key=rank))
+
+
+def _blindspot(pattern_type: str, group: _Group) -> Blindspot:
+    layers = _counts(group.layers)
+    usual = group.descriptions.most_common(1)[0][0]
+    proposed = pattern_type in GUIDED_TYPES and any(not is_benign(label) for label in group.labels.values())
     return Blindspot(
         pattern_type=pattern_type,
-        voice=voice,
-        layer=layer,
-        overlooked=group.overlooked,
-        unnoticed=group.unnoticed,
-        turned=group.turned,
-        quotes=tuple(group.quotes),
-        addition=addition_text(pattern_type, layer, usual) if pattern_type in GUIDED_TYPES else None,
+        overlooked=group.counted(group.overlooked),
+        underrated=group.counted(group.underrated - group.overlooked),
+        unnoticed=group.counted(group.unnoticed),
+        turned=group.counted(group.turned),
+        voices=_counts(group.voices),
+        layers=layers,
+        quotes=tuple(group.quotes.values()),
+        for_author=author_text(pattern_type) if proposed else None,
+        for_judge=judge_text(pattern_type, next(iter(layers)), usual) if proposed else None,
     )
+
+
+def _counts(prompts: Mapping[str, Collection[str]]) -> dict[str, int]:
+    ordered = sorted(prompts.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {name: len(of_name) for name, of_name in ordered}

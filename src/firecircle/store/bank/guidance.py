@@ -32,10 +32,15 @@ def guidance_text(pattern_type: str, description: str = "") -> str:
     return str(nearest["look"] if near >= LIKE_ENOUGH else texts["look"])
 
 
-def addition_text(pattern_type: str, layer: str, description: str = "") -> str:
-    """What a single-pass prompt could say in addition to find such a pattern in that layer."""
+def judge_text(pattern_type: str, layer: str, description: str = "") -> str:
+    """What the question to a judge could say in addition to find such a pattern in that layer."""
     relation = _texts()["layer"].get(layer, "")
     return " ".join(part for part in (guidance_text(pattern_type, description), relation) if part)
+
+
+def author_text(pattern_type: str) -> str:
+    """What a system prompt could say to the assistant against such a pattern."""
+    return str(_texts()[pattern_type]["author"])
 
 
 @cache
