@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,16 @@ from firecircle.voices.hosted.chat import forget_quirks
 # A busy machine is no failure: how long an example takes belongs into `bench`.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+
+# What collecting makes lives until the end, so nobody need look for what can be thrown away.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave out from now on what was there before the first test whenever garbage is looked for."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
