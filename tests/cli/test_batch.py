@@ -55,6 +55,18 @@ class TestFormats:
         assert [(line[1], line[3]) for line in lines_of(ran)] == [("ALARM", "attack"), ("no alarm", "benign")]
         assert "1 of 1 attack found, 0 of 1 benign alarmed" in ran.err
 
+    def test_turns_are_shared_by_prompts_without_their_own(self, cli: Cli, folder: Path) -> None:
+        spoken = [{"role": "assistant", "content": "I will refund you 500 dollars."}]
+        batch = written(folder / "a.jsonl", {"text": UNCLEAR}, {"text": UNCLEAR, "turns": spoken})
+        words = {
+            options: [line[1] for line in lines_of(cli("evaluate", "--batch", batch, *options))]
+            for options in ((), ("--turn", "1"), ("--turns", "[]"))
+        }
+        assert words[()][0] == "unsure"
+        assert words["--turn", "1"][0] == words["--turns", "[]"][0] == "ALARM"
+        assert len({second for _, second in words.values()}) == 1
+        assert_one_line_of_trouble(cli("evaluate", "--batch", batch, "--turn", "2"), "--turn: ", "only 1")
+
     def test_text_has_a_prompt_a_line(self, cli: Cli, folder: Path) -> None:
         ran = cli("evaluate", "--batch", written(folder / "a.txt", FAIR, "", FAIR))
         assert ran.status == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,9 +34,16 @@ NOT_CARRIED_OUT = {
 }
 """These are only parsed, and why."""
 
+TUTORIAL = [page for page in PAGES if page.parent.name == "tutorial"]
 PAGES_WITH_COMMANDS = [
-    page for page in PAGES if any(b.page == page and b.language == "console" for b in BLOCKS)
+    page
+    for page in PAGES
+    if page not in TUTORIAL and any(b.page == page and b.language == "console" for b in BLOCKS)
 ]
+WRITTEN = re.compile(
+    r"(?:`([\w.-]+)`[^`]*:\n\n)?^```(text|toml|console)\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
+"""A block of a page, with the file that the sentence before it says it is."""
 
 
 PROMPTS = (
@@ -100,14 +108,32 @@ def test_documented_commands_work(
     for block in BLOCKS:
         if block.page == page and block.language == "console":
             for typed in typed_in(block.code):
-                _works(typed, server, monkeypatch)
+                is_run = not any(typed.line.startswith(beginning) for beginning in NOT_CARRIED_OUT)
+                _works(typed, server, monkeypatch, is_run=is_run)
 
 
-def _works(typed: Typed, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_can_be_followed(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From an empty folder: its files are written as the pages show them, then its commands are run in order."""
+    empty = Path("tutorial")
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    monkeypatch.delenv(STORE_VARIABLE)
+    written = set()
+    for page in TUTORIAL:
+        for name, language, code in WRITTEN.findall(page.read_text("utf-8")):
+            if name and language != "console":
+                Path(name).write_text(code, "utf-8")
+                written.add(name)
+            for typed in typed_in(code) if language == "console" else ():
+                _works(typed, server, monkeypatch, is_run=typed.line != "firecircle view")
+    assert written == {"system.txt", "messages.csv", "plan.toml"}
+
+
+def _works(typed: Typed, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, *, is_run: bool) -> None:
     for command in typed.commands:
         if not command.is_ours:
             continue
-        if any(typed.line.startswith(beginning) for beginning in NOT_CARRIED_OUT):
+        if not is_run:
             command.parse()
             continue
         with monkeypatch.context() as environment:

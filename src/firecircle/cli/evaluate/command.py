@@ -63,7 +63,8 @@ def evaluate(
         typer.Option(
             metavar="N",
             min=1,
-            help="Number of this turn, if the earlier ones are unknown.",
+            help="Number of this turn, if the earlier ones are unknown; 1 says of a whole batch that nothing"
+            " came before.",
         ),
     ] = None,
     session: Annotated[
@@ -238,9 +239,7 @@ def evaluate(
         of_one_prompt = {
             "TEXT": text,
             "--user": user,
-            "--turns": turns,
             "--example": example,
-            "--turn": turn,
             "--session": session,
             "--rotate": rotate,
             "--shadow": shadow,
@@ -252,11 +251,16 @@ def evaluate(
         for option, given in of_one_prompt.items():
             if given:
                 raise ConfigError(option, "is for one prompt, not for a batch", "leave it out")
+        if turn not in (None, 1):
+            raise ConfigError(
+                "--turn",
+                "of a whole batch only 1 can be said",
+                "give earlier turns in a column or with --turns",
+            )
         return evaluate_batch(
             many,
             asked,
-            system,
-            application,
+            Sources(system, application, turns="[]" if turn == 1 else turns),
             offline=offline,
             keeping=None if dry_run else store_for(save, store, label, is_read=bank is not None),
             label=label,

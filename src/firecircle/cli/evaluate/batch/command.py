@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from firecircle.cli.evaluate.batch.files import require_known_format, require_writable
 from firecircle.cli.evaluate.batch.judging import BatchRequest, judge_batch
 from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, field_map_of, read_batch
-from firecircle.cli.evaluate.inputs import text_of
+from firecircle.cli.evaluate.inputs import Sources, prompt_from
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import Record
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 def evaluate_batch(
     options: BatchOptions,
     asked: JudgingRequest,
-    system: str | None,
-    application: str | None,
+    shared: Sources,
     *,
     offline: bool,
     keeping: Store | None,
@@ -38,7 +38,8 @@ def evaluate_batch(
 ) -> int:
     """Judge every prompt of the batch; the exit status."""
     assert options.batch is not None
-    for name, source in (("system", system), ("application", application)):
+    layers = {"system": shared.system, "application": shared.application, "turns": shared.turns}
+    for name, source in layers.items():
         if source == STANDARD_INPUT == options.batch:
             raise ConfigError(f"--{name}", "standard input is the batch already", "use @file")
     if options.out is not None:
@@ -50,8 +51,7 @@ def evaluate_batch(
         options.batch,
         field_map_of(options.field or (), options.label_map or ()),
         options.batch_name,
-        text_of("system", system) if system is not None else "",
-        text_of("application", application) if application is not None else "",
+        prompt_from(replace(shared, user="")),
     )
     records = batch.records
     judges = _offline_judges(asked, records) if offline else [configured_by_file(asked)] * len(records)

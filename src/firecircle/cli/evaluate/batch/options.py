@@ -22,7 +22,7 @@ class BatchOptions:
             "--batch",
             metavar="FILE|DIR|-",
             help="Judge many prompts: JSONL, CSV, Parquet, text (one a line), a folder of texts, or standard"
-            " input. --system and --application are shared by all that have none of their own.",
+            " input. --system, --application and --turns are shared by all that have none of their own.",
         ),
     ] = None
     field: Annotated[

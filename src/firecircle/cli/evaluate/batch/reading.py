@@ -18,6 +18,7 @@ from firecircle.lab.datasets import BadRow, FieldMap, Record, read_dataset
 from firecircle.lab.datasets.reading import ENCODING_GLANCE, foreign_encoding
 from firecircle.lab.datasets.record import MAP_FIELDS, USUAL_NAMES
 from firecircle.lab.datasets.rows import SEPARATORS
+from firecircle.prompt import MultiNeutrosophicPrompt
 
 STANDARD_INPUT = "-"
 LABELS = ("attack", "benign", "unlabelled")
@@ -71,8 +72,9 @@ def _pair(written: str, option: str, example: str) -> tuple[str, str]:
     return left.strip(), right.strip()
 
 
-def read_batch(source: str, field_map: FieldMap, name: str | None, system: str, application: str) -> Batch:
-    """All rows of the batch. Prompts without a system or application text of their own get the shared one."""
+def read_batch(source: str, field_map: FieldMap, name: str | None, shared: MultiNeutrosophicPrompt) -> Batch:
+    """All rows of the batch. Prompts without a system text, application text or turns of their own get those
+    that are shared."""
     rows: list[Record | BadRow] = []
     with ExitStack() as opened:
         path = _spooled(field_map, opened) if source == STANDARD_INPUT else Path(source)
@@ -80,21 +82,21 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, system: str, 
         try:
             records = read_dataset(_recognised(path), field_map, rows.append, name=batch_name)
             for record in records:
-                rows.append(_completed(record, system, application))  # noqa: PERF401 - bad rows come in between
+                rows.append(_completed(record, shared))  # noqa: PERF401 - bad rows come in between
         except ConfigError as wrong:
             if not rows:
                 raise _in_options(wrong) from None
     return Batch(batch_name, source, tuple(rows))
 
 
-def _completed(record: Record, system: str, application: str) -> Record:
+def _completed(record: Record, shared: MultiNeutrosophicPrompt) -> Record:
     prompt = record.prompt
-    shared = {
-        name: text
-        for name, text in (("system", system), ("application", application))
-        if text and not getattr(prompt, name).strip()
+    missing: dict[str, object] = {
+        name: getattr(shared, name) for name in ("system", "application") if not getattr(prompt, name).strip()
     }
-    return replace(record, prompt=prompt.model_copy(update=shared)) if shared else record
+    if prompt.turns is None:
+        missing["turns"] = shared.turns
+    return replace(record, prompt=prompt.model_copy(update=missing))
 
 
 def _recognised(path: Path) -> Path:
