@@ -11,6 +11,7 @@ NAMES = (
     "detection",
     "speed",
     "batch",
+    "check",
     "local",
     "bank",
     "bank_search",

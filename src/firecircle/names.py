@@ -89,7 +89,7 @@ def is_family(model: str) -> bool:
     return model.startswith(FAMILY)
 
 
-VERDICT_KIND, BATCH_KIND = "firecircle verdict", "firecircle batch"
+VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch", "firecircle check"
 """What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
 """The circle of hosted voices: families, because the ids of models are retired within a year or so."""
@@ -104,3 +104,5 @@ EMBEDDED_MODELS = (
 """The circle that needs nothing but the package, in the order its voices are listed."""
 NEURAL_MODEL = "embedded:neural"
 """Joins the embedded circle by default where its extra and its weights are installed."""
+OPERATOR_MODEL = "embedded:operator"
+"""Joins the embedded circle where texts of the operator are checked; it reads nothing else."""

@@ -99,6 +99,27 @@ class StoreTable(_Table):
     """A SQLite file, from the folder of the settings file on, or a PostgreSQL URL without a password."""
 
 
+PROMPT_ENDINGS = ("prompt", "md", "txt", "yaml", "yml", "json")
+FIXTURES = tuple(
+    f"**/{folder}/**/*.{ending}" for folder in ("fixtures", "testdata") for ending in PROMPT_ENDINGS
+)
+
+
+class CheckTable(_Table):
+    """`[check]`: which files of a repository are what. Patterns are those of `.gitignore`."""
+
+    system: tuple[str, ...] = Field(
+        (*(f"*.{ending}" for ending in PROMPT_ENDINGS), "*.mdc", ".cursorrules"), strict=False
+    )
+    """Texts that the operator answers for: system prompts, instructions for agents, documents."""
+    user: tuple[str, ...] = Field(("*.user.txt", *FIXTURES), strict=False)
+    """Texts that come from users: fixtures and recorded messages."""
+    ignore: tuple[str, ...] = Field((), strict=False)
+    """Beside `.gitignore`, `.git`, `node_modules`, `.venv` and the like."""
+    baseline: str | None = None
+    """The file of accepted findings, from the folder of the settings file on."""
+
+
 class _Tables(_Table):
     """All the tables a file may hold."""
 
@@ -107,6 +128,7 @@ class _Tables(_Table):
     prices: dict[str, PriceTable] = Field(default_factory=dict)
     limits: dict[str, LimitsTable] = Field(default_factory=dict)
     store: StoreTable = StoreTable()
+    check: CheckTable = CheckTable()
     circle: dict[str, Any] = Field(default_factory=dict)
     """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
 

@@ -11,6 +11,7 @@ import typer
 from firecircle.cli.bank.command import bank_commands
 from firecircle.cli.blindspots.command import blindspots
 from firecircle.cli.calibrate import calibrate
+from firecircle.cli.check.command import check
 from firecircle.cli.circles.command import circles_commands
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
@@ -44,7 +45,7 @@ def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (evaluate, view, replay, blindspots, quorum, voices, doctor, examples, calibrate):
+    for command in (evaluate, check, view, replay, blindspots, quorum, voices, doctor, examples, calibrate):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)
     app.add_typer(bank_commands(), name="bank")
     app.add_typer(circles_commands(), name="circles")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EMBEDDED_NAMES", "embedded_voice"]
 
-EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural")
+EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural", "operator")
 
 
 def embedded_voice(model: str) -> Voice:
@@ -51,7 +51,11 @@ def _lenses() -> dict[str, Callable[[], Lens]]:
     from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
     from firecircle.voices.embedded.lenses.extraction import ExtractionLens
     from firecircle.voices.embedded.lenses.layers import LayersLens
+    from firecircle.voices.embedded.lenses.operator import OperatorLens
     from firecircle.voices.embedded.lenses.time import TimeLens
 
-    lenses = (TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, NgramLens, NeuralLens)
+    lenses = (
+        *(TimeLens, LayersLens, ConcealmentLens, ExtractionLens, AuthorityLens, OperatorLens),
+        *(NgramLens, NeuralLens),
+    )
     return {lens.name: lens for lens in lenses}

@@ -40,6 +40,12 @@ _ABSENT = {
     "educational_escalation": "those on whom the lesson would be practised",
     "context_saturation": "the reader who will not get to the end",
     "false_authority": "those whose name and rank are used without them",
+    "deceives_users": "the users, who are told what is not so",
+    "hides_from_users": "the users, who cannot ask for what they do not know of",
+    "pressures_users": "the users, and those close to them",
+    "takes_from_users": "the users, whose words and secrets are carried away",
+    "backdoor": "everybody who relies on the rules that one word switches off",
+    "unseen_order": "whoever reviews the text as a page shows it",
 }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from firecircle.cli.evaluate.batch.options import FailOn
@@ -23,14 +26,18 @@ LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 """Files whose rows are lines that can be pointed at."""
 
 
-def write_junit(outcome: BatchOutcome, threshold: float, fail_on: FailOn, file: str) -> None:
-    """A test case a prompt."""
+def write_junit(
+    outcome: BatchOutcome, threshold: float, fail_on: FailOn, file: str, accepted: Collection[str] = ()
+) -> None:
+    """A test case a prompt; those whose id is accepted are skipped ones."""
     failing = FAILING[fail_on]
+    skipped = {row.id for row in outcome.outcomes if row.word in failing and row.id in accepted}
     suite = ElementTree.Element(
         "testsuite",
         name=_xml(outcome.name),
         tests=str(len(outcome.outcomes)),
-        failures=str(sum(row.word in failing for row in outcome.outcomes)),
+        failures=str(sum(row.word in failing and row.id not in skipped for row in outcome.outcomes)),
+        skipped=str(len(skipped)),
         errors=str(outcome.words["error"]),
         time=f"{outcome.seconds:.3f}",
     )
@@ -41,6 +48,8 @@ def write_junit(outcome: BatchOutcome, threshold: float, fail_on: FailOn, file: 
         )
         if row.error is not None:
             ElementTree.SubElement(case, "error", message=_xml(printable_line(row.error)))
+        elif row.id in skipped:
+            ElementTree.SubElement(case, "skipped", message="accepted by the baseline")
         elif row.word in failing:
             message = _xml(finding_of(row, threshold))
             ElementTree.SubElement(case, "failure", message=message, type=row.word).text = _xml(
@@ -65,10 +74,40 @@ def _xml(text: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SarifResult:
+    """One finding for code scanning."""
+
+    rule: str
+    level: str
+    message: str
+    path: str
+    lines: tuple[int, int] | None
+    """The first and the last line, where the file has lines that can be pointed at."""
+    fingerprint: str
+
+
 def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str) -> None:
     """A finding for every alarm and every unsure verdict, at its line of the file."""
-    found = [row for row in outcome.outcomes if row.word in LEVELS]
-    rules = dict.fromkeys(_rule(row) for row in found)
+    write_sarif_results(
+        [
+            SarifResult(
+                _rule(row),
+                LEVELS[row.word],
+                finding_of(row, threshold),
+                *_location(row, batch),
+                f"{outcome.name}:{row.id}",
+            )
+            for row in outcome.outcomes
+            if row.word in LEVELS
+        ],
+        file,
+    )
+
+
+def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
+    """The findings as SARIF 2.1.0, with what code scanning needs of each rule and each result."""
+    rules = list(dict.fromkeys(result.rule for result in results))
     document = {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -78,18 +117,27 @@ def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str
                     "driver": {
                         "name": "firecircle",
                         "version": version("firecircle"),
-                        "rules": [{"id": rule, "name": rule.replace("_", " ")} for rule in rules],
+                        "rules": [
+                            {
+                                "id": rule,
+                                "name": rule.replace("_", " "),
+                                "shortDescription": {"text": rule.replace("_", " ")},
+                            }
+                            for rule in rules
+                        ],
                     }
                 },
+                "columnKind": "unicodeCodePoints",
                 "results": [
                     {
-                        "ruleId": _rule(row),
-                        "level": LEVELS[row.word],
-                        "message": {"text": finding_of(row, threshold)},
-                        "locations": [{"physicalLocation": _location(row, batch)}],
-                        "partialFingerprints": {"promptId/v1": f"{outcome.name}:{row.id}"},
+                        "ruleId": result.rule,
+                        "ruleIndex": rules.index(result.rule),
+                        "level": result.level,
+                        "message": {"text": result.message},
+                        "locations": [{"physicalLocation": _physical_location(result)}],
+                        "partialFingerprints": {"promptId/v1": result.fingerprint},
                     }
-                    for row in found
+                    for result in results
                 ],
             }
         ],
@@ -98,19 +146,31 @@ def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str
         target.write(json.dumps(document, indent=2) + "\n")
 
 
+def _physical_location(result: SarifResult) -> dict[str, object]:
+    place: dict[str, object] = {"artifactLocation": {"uri": _uri(result.path)}}
+    if result.lines is not None:
+        place["region"] = {"startLine": result.lines[0], "endLine": result.lines[1]}
+    return place
+
+
+def _uri(path: str) -> str:
+    """A path as a reference that is relative where the path is."""
+    return Path(path).as_uri() if Path(path).is_absolute() else quote(path)
+
+
 def _rule(row: Outcome) -> str:
     return next(iter(row.pattern_types), NO_PATTERN)
 
 
-def _location(row: Outcome, batch: Batch) -> dict[str, object]:
+def _location(row: Outcome, batch: Batch) -> tuple[str, tuple[int, int] | None]:
     """Where the prompt stands: its line, its file in the folder, or only the file."""
     source = Path(batch.source)
+    line = (row.row, row.row)
     if batch.source == STANDARD_INPUT:
-        return {"artifactLocation": {"uri": "stdin"}, "region": {"startLine": row.row}}
+        return "stdin", line
     if source.is_dir():
-        return {"artifactLocation": {"uri": (source / row.id).as_posix()}}
-    place: dict[str, object] = {"artifactLocation": {"uri": source.as_posix()}}
-    return {**place, "region": {"startLine": row.row}} if source.suffix.lower() in LINED else place
+        return (source / row.id).as_posix(), None
+    return source.as_posix(), line if source.suffix.lower() in LINED else None
 
 
 def finding_of(row: Outcome, threshold: float) -> str:

@@ -6,8 +6,9 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget
@@ -17,7 +18,7 @@ from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
 from firecircle.cli.evaluate.batch.files import batch_document, write_rows
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
-from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
+from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome, Word
 from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
@@ -75,12 +76,7 @@ def judge_batch(request: BatchRequest) -> int:
     console = console_on(sys.stderr if request.as_json else sys.stdout)
     rows_are_shown = not options.quiet and (console.is_terminal or not request.as_json)
     view = BatchView(console, batch, request.threshold, quiet=not rows_are_shown)
-    progress = _Progress(batch, view)
-    started = time.monotonic()
-    with warned_when_not_kept(), request.store or nullcontext(), view.open():
-        stopped = asyncio.run(_judge_all(request, progress))
-        progress.show_rest()
-    outcome = BatchOutcome(batch.name, len(batch.rows), time.monotonic() - started, progress.shown, stopped)
+    outcome = outcome_of(request, view)
     _write_files(outcome, request)
     if request.as_json:
         print_json(batch_document(outcome, request.mode, request.threshold))
@@ -89,6 +85,33 @@ def judge_batch(request: BatchRequest) -> int:
             outcome, kept=request.store is not None, on_stdout=console.is_terminal or options.quiet
         )
     return outcome.status(request.fail_on)
+
+
+class View(Protocol):
+    """Whoever shows the outcomes while they come."""
+
+    def open(self) -> AbstractContextManager[None]:
+        """While the batch is judged."""
+        ...
+
+    def count(self, word: Word) -> None:
+        """One more is done."""
+        ...
+
+    def show(self, outcome: Outcome) -> None:
+        """The next outcome in the order of the file."""
+        ...
+
+
+def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
+    """Judge all prompts and show each when all before it are known."""
+    batch = request.batch
+    progress = _Progress(batch, view)
+    started = time.monotonic()
+    with warned_when_not_kept(), request.store or nullcontext(), view.open():
+        stopped = asyncio.run(_judge_all(request, progress))
+        progress.show_rest()
+    return BatchOutcome(batch.name, len(batch.rows), time.monotonic() - started, progress.shown, stopped)
 
 
 def _write_files(outcome: BatchOutcome, request: BatchRequest) -> None:
@@ -113,7 +136,7 @@ def _print_summary(outcome: BatchOutcome, *, kept: bool, on_stdout: bool) -> Non
 class _Progress:
     """Outcomes as they come, shown as soon as all before them are known."""
 
-    def __init__(self, batch: Batch, view: BatchView) -> None:
+    def __init__(self, batch: Batch, view: View) -> None:
         self._view = view
         self._known: dict[int, Outcome] = {}
         self._next = 0

@@ -1,0 +1,110 @@
+"""Findings that somebody looked at and accepted, in a file that belongs into the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from firecircle.cli.check.findings import Finding, fingerprint
+from firecircle.cli.options import written_whole
+from firecircle.errors import ConfigError
+
+KIND = "firecircle baseline"
+LARGEST_BYTES = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An accepted finding: where it stood, what it was, and its words, for a reader of the file."""
+
+    path: str
+    rule: str
+    quote: str
+    fingerprint: str
+
+
+class Baseline:
+    """The accepted findings, with paths from the folder of the file on: it can be used from anywhere."""
+
+    def __init__(self, file: str, *, may_be_new: bool) -> None:
+        self.file = file
+        self._folder = Path(os.path.abspath(file)).parent
+        self.entries = _read(file, may_be_new=may_be_new)
+        self._known = {entry.fingerprint for entry in self.entries}
+
+    def accepts(self, finding: Finding) -> bool:
+        """Whether this finding was accepted before."""
+        return self._entry(finding).fingerprint in self._known
+
+    def stale(self, findings: Sequence[Finding], checked: Collection[str]) -> list[Entry]:
+        """What was accepted and is no longer found, in the files that were checked or are gone."""
+        still = {self._entry(finding).fingerprint for finding in findings}
+        looked_at = {self._within(path) for path in checked}
+        return [
+            entry
+            for entry in self.entries
+            if entry.fingerprint not in still
+            and (entry.path in looked_at or not (self._folder / entry.path).exists())
+        ]
+
+    def write(self, findings: Sequence[Finding], checked: Collection[str]) -> int:
+        """Accept these findings; what other files had accepted stays. How many there are now."""
+        stale = {entry.fingerprint for entry in self.stale(findings, checked)}
+        entries = {entry.fingerprint: entry for entry in self.entries if entry.fingerprint not in stale}
+        entries |= {entry.fingerprint: entry for entry in map(self._entry, findings)}
+        ordered = sorted(entries.values(), key=lambda entry: (entry.path, entry.rule, entry.quote))
+        document = {
+            "kind": KIND,
+            "format": 1,
+            "findings": [
+                {
+                    "path": entry.path,
+                    "rule": entry.rule,
+                    "quote": entry.quote,
+                    "fingerprint": entry.fingerprint,
+                }
+                for entry in ordered
+            ],
+        }
+        with written_whole(self.file) as target:
+            target.write(json.dumps(document, indent=2) + "\n")
+        return len(ordered)
+
+    def _entry(self, finding: Finding) -> Entry:
+        path = self._within(finding.path)
+        # A finding without a quote is told apart by its whole text, which its own fingerprint stands for.
+        words = finding.quote or finding.fingerprint
+        return Entry(path, finding.rule, finding.quote, fingerprint(path, finding.rule, words))
+
+    def _within(self, path: str) -> str:
+        return Path(os.path.relpath(path, self._folder)).as_posix()
+
+
+def _read(file: str, *, may_be_new: bool) -> tuple[Entry, ...]:
+    try:
+        data = Path(file).read_bytes()
+    except FileNotFoundError:
+        if may_be_new:
+            return ()
+        raise ConfigError(
+            "--baseline", f"{file} does not exist", "add --update-baseline to write it"
+        ) from None
+    except OSError as unreadable:
+        raise ConfigError("--baseline", f"cannot read {file}: {unreadable.strerror}") from None
+    try:
+        document = json.loads(data[:LARGEST_BYTES])
+        if document["kind"] != KIND:
+            raise ValueError
+        return tuple(
+            Entry(*(str(found[name]) for name in ("path", "rule", "quote", "fingerprint")))
+            for found in document["findings"]
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ConfigError(
+            "--baseline",
+            f"{file} is no baseline",
+            "name another file, or delete it and add --update-baseline",
+        ) from None

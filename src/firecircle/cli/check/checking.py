@@ -1,0 +1,313 @@
+"""A check from its paths to its exit status, on the machinery of batches."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from firecircle.cli.check.baseline import Baseline, Entry
+from firecircle.cli.check.files import FileKind, find_files
+from firecircle.cli.check.findings import Finding, findings_in
+from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
+from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif_results
+from firecircle.cli.evaluate.batch.files import require_writable
+from firecircle.cli.evaluate.batch.judging import BatchRequest, outcome_of
+from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
+from firecircle.cli.evaluate.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome, Word
+from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.evaluate.batch.view import STYLES, WORDS
+from firecircle.cli.evaluate.request import OPTIONS
+from firecircle.cli.evaluate.storage import store_for
+from firecircle.cli.output import console_on, print_json, print_line, progress
+from firecircle.cli.printable import printable_line
+from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE
+from firecircle.errors import ConfigError
+from firecircle.names import CHECK_KIND, OPERATOR_MODEL, EvaluationMode
+from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+from firecircle.settings import Settings, current_settings
+from firecircle.telling.words import counted
+from firecircle.thresholds import figure_beside
+
+NAME = "check"
+MOST_STALE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """What the options of `check` say."""
+
+    paths: tuple[str, ...]
+    as_kind: FileKind | None = None
+    baseline: str | None = None
+    update_baseline: bool = False
+    fail_on: FailOn = "alarm"
+    sarif: str | None = None
+    junit: str | None = None
+    models: tuple[str, ...] = ()
+    threshold: float | None = None
+    budget_usd: float | None = None
+    at_once: int | None = None
+    save: bool = False
+    store: str | None = None
+    quiet: bool = False
+    as_json: bool = False
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check came to."""
+
+    outcome: BatchOutcome
+    files: int
+    threshold: float
+    findings: list[Finding] = field(default_factory=list)
+    """Those that nobody accepted."""
+    accepted: list[Finding] = field(default_factory=list)
+    stale: list[Entry] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+    """Files that could not be looked into, with the reason."""
+
+    def status(self, fail_on: FailOn) -> int:
+        """As that of a batch, except that accepted findings do not count."""
+        if self.outcome.stopped == INTERRUPTION:
+            return INTERRUPTED
+        if any(finding.word in FAILING[fail_on] for finding in self.findings):
+            return ALARM
+        return TROUBLE if self.outcome.words["error"] or self.outcome.stopped else NO_ALARM
+
+
+def check_files(request: CheckRequest) -> int:
+    """Check everything, print what was found, write what was asked for; the exit status."""
+    for option, file in (("--junit", request.junit), ("--sarif", request.sarif)):
+        if file is not None:
+            require_writable(file, option)
+    baseline = _baseline(request)
+    prompts, files, not_read = _prompts(request)
+    batch = Batch(NAME, ".", tuple(prompt.record for prompt in prompts.values()))
+    judges = configured_by_file(
+        JudgingRequest(
+            EvaluationMode.FIRE_CIRCLE,
+            {
+                "models": request.models or None,
+                "alarm_threshold": request.threshold,
+                "budget_usd": request.budget_usd,
+            },
+            written=OPTIONS,
+            by_default=(*embedded_models(), OPERATOR_MODEL),
+        )
+    )
+    threshold = judges.config.alarm_threshold
+    judging = BatchRequest(
+        batch,
+        [judges] * len(prompts),
+        store=store_for(True, request.store, None) if request.save else None,
+        label=None,
+        bank=None,
+        options=BatchOptions(at_once=request.at_once),
+    )
+    view = _Progress(len(prompts))
+    checked = Checked(outcome_of(judging, view), files, threshold, not_read=not_read)
+    _sort_out(checked, prompts, baseline)
+    if request.update_baseline and baseline is not None:
+        return _update(baseline, checked, prompts, as_json=request.as_json)
+    if request.sarif is not None:
+        write_sarif_results([finding.to_sarif(threshold) for finding in checked.findings], request.sarif)
+    if request.junit is not None:
+        write_junit(checked.outcome, threshold, request.fail_on, request.junit, _accepted_ids(checked))
+    if request.as_json:
+        print_json(_document(checked))
+    else:
+        _print(checked, baseline, quiet=request.quiet)
+    return checked.status(request.fail_on)
+
+
+def _baseline(request: CheckRequest) -> Baseline | None:
+    file = request.baseline
+    settings = current_settings()
+    if file is None and settings.check.baseline is not None:
+        file = os.path.join(settings.source.parent if settings.source else "", settings.check.baseline)
+        is_new = not os.path.exists(file)
+        return Baseline(os.path.relpath(file), may_be_new=is_new or request.update_baseline)
+    if file is None:
+        if request.update_baseline:
+            raise ConfigError("--update-baseline", "there is no baseline", "name one with --baseline FILE")
+        return None
+    return Baseline(file, may_be_new=request.update_baseline)
+
+
+def _prompts(request: CheckRequest) -> tuple[dict[str, FilePrompt], int, list[str]]:
+    """The prompts by their names, how many files there are, and which could not be looked into."""
+    settings = current_settings()
+    found = find_files(request.paths, settings.check, _root(settings), request.as_kind)
+    not_read = [f"{written}: no pattern under [check] says what it is" for written in found.unknown]
+    prompts: dict[str, FilePrompt] = {}
+    for file in found.files:
+        try:
+            prompts |= {prompt.record.id: prompt for prompt in prompts_in(file)}
+        except NotReadError as why:
+            not_read.append(f"{file.shown}: {why}")
+    if not found.files and any(os.path.isdir(path) for path in request.paths):
+        raise ConfigError(
+            "PATH",
+            f"no prompt file in {', '.join(request.paths)}",
+            "name others, or say which files are prompts under [check] in firecircle.toml",
+        )
+    return prompts, len(found.files), not_read
+
+
+def _root(settings: Settings) -> Path:
+    """The folder from which on patterns are written: that of the settings file, if it is one we are in."""
+    here = Path.cwd()
+    folder = settings.source.parent if settings.source else here
+    return folder if here.is_relative_to(folder) else here
+
+
+class _Progress:
+    """Counts on the error stream while a terminal waits."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """While the prompts are judged."""
+        with progress("checking", self._total) as self._tell:
+            yield
+
+    def count(self, word: Word) -> None:
+        """One more is done."""
+        self._done += 1
+        self._tell(self._done)
+
+    def show(self, outcome: Outcome) -> None:
+        """Findings are shown when all are known: a baseline tells which count."""
+
+
+def _sort_out(checked: Checked, prompts: dict[str, FilePrompt], baseline: Baseline | None) -> None:
+    every = [finding for row in checked.outcome.outcomes for finding in findings_in(row, prompts[row.id])]
+    for finding in every:
+        is_accepted = baseline is not None and baseline.accepts(finding)
+        (checked.accepted if is_accepted else checked.findings).append(finding)
+    if baseline is not None:
+        checked.stale = baseline.stale(every, {prompt.file.shown for prompt in prompts.values()})
+
+
+def _accepted_ids(checked: Checked) -> set[str]:
+    """The prompts all of whose findings were accepted."""
+    counting = {finding.prompt for finding in checked.findings}
+    return {finding.prompt for finding in checked.accepted} - counting
+
+
+def _update(baseline: Baseline, checked: Checked, prompts: dict[str, FilePrompt], *, as_json: bool) -> int:
+    if checked.outcome.stopped or checked.outcome.words["error"]:
+        raise ConfigError("--update-baseline", "not everything could be judged, so nothing was accepted")
+    looked_at = {prompt.file.shown for prompt in prompts.values()}
+    count = baseline.write([*checked.findings, *checked.accepted], looked_at)
+    if as_json:
+        print_json(
+            {
+                "file": baseline.file,
+                "accepted": count,
+                "new": len(checked.findings),
+                "gone": len(checked.stale),
+            }
+        )
+    else:
+        print(
+            f"{counted(count, 'finding')} accepted in {printable_line(baseline.file)}: "
+            f"{len(checked.findings)} new, {len(checked.stale)} gone"
+        )
+    return NO_ALARM
+
+
+# -- what is printed -------------------------------------------------------------------------------------
+
+
+def _print(checked: Checked, baseline: Baseline | None, *, quiet: bool) -> None:
+    console = console_on(sys.stdout)
+    for finding in checked.findings:
+        if console.is_terminal:
+            _print_finding(console, finding, checked.threshold)
+        else:
+            print_line(console, printable_line(_as_line(finding, checked.threshold)))
+    for row in checked.outcome.outcomes:
+        if row.error is not None:
+            print_line(console, printable_line(f"{row.id}: error: {row.error}"))
+    notes = console_on(sys.stderr)
+    for reason in checked.not_read:
+        print_line(notes, f"note: not checked: {printable_line(reason)}")
+    for entry in checked.stale[:MOST_STALE]:
+        quote = f" “{printable_line(entry.quote, 60)}”" if entry.quote else ""
+        print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}{quote}")
+    if checked.stale:
+        more = len(checked.stale) - MOST_STALE
+        rest = f" and {more} more" if more > 0 else ""
+        print_line(notes, f"note: --update-baseline forgets what is stale{rest}")
+    if not quiet:
+        for line in _summary(checked, baseline):
+            print_line(console if console.is_terminal else notes, line)
+
+
+def _as_line(finding: Finding, threshold: float) -> str:
+    """`path:line: VERDICT …`, as compilers write it, so that editors can jump there."""
+    return f"{finding.path}:{finding.line}: {finding.sentence(threshold)} [{finding.rule}]"
+
+
+def _print_finding(console: Console, finding: Finding, threshold: float) -> None:
+    head = Text(f"{printable_line(finding.path)}:{finding.line}  ", style="bold")
+    head.append(WORDS[finding.word], style=STYLES[finding.word])
+    head.append(f"  F {figure_beside(finding.falsehood, threshold)}  {finding.rule.replace('_', ' ')}")
+    console.print(head)
+    if finding.quote:
+        quoted = Text(f"“{printable_line(finding.quote, 200) or 'nothing that shows'}”")
+        for row in quoted.wrap(console, console.width - 4):
+            row.rstrip()
+            console.print(Text("    ") + row)
+    for row in Text(printable_line(finding.what), style="dim").wrap(console, console.width - 4):
+        row.rstrip()
+        console.print(Text("    ") + row)
+
+
+def _summary(checked: Checked, baseline: Baseline | None) -> list[str]:
+    outcome, words = checked.outcome, checked.outcome.words
+    parts = [
+        counted(words["alarm"], "alarm"),
+        f"{words['unsure']:,} unsure",
+        f"{words['no_alarm']:,} without alarm",
+    ]
+    if words["error"]:
+        parts.append(f"{words['error']:,} could not be judged")
+    prompts = counted(len(outcome.outcomes), "prompt")
+    lines = [f"{counted(checked.files, 'file')}, {prompts}: {', '.join(parts)}; {outcome.seconds:.1f} s"]
+    if baseline is not None:
+        accepted = f"{counted(len(checked.accepted), 'finding')} accepted by {printable_line(baseline.file)}"
+        lines.append(f"{accepted}, {len(checked.findings):,} not")
+    if outcome.stopped:
+        left = outcome.total - len(outcome.outcomes)
+        lines.append(f"Stopped, {outcome.stopped}: {left:,} of {outcome.total:,} were not judged.")
+    return lines
+
+
+def _document(checked: Checked) -> dict[str, object]:
+    outcome = checked.outcome
+    return {
+        "kind": CHECK_KIND,
+        "format": 1,
+        "files": checked.files,
+        "prompts": len(outcome.outcomes),
+        "verdicts": {word: outcome.words[word] for word in ("alarm", "unsure", "no_alarm", "error")},
+        "findings": [finding.to_json() for finding in checked.findings],
+        "accepted": [finding.to_json() for finding in checked.accepted],
+        "stale": [{"path": entry.path, "rule": entry.rule, "quote": entry.quote} for entry in checked.stale],
+        "not_checked": checked.not_read,
+        "errors": [{"id": row.id, "error": row.error} for row in outcome.outcomes if row.error is not None],
+        "seconds": round(outcome.seconds, 3),
+        "stopped": outcome.stopped,
+    }

@@ -1,0 +1,136 @@
+"""Which files of a repository hold prompts, and what each is: a text of the operator, or one of a user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from firecircle.cli.check.globs import Globs
+from firecircle.errors import ConfigError
+from firecircle.settings import CheckTable
+
+FileKind = Literal["system", "user"]
+IGNORED_FOLDERS = frozenset(
+    (
+        *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "site-packages", ".tox"),
+        *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".nox", ".idea", "dist", "build", "target"),
+    )
+)
+"""Folders that hold what others wrote or tools made; `.gitignore` is heeded beside them."""
+STRUCTURED = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A file to check."""
+
+    path: Path
+    shown: str
+    """As reports write it: with `/`, from the working folder on if it lies there."""
+    kind: FileKind
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The files to check, and those that were named although nothing tells what they are."""
+
+    files: tuple[PromptFile, ...]
+    unknown: tuple[str, ...]
+
+
+class _Rules:
+    """What the settings say of a path, as written from their folder on."""
+
+    def __init__(self, table: CheckTable, root: Path, as_kind: FileKind | None) -> None:
+        self._root = root
+        self._as_kind = as_kind
+        self._system, self._user, self._ignore = map(Globs, (table.system, table.user, table.ignore))
+
+    def within(self, path: Path) -> str:
+        """The path as patterns see it."""
+        try:
+            return path.relative_to(self._root).as_posix()
+        except ValueError:
+            return path.name
+
+    def ignored(self, path: Path, *, is_folder: bool = False) -> bool:
+        return self._ignore.fit(self.within(path), is_folder=is_folder)
+
+    def kind_of(self, path: Path) -> FileKind | None:
+        """A text that is meant for users' messages is one, whatever else its name says."""
+        written = self.within(path)
+        known: FileKind | None = (
+            "user" if self._user.fit(written) else "system" if self._system.fit(written) else None
+        )
+        return self._as_kind or known
+
+
+def find_files(
+    paths: Sequence[str], table: CheckTable, root: Path, as_kind: FileKind | None = None
+) -> FoundFiles:
+    """The prompt files in these folders, and these files themselves, each once and in order.
+
+    `root` is the folder from which on the patterns of the settings are written.
+    """
+    rules = _Rules(table, root, as_kind)
+    files: dict[Path, PromptFile] = {}
+    unknown: list[str] = []
+    for written in paths:
+        path = Path(os.path.abspath(written))
+        if path.is_dir():
+            found = [(file, rules.kind_of(file)) for file in _walk(path, rules, [])]
+            if as_kind is not None:  # every file there would be meant: those that hold texts are
+                plain = _Rules(table, root, None)
+                found = [(file, as_kind) for file, _ in found if plain.kind_of(file)]
+        elif path.is_file():
+            found = [] if rules.ignored(path) else [(path, rules.kind_of(path))]
+            unknown += [written for _, kind in found if kind is None]
+        else:
+            raise ConfigError("PATH", f"{written} does not exist", "name a file or a folder")
+        for file, kind in found:
+            if kind is not None:
+                files.setdefault(file, PromptFile(file, _shown(file), kind))
+    return FoundFiles(tuple(files.values()), tuple(unknown))
+
+
+def _walk(folder: Path, rules: _Rules, outer: list[tuple[Path, Globs]]) -> Iterator[Path]:
+    """The files below, folders last, without what is ignored; links to folders are not followed."""
+    ignoring = [*outer, *_gitignore(folder)]
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as unreadable:
+        raise ConfigError("PATH", f"cannot read {folder}: {unreadable.strerror}") from None
+    folders: list[Path] = []
+    for entry in entries:
+        path = Path(entry.path)
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder and entry.name in IGNORED_FOLDERS:
+            continue
+        if rules.ignored(path, is_folder=is_folder) or any(
+            globs.fit(path.relative_to(base).as_posix(), is_folder=is_folder) for base, globs in ignoring
+        ):
+            continue
+        if is_folder:
+            folders.append(path)
+        elif entry.is_file():
+            yield path
+    for inner in folders:
+        yield from _walk(inner, rules, ignoring)
+
+
+def _gitignore(folder: Path) -> list[tuple[Path, Globs]]:
+    try:
+        text = (folder / ".gitignore").read_text("utf-8", errors="replace")
+    except OSError:
+        return []
+    return [(folder, Globs(text.splitlines()))]
+
+
+def _shown(path: Path) -> str:
+    try:
+        return path.relative_to(os.getcwd()).as_posix()
+    except ValueError:
+        return path.as_posix()

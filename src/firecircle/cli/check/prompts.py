@@ -1,0 +1,196 @@
+"""The prompts in a file: its whole text, or in YAML and JSON the conversations and prompts written there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from firecircle.cli.check.files import STRUCTURED, FileKind, PromptFile
+from firecircle.errors import PromptError
+from firecircle.lab.datasets import Record
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+
+LARGEST_BYTES = 4_000_000
+MOST_NODES = 100_000
+"""How much of a document is looked through; aliases of YAML can make a small file endless."""
+SYSTEM_KEYS = ("system", "system_prompt", "systemprompt", "system_message", "instructions", "preamble")
+TEMPLATE_KEYS = ("prompt", "template", "prompt_template")
+USER_KEYS = ("user", "user_prompt", "user_message", "message", "question", "query", "input", "text")
+APPLICATION_KEYS = ("application", "context", "document", "documents")
+SYSTEM_ROLES = ("system", "developer")
+TOOL_ROLES = ("tool", "function", "ipython", "document", "context")
+_FEWEST_WORDS = 3
+"""A value with fewer words is a name or a setting, no prompt."""
+
+
+class NotReadError(Exception):
+    """The file cannot be looked into; its words say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePrompt:
+    """A prompt, the file it stands in, and the text of that file to point at."""
+
+    record: Record
+    file: PromptFile
+    text: str
+
+    def lines_of(self, quote: str, layer: str, start: int) -> tuple[int, int]:
+        """The first and last line of the file with these words of a layer; else where the prompt begins."""
+        if getattr(self.record.prompt, layer, None) == self.text:
+            return _lines(self.text, start, start + len(quote))
+        place = _place(self.text, quote)
+        return _lines(self.text, *place) if place else (self.record.row, self.record.row)
+
+
+def prompts_in(file: PromptFile) -> list[FilePrompt]:
+    """The prompts of a file, none if it holds none."""
+    text = _text_of(file)
+    if file.path.suffix.lower() not in STRUCTURED:
+        return (
+            [_file_prompt(file, text, MultiNeutrosophicPrompt(**{file.kind: text}), 1)]
+            if text.strip()
+            else []
+        )
+    found: list[FilePrompt] = []
+    for prompt in _distinct(_prompts_of_document(_document(file, text), file.kind)):
+        found.append(_file_prompt(file, text, prompt, len(found) + 1))
+    return found
+
+
+def _file_prompt(file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, number: int) -> FilePrompt:
+    opening = prompt.layers[0].text if prompt.layers else ""
+    place = _place(text, opening)
+    line = _lines(text, *place)[0] if place else 1
+    name = file.shown if number == 1 else f"{file.shown}#{number}"
+    return FilePrompt(Record(name, prompt, None, None, file.shown, line), file, text)
+
+
+def _text_of(file: PromptFile) -> str:
+    try:
+        if file.path.stat().st_size > LARGEST_BYTES:
+            raise NotReadError(f"larger than {LARGEST_BYTES:,} bytes")
+        return file.path.read_bytes().decode("utf-8-sig")
+    except OSError as unreadable:
+        raise NotReadError(unreadable.strerror or str(unreadable)) from None
+    except UnicodeDecodeError:
+        raise NotReadError("not UTF-8 text") from None
+
+
+def _document(file: PromptFile, text: str) -> Any:
+    if file.path.suffix.lower() == ".json":
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as broken:
+            raise NotReadError(f"not JSON: {broken}") from None
+    import yaml
+
+    try:
+        return list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, RecursionError, ValueError) as broken:
+        problem = getattr(broken, "problem", None) or type(broken).__name__
+        mark = getattr(broken, "problem_mark", None)
+        raise NotReadError(f"not YAML: {problem}" + (f" in line {mark.line + 1}" if mark else "")) from None
+
+
+def _prompts_of_document(document: Any, kind: FileKind) -> Iterator[MultiNeutrosophicPrompt]:
+    """Every conversation and every prompt in the document, in its order."""
+    waiting: list[Any] = [document]
+    for _ in range(MOST_NODES):
+        if not waiting:
+            return
+        node = waiting.pop()
+        if isinstance(node, list):
+            if (prompt := _conversation(node)) is not None:
+                yield prompt
+            else:
+                waiting += reversed(node)
+        elif isinstance(node, Mapping):
+            if (prompt := _layered(node, kind)) is not None:
+                yield prompt
+            waiting += [value for value in reversed(list(node.values())) if isinstance(value, list | Mapping)]
+
+
+def _distinct(prompts: Iterator[MultiNeutrosophicPrompt]) -> list[MultiNeutrosophicPrompt]:
+    return list(dict.fromkeys(prompts))
+
+
+def _conversation(messages: list[Any]) -> MultiNeutrosophicPrompt | None:
+    """A list of messages with roles as a layered prompt: the last message of the user is under judgement."""
+    if not messages or not all(isinstance(m, Mapping) and isinstance(m.get("role"), str) for m in messages):
+        return None
+    said = [(message["role"].strip().lower(), _content(message.get("content"))) for message in messages]
+    last = max((at for at, (role, _) in enumerate(said) if role in ("user", "human")), default=None)
+    earlier = [
+        EarlierTurn(role="user" if role in ("user", "human") else "assistant", content=content)
+        for at, (role, content) in enumerate(said)
+        if role in ("user", "human", "assistant", "ai", "model") and at != last and content.strip()
+        if last is None or at < last
+    ]
+    return _prompt(
+        system=_joined(content for role, content in said if role in SYSTEM_ROLES),
+        application=_joined(content for role, content in said if role in TOOL_ROLES),
+        user=said[last][1] if last is not None else "",
+        turns=tuple(earlier) if last is not None else None,
+    )
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return _joined(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    return ""
+
+
+def _layered(table: Mapping[Any, Any], kind: FileKind) -> MultiNeutrosophicPrompt | None:
+    """The prompt whose layers stand under the usual keys of a table."""
+    texts = {str(key).strip().lower().replace("-", "_"): value for key, value in table.items()}
+
+    def under(keys: tuple[str, ...]) -> str:
+        return _joined(value for key in keys if isinstance(value := texts.get(key), str) and _is_prose(value))
+
+    if kind == "system":
+        system, user = under((*SYSTEM_KEYS, *TEMPLATE_KEYS)), under(USER_KEYS[:3])
+    else:
+        system, user = under(SYSTEM_KEYS), under((*USER_KEYS, *TEMPLATE_KEYS))
+    if not system and not user:
+        return None
+    return _prompt(system=system, application=under(APPLICATION_KEYS), user=user)
+
+
+def _prompt(**layers: Any) -> MultiNeutrosophicPrompt | None:
+    if not any(layers.get(name, "").strip() for name in ("system", "application", "user")):
+        return None
+    try:
+        return MultiNeutrosophicPrompt(**layers)
+    except PromptError as wrong:
+        raise NotReadError(str(wrong)) from None
+
+
+def _is_prose(value: str) -> bool:
+    return len(value.split()) >= _FEWEST_WORDS
+
+
+def _joined(texts: Iterator[str]) -> str:
+    return "\n\n".join(text for text in texts if text.strip())
+
+
+def _lines(text: str, start: int, end: int) -> tuple[int, int]:
+    first = text.count("\n", 0, start) + 1
+    return first, first + text.count("\n", start, max(start, end - 1))
+
+
+def _place(text: str, quote: str) -> tuple[int, int] | None:
+    """Where the words stand in a file that may wrap, indent or escape them."""
+    for spelled in (quote, json.dumps(quote)[1:-1], json.dumps(quote, ensure_ascii=False)[1:-1]):
+        if spelled and (at := text.find(spelled)) >= 0:
+            return at, at + len(spelled)
+    for count in (12, 5):
+        words = [re.escape(word) for word in quote.split()[:count]]
+        if len(words) > 1 and (match := re.search(r"(?:\s|\\n)+".join(words), text)):
+            return match.span()
+    return None
