@@ -27,7 +27,7 @@ from firecircle.voices.embedded.lenses.findings import Finding
 class OperatorStrengths(NamedTuple):
     """How much an order against users counts, from 0 to 1.
 
-    Set by hand on the parts "a" to "c" of `bench/data/system_prompts.toml`; `bench.check` measures all of them.
+    Set by hand on the parts "a" to "c" of `bench/data/system_prompts.toml`; `bench.check` measures all.
     """
 
     plain: float = 0.8  # the order itself says that users are wronged
