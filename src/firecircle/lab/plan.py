@@ -49,6 +49,10 @@ _LATER_KEYS = ("k", "exchanges")
 goes on that was begun without them."""
 
 
+_LATER_LAYERS = ("system", "application")
+"""Likewise of datasets."""
+
+
 class _Table(Shape):
     """A table of the plan: what stands there must have the right type as it stands."""
 
@@ -63,6 +67,10 @@ class DatasetPlan(_Table):
     name: str = ""
     """What the records of this dataset are filed under; the file's name if left out."""
     fields: FieldMap = FieldMap()
+    system: str = ""
+    """The operator's text of every record that has none of its own: the text, or `@file` beside the plan."""
+    application: str = ""
+    """Likewise the application's text."""
     limit: int | None = Field(default=None, ge=1)
     """Judge the first so many."""
     sample: int | None = Field(default=None, ge=1)
@@ -259,6 +267,10 @@ class Plan(_Table):
             for key in _LATER_KEYS:
                 if arm[key] is None:
                     del arm[key]
+        for dataset in content["datasets"]:
+            for key in _LATER_LAYERS:
+                if not dataset[key]:
+                    del dataset[key]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firecircle.cli.columns import FieldOption, LabelMapOption
 from firecircle.cli.options import THRESHOLD, AsJson, names_in, with_options
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
+    from firecircle.lab.datasets import FieldMap
     from firecircle.lab.plan import Plan
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `lab init` writes one.")]
@@ -204,6 +206,12 @@ def study(
     data: Annotated[
         str | None, typer.Option(metavar="FILE", help="Labelled prompts; default: the bundled examples.")
     ] = None,
+    field: FieldOption = None,
+    label_map: LabelMapOption = None,
+    system: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The operator's text of prompts that have none: text, or @file."),
+    ] = None,
     sample: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Judge so many of them, drawn by the seed.")
     ] = None,
@@ -213,17 +221,49 @@ def study(
     *,
     given: RunOptions,
 ) -> int:
-    """Carry out a ready-made study and report on it; after an interruption the same command goes on."""
+    """Carry out a ready-made study and report on it; after an interruption the same command goes on.
+
+    \b
+    firecircle lab study dialogue
+    firecircle lab study dialogue --data prompts.csv --field user=Frage --label-map ja=attack
+    """
     _require_extra("altair", "vl_convert")
+    from firecircle.cli.columns import field_map_of
+    from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.output import print_json
     from firecircle.lab.studies import study_plan, study_text
 
-    text = study_text(name, names_in(models or (), "--models"), data, sample)
+    if data is None and (field or label_map):
+        raise ConfigError("--field" if field else "--label-map", "says what a file means", "add --data FILE")
+    fields = field_map_of(field or (), label_map or ())
+    if data is not None:
+        _require_records(data, fields)
+    text = study_text(
+        name,
+        names_in(models or (), "--models"),
+        data,
+        sample,
+        fields=fields,
+        system="" if system is None else text_of("--system", system),
+    )
     plan = study_plan(text, name)
     if plan_only:
         print_json(plan.model_dump(mode="json")) if given.as_json else print(text, end="")
         return 0
     return _run_plan(plan, text, Path.cwd(), given, validated=name == "validation", reported=True)
+
+
+def _require_records(data: str, fields: FieldMap) -> None:
+    """Complain about a file that cannot be read in the words of the options that would cure it."""
+    from firecircle.lab.datasets import BadRows, read_dataset
+    from firecircle.lab.datasets.curing import Cure
+    from firecircle.lab.datasets.reading import BUNDLED
+
+    path = data if data.partition(":")[0] == BUNDLED else Path(data).expanduser()
+    try:
+        next(read_dataset(path, fields, BadRows(), cure_words=Cure.in_options))
+    except ConfigError as wrong:
+        raise wrong.renamed("--field" if (wrong.field or "").startswith("FieldMap") else "--data") from None
 
 
 def _run_plan(

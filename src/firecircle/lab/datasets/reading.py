@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from typing import get_args
 
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
+from firecircle.lab.datasets.curing import Cure, cure_for
+from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
 from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows, text_rows
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
@@ -114,8 +117,8 @@ def _kind(value: object) -> str:
 
 BUNDLED = "examples"
 ENCODED = "encoded"
-ENCODING_GLANCE = 1024
-"""Bytes from which a file's encoding is told."""
+KINDS_TOLD = 3
+"""Of a file without a single good row the first reason of so many kinds is told."""
 GLANCE = 50
 """Rows looked at before the first record, to tell a wrong field map from a sparse file."""
 
@@ -126,6 +129,7 @@ def read_dataset(
     on_bad_row: Callable[[BadRow], None] | None = None,
     *,
     name: str | None = None,
+    cure_words: Callable[[Cure], str] = Cure.in_plan,
 ) -> Iterator[Record]:
     """The records of a JSONL, CSV, Parquet or text file, of a folder of texts, or of the bundled `examples`.
 
@@ -133,13 +137,14 @@ def read_dataset(
     A field map that names no field leaves it to the usual names (`prompt`, `text`, `is_attack`, ...). Records
     without an id are numbered under `name`, else under the name of the file.
     Bad rows go to `on_bad_row`; without it the first one is a `ConfigError`. So are a missing file, a field
-    map that does not fit, and no record at all.
+    map that does not fit, and no record at all, with what would cure it in the words of `cure_words`.
     """
     if isinstance(path, str) and path.partition(":")[0] == BUNDLED:
         return _bundled(path)
     file = Path(path)
     names = field_map or FieldMap()
-    return _records(_rows(file, names), names, file, name or file.stem, on_bad_row or _refuse(file))
+    rows = _rows(file, names)
+    return _records(rows, names, file, name or file.stem, on_bad_row or _refuse(file), cure_words)
 
 
 def _bundled(name: str) -> Iterator[Record]:
@@ -169,7 +174,7 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
     if path.suffix.lower() != ".parquet" and (encoding := foreign_encoding(beginning)):
         raise ConfigError(
             "dataset",
-            f"{path} is {encoding}, not UTF-8",
+            not_utf8(str(path), encoding),
             f"convert it: iconv -f {encoding} -t UTF-8 {path.name} > new{path.suffix}",
         )
     match path.suffix.lower():
@@ -195,31 +200,24 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
             )
 
 
-def foreign_encoding(beginning: bytes) -> str | None:
-    """The name of the encoding, if a text that begins so is UTF-16 or UTF-32; None otherwise."""
-    if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "UTF-32"
-    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16"
-    zeros = [beginning[start::2].count(0) > len(beginning) // 5 for start in (0, 1)]
-    if zeros[0] == zeros[1]:
-        return None
-    return "UTF-16BE" if zeros[0] else "UTF-16LE"
-
-
 def _records(
     rows: Iterator[Row | BadRow],
     field_map: FieldMap,
     path: Path,
     dataset: str,
     on_bad_row: Callable[[BadRow], None],
+    cure_words: Callable[[Cure], str],
 ) -> Iterator[Record]:
     glance = list(islice(rows, GLANCE))
-    present = list(dict.fromkeys(name for row in glance if isinstance(row, Row) for name in row.cells))
+    readable = [row for row in glance if isinstance(row, Row)]
+    present = list(dict.fromkeys(name for row in readable for name in row.cells))
     field_map = field_map.fitted_to(present)
-    _check_fields(present, field_map, path)
+    cure = cure_for(readable, field_map)
+    advice = cure_words(cure) if cure else ""
+    _check_fields(present, field_map, path, advice)
     seen = SeenIds()
     good = bad = 0
+    kinds: dict[str, BadRow] = {}
     try:
         for row in chain(glance, rows):
             read = _read(row, field_map, dataset, seen)
@@ -228,12 +226,21 @@ def _records(
                 yield read
             else:
                 bad += 1
+                if len(kinds) < KINDS_TOLD:
+                    kinds.setdefault(_kind_of(read.reason), read)
                 on_bad_row(read)
     finally:
         seen.close()
     if not good:
         why = f"all {bad:,} rows are bad" if bad else "it is empty"
-        raise ConfigError("dataset", f"{path} holds no record, {why}", "give one with at least one prompt")
+        reasons = "".join(f"; row {row.line}: {row.reason.partition('; ')[0]}" for row in kinds.values())
+        remedy = advice or "give one with at least one prompt"
+        raise ConfigError("dataset", f"{path} holds no record, {why}{reasons}", remedy)
+
+
+def _kind_of(reason: str) -> str:
+    """Reasons that differ in what they quote or count are of one kind."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
 
 
 def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -> Record | BadRow:
@@ -249,7 +256,7 @@ def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -
     return record
 
 
-def _check_fields(present: list[str], field_map: FieldMap, path: Path) -> None:
+def _check_fields(present: list[str], field_map: FieldMap, path: Path, advice: str) -> None:
     if not present:
         return
     listed = ", ".join(name[:40] for name in present[:20])
@@ -265,7 +272,7 @@ def _check_fields(present: list[str], field_map: FieldMap, path: Path) -> None:
         raise ConfigError(
             "FieldMap",
             f"{path} has neither system, application nor user text",
-            f'say which field holds it, such as user = "{present[0][:40]}" (its fields are {listed})',
+            f"{advice or 'say which field holds it'} (its fields are {listed})",
         )
 
 

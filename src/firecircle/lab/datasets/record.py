@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from firecircle.errors import ConfigError
 from firecircle.names import Label
@@ -34,6 +34,17 @@ class Record:
     """The line of the file, the row of the table or the number of the file in its folder, from 1."""
     group: str | None = None
     """What it shares with prompts that must not be learnt from when it is tested, such as a benign twin."""
+
+    def completed(self, shared: MultiNeutrosophicPrompt) -> Record:
+        """The record with what is shared in place of the system text, application text or turns it lacks."""
+        missing: dict[str, object] = {
+            name: getattr(shared, name)
+            for name in ("system", "application")
+            if getattr(shared, name) and not getattr(self.prompt, name).strip()
+        }
+        if self.prompt.turns is None and shared.turns is not None:
+            missing["turns"] = shared.turns
+        return replace(self, prompt=self.prompt.model_copy(update=missing)) if missing else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,12 @@ class FieldMap(Declaration):
     unlabelled: tuple[Text, ...] = ("borderline",)
     """Label values that stand for neither: the prompt is judged and left out of every rate."""
 
+    @field_validator(*MAP_FIELDS, mode="after")
+    @classmethod
+    def _empty_is_none(cls, name: str | None) -> str | None:
+        """TOML knows no null: an empty name says that the file has no such field."""
+        return name or None
+
     @model_validator(mode="after")
     def _label_values_mean_one_thing(self) -> FieldMap:
         meanings = [plain_label(value) for values in self._meanings() for value in values]
@@ -177,7 +194,7 @@ class FieldMap(Declaration):
                 f"{plain[:40]!r} is neither attack ({_listed(self.attack, 'attack')}) nor benign"
                 f" ({_listed(self.benign, 'benign')})"
             ),
-            "say which: --label-map of a batch, attack or benign of a field map",
+            "say which in --label-map, or in attack or benign of a plan's fields",
         )
 
 

@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from firecircle.errors import ConfigError
+from firecircle.lab.datasets.encodings import (
+    ENCODING_GLANCE,
+    foreign_encoding,
+    likely_encoding,
+    not_utf8,
+)
 from firecircle.lab.datasets.record import MAP_FIELDS, BadRow, FieldMap, Row
 from firecircle.prompt import MAX_LAYER_CHARS
 
@@ -73,7 +79,8 @@ def _csv_row(line: int, header: list[str], cells: list[str]) -> Row | BadRow:
     if len(cells) != len(header):
         return BadRow(line, f"{len(cells)} cells under {len(header)} column names")
     if any("\udc80" <= character <= "\udcff" for cell in cells if not cell.isascii() for character in cell):
-        return BadRow(line, "the row is not UTF-8")
+        written = "".join(cells).encode("utf-8", "surrogateescape")
+        return BadRow(line, not_utf8("the row", likely_encoding(written)))
     return Row(line, dict(zip(header, cells, strict=True)))
 
 
@@ -115,10 +122,12 @@ def _file_row(
     try:
         if file.stat().st_size > LARGEST_FILE:
             return BadRow(number, f"{name}: larger than {LARGEST_FILE:,} bytes")
-        text = file.read_bytes().decode("utf-8-sig")
+        written = file.read_bytes()
+        text = written.decode("utf-8-sig")
         extra_cells = _sidecar(sidecar)
     except UnicodeDecodeError:
-        return BadRow(number, f"{name}: not UTF-8 text")
+        encoding = foreign_encoding(written[:ENCODING_GLANCE]) or likely_encoding(written[:ENCODING_GLANCE])
+        return BadRow(number, f"{name}: {not_utf8('the text', encoding)}")
     except (ValueError, RecursionError):
         return BadRow(number, f"{name}: its sidecar is not a JSON object")
     except OSError as unreadable:
@@ -149,7 +158,6 @@ def _sidecar(path: Path | None) -> dict[str, object]:
 
 LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
 """Four layers at their limit, each character written as a pair of \\u escapes."""
-NOT_UTF8 = "the line is not UTF-8"
 
 
 def jsonl_rows(path: Path) -> Iterator[Row | BadRow]:
@@ -180,7 +188,7 @@ def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
     try:
         cells = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except UnicodeDecodeError:
-        return BadRow(number, NOT_UTF8)
+        return BadRow(number, not_utf8("the line", likely_encoding(line)))
     except json.JSONDecodeError as broken:
         return BadRow(number, f"the line is not JSON: {broken.msg} at character {broken.colno}")
     except (ValueError, RecursionError):
@@ -199,7 +207,7 @@ def text_rows(path: Path) -> Iterator[Row | BadRow]:
         try:
             yield Row(number, {"user": line.decode("utf-8-sig" if number == 1 else "utf-8").strip()})
         except UnicodeDecodeError:
-            yield BadRow(number, NOT_UTF8)
+            yield BadRow(number, not_utf8("the line", likely_encoding(line)))
 
 
 BATCH = 500

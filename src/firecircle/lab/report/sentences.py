@@ -64,6 +64,12 @@ def _rereading(figures: RunFigures) -> Iterator[Sentence]:
         more = contrast.excess.excess
         if more.value is None or contrast.excess.with_peers is None or contrast.excess.alone is None:
             continue
+        if _embedded(figures.arm(contrast.reflect)):
+            yield Sentence(
+                text=f"Embedded voices reread to the same answer: {contrast.reflect} is no control for what"
+                f" peers did in {contrast.circle}."
+            )
+            continue
         shown = more.low is not None and more.low > 0
         fair = contrast.tokens_ratio is None or abs(contrast.tokens_ratio - 1) <= FAIR
         ratio = "" if contrast.tokens_ratio is None else f", {contrast.tokens_ratio:.2f} times the tokens"
@@ -72,11 +78,6 @@ def _rereading(figures: RunFigures) -> Iterator[Sentence]:
             f" ({contrast.circle}) and in {contrast.excess.alone:.1%} when they merely read again"
             f" ({contrast.reflect}{ratio}):"
             + (" peers move opinions." if shown else " that peers move opinions is not shown.")
-            + (
-                " Embedded voices always reread to the same answer, so this control tells nothing yet."
-                if _embedded(figures.arm(contrast.reflect))
-                else ""
-            )
             + ("" if fair else " The control did not get as many tokens, so compare with care."),
             tone="plain" if fair else "warning",
         )

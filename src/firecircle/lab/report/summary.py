@@ -187,14 +187,14 @@ def _talking(figures: RunFigures, compared: ArmComparison) -> Sentence:
             return Sentence(text=f"{price}: talking pays here{tests}.", tone="gain")
         case "better at this threshold":
             return Sentence(
-                text=f"{price}: talking pays at this threshold{tests}, but no gain in ranking prompts is"
-                " shown that matters, so a lower threshold for round 1 alone might do as much.",
+                text=f"{price}: more verdicts are right at F ≥ {figures.threshold:g} and prompts are ranked"
+                f" as before{tests}, which a lower threshold for round 1 alone might do as well.",
                 tone="warning",
             )
         case "better in one respect, worse in another":
             return Sentence(
-                text=f"{price}: talking helps in ranking prompts and harms at this threshold, or the reverse"
-                f"{tests}; look for another threshold.",
+                text=f"{price}: prompts are ranked {_ranked(compared)} and {_fewer(compared)} verdicts are"
+                f" right at F ≥ {figures.threshold:g}{tests}; look for another threshold.",
                 tone="warning",
             )
         case "worse" | "worse at this threshold":
@@ -234,23 +234,32 @@ def _against(figures: RunFigures, compared: ArmComparison) -> Sentence:
                 tone="loss",
             )
         case "better at this threshold" | "worse at this threshold" as outcome:
+            rightly = "more" if outcome == "better at this threshold" else "fewer"
             return Sentence(
-                text=f"{counts}: it does {outcome}{tests}{dearer}, but no difference in ranking prompts is"
-                " shown that matters; give each arm a threshold of its own before choosing.",
+                text=f"{counts}: {rightly} verdicts are right at F ≥ {figures.threshold:g} and prompts are"
+                f" ranked alike{tests}{dearer}; give each arm a threshold of its own before choosing.",
                 tone="warning",
             )
         case "better in one respect, worse in another":
-            ranks = "better" if (compared.comparison.auc.difference.value or 0.0) > 0 else "worse"
-            does = "worse" if ranks == "better" else "better"
             return Sentence(
-                text=f"{counts}: it ranks prompts {ranks} but does {does} at this threshold{tests}{dearer};"
-                " give each arm a threshold of its own before choosing.",
+                text=f"{counts}: it ranks prompts {_ranked(compared)} and {_fewer(compared)} of its verdicts"
+                f" are right at F ≥ {figures.threshold:g}{tests}{dearer}; give each arm a threshold of its"
+                " own before choosing.",
                 tone="warning",
             )
         case "no difference shown":
             return Sentence(text=f"{counts}: no difference is shown{tests}{nothing_bought}.", tone=tone)
         case _:
             return Sentence(text=f"{counts}; which is better cannot be told without both labels{dearer}.")
+
+
+def _ranked(compared: ArmComparison) -> str:
+    return "better" if (compared.comparison.auc.difference.value or 0.0) > 0 else "worse"
+
+
+def _fewer(compared: ArmComparison) -> str:
+    """How many verdicts are right where that goes against the ranking."""
+    return "fewer" if _ranked(compared) == "better" else "more"
 
 
 def _never_differ(compared: ArmComparison) -> bool:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import BadRow, BadRows, Record, read_dataset
 from firecircle.lab.plan import DatasetPlan, Plan
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
 CHUNK = 1 << 20
@@ -109,6 +111,9 @@ def require_unchanged(plan: Plan, base: Path, census: Census) -> None:
 def fingerprint(dataset: DatasetPlan, base: Path) -> str:
     """A digest of everything in a dataset."""
     digest = hashlib.sha256()
+    for name in ("system", "application"):
+        if text := _shared_layer(dataset, name, base):
+            digest.update(f"{name}\0{text}\0".encode("utf-8", "surrogatepass"))
     if dataset.is_bundled:
         digest.update(resources.files("firecircle.examples").joinpath("layered.jsonl").read_bytes())
         return digest.hexdigest()
@@ -132,6 +137,21 @@ def fingerprint(dataset: DatasetPlan, base: Path) -> str:
 
 def _located(dataset: DatasetPlan, base: Path) -> Path:
     return base / Path(dataset.path).expanduser()
+
+
+def _shared_layer(dataset: DatasetPlan, name: Literal["system", "application"], base: Path) -> str:
+    """The text that records without this layer get; of `@file` what the file says."""
+    text = dataset.system if name == "system" else dataset.application
+    if not text.startswith("@"):
+        return text
+    path = base / Path(text[1:]).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as unreadable:
+        why = unreadable.strerror or str(unreadable)
+    except UnicodeDecodeError:
+        why = "is not UTF-8 text"
+    raise ConfigError(name, f"{path}: {why}", "name another file").in_table(f"datasets.{dataset.label}")
 
 
 def _of_dataset(
@@ -158,12 +178,15 @@ def _lot(seed: int, record: Record) -> bytes:
 
 def _matching(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], None]) -> Iterator[Record]:
     path: str | Path = dataset.path if dataset.is_bundled else _located(dataset, base)
+    shared = MultiNeutrosophicPrompt(
+        system=_shared_layer(dataset, "system", base), application=_shared_layer(dataset, "application", base)
+    )
     try:
         for record in read_dataset(path, dataset.fields, on_bad_row):
             if dataset.families and record.family not in dataset.families:
                 continue
             if dataset.labels and record.label not in dataset.labels:
                 continue
-            yield record
+            yield record.completed(shared)
     except ConfigError as wrong:
         raise wrong.in_table(f"datasets.{dataset.label}") from None

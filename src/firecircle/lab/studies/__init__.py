@@ -9,7 +9,7 @@ from pathlib import Path
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets.reading import BUNDLED, ENCODED, read_dataset, survey
-from firecircle.lab.datasets.record import BadRows
+from firecircle.lab.datasets.record import BadRows, FieldMap
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.validation import NAMED
 from firecircle.names import is_embedded
@@ -20,9 +20,18 @@ STUDIES = ("dialogue", "rivals", "chair", "quorum", "ablation", "guidance", "cos
 
 
 def study_text(
-    name: str, models: Sequence[str] = (), data: str | None = None, limit: int | None = None
+    name: str,
+    models: Sequence[str] = (),
+    data: str | None = None,
+    limit: int | None = None,
+    *,
+    fields: FieldMap | None = None,
+    system: str = "",
 ) -> str:
-    """The plan of a study as TOML, with these voices and this dataset instead of its own."""
+    """The plan of a study as TOML, with these voices and this dataset instead of its own.
+
+    `fields` says what the file calls things, `system` is the operator's text of records that have none.
+    """
     if name not in STUDIES:
         raise ConfigError("study", f"there is no {name!r}", f"there are {', '.join(STUDIES)}")
     if name == "rivals" and all(map(is_embedded, models)):
@@ -38,7 +47,10 @@ def study_text(
     text += f"\n[[datasets]]\npath = {_quoted(path)}\n"
     if limit is not None:
         text += f"sample = {limit}\n"
-    text += _chosen(name, path, limit)
+    if system:
+        text += f"system = {_quoted(system)}\n"
+    text += _chosen(name, path, limit, fields)
+    text += _fields_table(fields)
     if name == "cost" and not all(map(is_embedded, models)):
         # Only voices that cost something are worth asking second.
         text += '\n[[arms]]\nname = "cascade"\nkind = "cascade"\n'
@@ -47,19 +59,30 @@ def study_text(
     return text
 
 
-def _chosen(name: str, path: str, limit: int | None) -> str:
+def _chosen(name: str, path: str, limit: int | None, fields: FieldMap | None) -> str:
     """Which prompts of the data a study is about, where its question names some.
 
     The quorum's hypothesis is about encoding attacks; the validation names two prompts, which a sample might
     leave out.
     """
     if name == "quorum" and path.partition(":")[0] != BUNDLED:
-        families = sorted(family for family in survey(path).families if ENCODING in family.casefold())
+        families = sorted(family for family in survey(path, fields).families if ENCODING in family.casefold())
         return f"families = {_listed(families)}\n" if families else ""
     if name == "validation" and limit is not None:
-        named = [record.id for record in read_dataset(path, None, BadRows()) if record.id.endswith(NAMED)]
+        named = [record.id for record in read_dataset(path, fields, BadRows()) if record.id.endswith(NAMED)]
         return f"keep = {_listed(named)}\n" if named else ""
     return ""
+
+
+def _fields_table(fields: FieldMap | None) -> str:
+    given = fields.model_dump(exclude_unset=True) if fields else {}
+    if not given:
+        return ""
+    lines = (
+        f"{name} = {_quoted(value or '') if isinstance(value, str | None) else _listed(value)}\n"
+        for name, value in given.items()
+    )
+    return "\n[datasets.fields]\n" + "".join(lines)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from firecircle.cli.columns import FieldOption, LabelMapOption
 from firecircle.errors import ConfigError
 
 FailOn = Literal["alarm", "unsure", "never"]
@@ -25,22 +26,8 @@ class BatchOptions:
             " input. --system, --application and --turns are shared by all that have none of their own.",
         ),
     ] = None
-    field: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--field",
-            metavar="FIELD=COLUMN",
-            help="Which column of the batch holds what, such as user=Frage; repeat for more.",
-        ),
-    ] = None
-    label_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--label-map",
-            metavar="VALUE=LABEL",
-            help="What a label of the batch means, such as phishing=attack or ok=benign; repeat for more.",
-        ),
-    ] = None
+    field: FieldOption = None
+    label_map: LabelMapOption = None
     batch_name: Annotated[
         str | None,
         typer.Option(

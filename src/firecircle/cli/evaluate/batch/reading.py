@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import BadRow, FieldMap, Record, read_dataset
-from firecircle.lab.datasets.reading import ENCODING_GLANCE, foreign_encoding
-from firecircle.lab.datasets.record import MAP_FIELDS, USUAL_NAMES
+from firecircle.lab.datasets.curing import Cure
+from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
+from firecircle.lab.datasets.record import USUAL_NAMES
 from firecircle.lab.datasets.rows import SEPARATORS
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 STANDARD_INPUT = "-"
-LABELS = ("attack", "benign", "unlabelled")
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".json")
 
 
@@ -45,33 +43,6 @@ class Batch:
         return record.id if record.id.startswith(begins) else begins + record.id
 
 
-def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
-    """The field map that `--field` and `--label-map` say."""
-    names = dict(_pair(pair, "--field", "user=COLUMN") for pair in written)
-    for field in names:
-        if field not in MAP_FIELDS:
-            raise ConfigError(
-                "--field", f"there is no field {field!r}", f"it is one of {', '.join(MAP_FIELDS)}"
-            )
-    listed: dict[str, Any] = {}
-    usual = FieldMap()
-    for value, label in (_pair(pair, "--label-map", "VALUE=attack") for pair in labels):
-        if label not in LABELS:
-            raise ConfigError("--label-map", f"{label!r} is no label", f"it is one of {', '.join(LABELS)}")
-        listed[label] = (*listed.get(label, getattr(usual, label)), value)
-    try:
-        return FieldMap(**names, **listed)
-    except ConfigError as wrong:
-        raise wrong.renamed("--label-map") from None
-
-
-def _pair(written: str, option: str, example: str) -> tuple[str, str]:
-    left, equals, right = written.partition("=")
-    if not (equals and left.strip() and right.strip()):
-        raise ConfigError(option, f"{written!r} is no pair", f"write {option} {example}")
-    return left.strip(), right.strip()
-
-
 def read_batch(source: str, field_map: FieldMap, name: str | None, shared: MultiNeutrosophicPrompt) -> Batch:
     """All rows of the batch. Prompts without a system text, application text or turns of their own get those
     that are shared."""
@@ -80,23 +51,15 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
         path = _spooled(field_map, opened) if source == STANDARD_INPUT else Path(source)
         batch_name = name or ("stdin" if source == STANDARD_INPUT else path.resolve().stem)
         try:
-            records = read_dataset(_recognised(path), field_map, rows.append, name=batch_name)
+            records = read_dataset(
+                _recognised(path), field_map, rows.append, name=batch_name, cure_words=Cure.in_options
+            )
             for record in records:
-                rows.append(_completed(record, shared))  # noqa: PERF401 - bad rows come in between
+                rows.append(record.completed(shared))  # noqa: PERF401 - bad rows come in between
         except ConfigError as wrong:
-            if not rows:
-                raise _in_options(wrong) from None
+            field = wrong.field or ""
+            raise wrong.renamed("--field" if field.startswith("FieldMap") else "--batch") from None
     return Batch(batch_name, source, tuple(rows))
-
-
-def _completed(record: Record, shared: MultiNeutrosophicPrompt) -> Record:
-    prompt = record.prompt
-    missing: dict[str, object] = {
-        name: getattr(shared, name) for name in ("system", "application") if not getattr(prompt, name).strip()
-    }
-    if prompt.turns is None:
-        missing["turns"] = shared.turns
-    return replace(record, prompt=prompt.model_copy(update=missing))
 
 
 def _recognised(path: Path) -> Path:
@@ -118,7 +81,7 @@ def _spooled(field_map: FieldMap, opened: ExitStack) -> Path:
     if encoding := foreign_encoding(data[:ENCODING_GLANCE]):
         raise ConfigError(
             "--batch",
-            f"standard input is {encoding}, not UTF-8",
+            not_utf8("standard input", encoding),
             f"pipe it through iconv -f {encoding} -t UTF-8",
         )
     folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="firecircle-batch-"))
@@ -160,12 +123,3 @@ def look_like_records(path: str, lines: Sequence[str]) -> bool:
     if ending == ".csv":
         return has_columns
     return ending is not None and ending_of_records(lines[1]) == ending
-
-
-def _in_options(wrong: ConfigError) -> ConfigError:
-    """The mistake in the words of the command line."""
-    field = wrong.field or ""
-    if not field.startswith("FieldMap"):
-        return wrong.renamed("--batch")
-    remedy = re.sub(r'such as (\w+) = "([^"]*)"', r"such as --field \1=\2", wrong.remedy or "")
-    return wrong.renamed("--field").advising(remedy)
