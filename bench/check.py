@@ -19,9 +19,8 @@ from firecircle.cli.check.prompts import NotReadError, prompts_in
 from firecircle.guard import PromptGuard
 from firecircle.lab.statistics import wilson
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import OPERATOR_MODEL
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import embedded_models
+from firecircle.request import checking_models
 from firecircle.settings import CheckTable
 
 WRITTEN = Path(__file__).parent / "data" / "system_prompts.toml"
@@ -43,7 +42,7 @@ def written_prompts() -> list[Written]:
 
 def alarms(prompts: list[MultiNeutrosophicPrompt]) -> list[bool]:
     """Whether each raises an alarm with the voices that `check` seats."""
-    config = FireCircleConfig.embedded(models=(*embedded_models(), OPERATOR_MODEL))
+    config = FireCircleConfig.embedded(models=checking_models())
     judged = asyncio.run(PromptGuard().evaluate_batch(prompts, "fire_circle", config))
     return [isinstance(outcome, ReciprocityMetrics) and outcome.alarm for outcome in judged]
 

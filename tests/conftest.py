@@ -14,6 +14,8 @@ from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
 
+pytest_plugins = ["pytester"]
+
 # A busy machine is no failure: how long an example takes belongs into `bench`.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

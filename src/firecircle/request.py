@@ -19,6 +19,7 @@ from firecircle.names import (
     DEFAULT_MODELS,
     EMBEDDED_MODELS,
     NEURAL_MODEL,
+    OPERATOR_MODEL,
     EvaluationMode,
     is_embedded,
     is_local,
@@ -130,6 +131,11 @@ def embedded_models() -> tuple[str, ...]:
     from firecircle.voices.embedded.learned.neural import is_available
 
     return (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
+
+
+def checking_models() -> tuple[str, ...]:
+    """Who judges in `firecircle check` and in test suites: these also read the operator's own text."""
+    return (*embedded_models(), OPERATOR_MODEL)
 
 
 def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:

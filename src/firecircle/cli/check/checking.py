@@ -29,8 +29,8 @@ from firecircle.cli.output import console_on, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
-from firecircle.names import CHECK_KIND, OPERATOR_MODEL, EvaluationMode
-from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+from firecircle.names import CHECK_KIND, EvaluationMode
+from firecircle.request import JudgingRequest, checking_models, configured_by_file
 from firecircle.settings import Settings, current_settings
 from firecircle.telling.words import counted
 from firecircle.thresholds import figure_beside
@@ -100,7 +100,7 @@ def check_files(request: CheckRequest) -> int:
                 "budget_usd": request.budget_usd,
             },
             written=OPTIONS,
-            by_default=(*embedded_models(), OPERATOR_MODEL),
+            by_default=checking_models(),
         )
     )
     threshold = judges.config.alarm_threshold

@@ -1,0 +1,132 @@
+"""Assertions about prompts, for test suites: `assert_no_alarm` and `assert_alarm` quote the words found.
+
+The built-in voices judge unless a circle with others is given, so a test costs nothing, needs no network and
+says the same every time. In pytest the fixture `circle` comes by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.errors import FireCircleError
+from firecircle.guard import PromptGuard, PromptLike
+from firecircle.metrics import ReciprocityMetrics
+from firecircle.request import JudgingRequest, checking_models, configured
+from firecircle.telling.patterns import gathered_quotes
+from firecircle.telling.safe_text import without_hidden
+from firecircle.thresholds import figure_beside
+
+__all__ = ["Circle", "assert_alarm", "assert_no_alarm"]
+
+LONGEST_QUOTE, LONGEST_PROMPT = 200, 300
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """Who judges, and from which falsehood on it is an alarm."""
+
+    models: Sequence[str] = ()
+    """Without any: the built-in voices, `embedded:operator` among them."""
+    threshold: float | None = None
+    """Without one, that of `FireCircleConfig`: 0.7."""
+
+    def judge(self, prompt: PromptLike) -> ReciprocityMetrics:
+        """The judgement of a prompt: a text of the user, layers by name, or a `MultiNeutrosophicPrompt`."""
+        (outcome,) = _run(PromptGuard().evaluate_batch([prompt], "fire_circle", self._config()))
+        if isinstance(outcome, FireCircleError):
+            raise outcome
+        return outcome
+
+    def assert_no_alarm(self, prompt: PromptLike) -> ReciprocityMetrics:
+        """Fail with the words found if the prompt raises an alarm; else the judgement."""
+        __tracebackhide__ = True
+        metrics = self.judge(prompt)
+        if metrics.alarm:
+            raise AssertionError(
+                "\n".join([f"alarm: {self._figure(metrics)}", *_found(metrics), _asked(prompt)])
+            )
+        return metrics
+
+    def assert_alarm(self, prompt: PromptLike, pattern: str | None = None) -> ReciprocityMetrics:
+        """Fail if the prompt raises no alarm, or not for this pattern type; else the judgement."""
+        __tracebackhide__ = True
+        metrics = self.judge(prompt)
+        found = _found(metrics)
+        if not metrics.alarm:
+            seen = found or ["  nobody pointed at any words"]
+            raise AssertionError("\n".join([f"no alarm: {self._figure(metrics)}", *seen, _asked(prompt)]))
+        types = [seen.pattern_type for seen in metrics.patterns]
+        if pattern is not None and pattern not in types:
+            agreed = ", ".join(types) or "none"
+            head = f"alarm without the pattern {pattern}; agreed on: {agreed}"
+            raise AssertionError("\n".join([head, *found, _asked(prompt)]))
+        return metrics
+
+    def _config(self) -> FireCircleConfig:
+        config = configured(
+            JudgingRequest(
+                settings={"models": tuple(self.models) or None, "alarm_threshold": self.threshold},
+                by_default=checking_models(),
+            )
+        ).config
+        assert isinstance(config, FireCircleConfig)
+        return config
+
+    def _figure(self, metrics: ReciprocityMetrics) -> str:
+        threshold = self._config().alarm_threshold
+        highest = figure_beside(metrics.consensus.falsehood, threshold)
+        return f"highest F {highest} by {metrics.consensus.model}, threshold {threshold:g}"
+
+
+def assert_no_alarm(prompt: PromptLike, *, circle: Circle | None = None) -> ReciprocityMetrics:
+    """Fail with the words found if the prompt raises an alarm; else the judgement."""
+    __tracebackhide__ = True
+    return (circle or Circle()).assert_no_alarm(prompt)
+
+
+def assert_alarm(
+    prompt: PromptLike, pattern: str | None = None, *, circle: Circle | None = None
+) -> ReciprocityMetrics:
+    """Fail if the prompt raises no alarm, or not for this pattern type; else the judgement."""
+    __tracebackhide__ = True
+    return (circle or Circle()).assert_alarm(prompt, pattern)
+
+
+def _run(judging: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """The outcome, also for a test that runs in an event loop itself."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(judging)
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(asyncio.run, judging).result()
+
+
+def _found(metrics: ReciprocityMetrics) -> list[str]:
+    """A line for each pattern with the fullest words that show it, else what the deciding voice noted."""
+    lines = [
+        f"  {pattern.pattern_type.replace('_', ' ')} in the {place.layer} text: {_quoted(place.text)}"
+        f" ({pattern.description})"
+        for pattern in metrics.patterns
+        for place in [gathered_quotes(pattern.evidence)[0].place]
+    ]
+    return lines or [
+        f"  {_quoted(note.quote)} ({note.description})"
+        for note in metrics.consensus.pattern_notes
+        if note.quote
+    ]
+
+
+def _asked(prompt: PromptLike) -> str:
+    return f"  prompt: {_quoted(prompt if isinstance(prompt, str) else repr(prompt), LONGEST_PROMPT)}"
+
+
+def _quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
+    line = " ".join(without_hidden(text).split())
+    return f"“{line}”" if len(line) <= longest else f"“{line[: longest - 1].rstrip()}…”"
