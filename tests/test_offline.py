@@ -81,7 +81,7 @@ async def test_other_modes_seat_who_is_here() -> None:
         (await offline_circle(JudgingRequest(mode), MultiNeutrosophicPrompt(user=SURE))).judges.config
         for mode in (EvaluationMode.SINGLE, EvaluationMode.PARALLEL)
     ]
-    assert alone.first_asked == ("embedded:layers",)
+    assert alone.first_asked == ("embedded:generalist",)
     assert apart.first_asked == (*embedded_models(), MODEL)
 
 

@@ -34,7 +34,7 @@ def test_without_a_key_the_embedded_voices_sit_and_the_result_says_so() -> None:
     assert judges.config.models == embedded_models()
     assert str(judges.seating) == f"{EMBEDDED_SET} (default)"
     alone = configured(JudgingRequest(EvaluationMode.SINGLE))
-    assert str(alone.seating) == "embedded:layers (default)"
+    assert str(alone.seating) == "embedded:generalist (default)"
 
 
 def test_a_key_seats_the_hosted_models_unless_only_free_voices_may_sit(

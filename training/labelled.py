@@ -5,7 +5,8 @@ from __future__ import annotations
 from firecircle.lab.datasets import Record, read_dataset
 from training import ROOT
 
-DEV = ROOT.parent / "shared" / "data" / "dev.jsonl"
+DATA = ROOT.parent / "shared" / "data"
+DEV, DEV2 = DATA / "dev.jsonl", DATA / "dev2.jsonl"
 AUTHORED = tuple(sorted((ROOT / "training" / "data").glob("authored_*.jsonl")))
 UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
 """Sources that no rule was written on."""
@@ -17,6 +18,11 @@ def development() -> list[Record]:
     if not DEV.exists():
         raise SystemExit(f"{DEV} is not there: the labelled prompts are kept outside the repository")
     return list(read_dataset(DEV))
+
+
+def further() -> list[Record]:
+    """Development prompts from sources that were collected after the rules were written."""
+    return list(read_dataset(DEV2))
 
 
 def authored() -> list[Record]:

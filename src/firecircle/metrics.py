@@ -18,6 +18,7 @@ from firecircle.circle.result import (
 )
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.languages import unread_advisory
 from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text
@@ -53,6 +54,8 @@ class ReciprocityMetrics(Shape):
     """What the voices of the single and parallel modes were told to look out for."""
     seating: Seating | None = None
     """Which set of voices judged, and how they came to sit."""
+    unread: Text | None = None
+    """What no voice that judged could read; without an alarm such a prompt is unread, not clean."""
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
 
@@ -80,6 +83,7 @@ class ReciprocityMetrics(Shape):
             "tokens_in": total.tokens_in,
             "tokens_out": total.tokens_out,
             "cost_usd": total.cost_usd,
+            "unread": self.unread,
             "kept_as": self.kept_as,
         }
 
@@ -91,7 +95,7 @@ def verdict_word(metrics: ReciprocityMetrics, threshold: float) -> VerdictWord:
         return "alarm"
     close = reaches(metrics.consensus.falsehood, UNSURE_SHARE * threshold)
     unclear = reaches(metrics.consensus.indeterminacy, UNSURE_INDETERMINACY)
-    return "unsure" if close or unclear else "no_alarm"
+    return "unsure" if close or unclear or metrics.unread else "no_alarm"
 
 
 def balance_of(consensus: NeutrosophicEvaluation) -> float:
@@ -117,6 +121,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         fire_circle=result,
         stand_ins=result.stand_ins,
         seating=result.circumstances.seating,
+        unread=unread_advisory(result.prompt, {said.model for said in result.final_evaluations}),
     )
 
 
@@ -136,4 +141,5 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         stand_ins=stand_ins_in(panel.calls),
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
+        unread=unread_advisory(panel.prompt, {said.model for said in panel.evaluations}),
     )

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from firecircle.rotation.history import Draw
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
-EMBEDDED_GENERALIST = "embedded:layers"
-"""Who judges alone without a key: of all built-in voices the one that by itself raises most true alarms."""
+EMBEDDED_GENERALIST = "embedded:generalist"
+"""Who judges alone without a key: all lenses in one voice."""
 DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
 
 _ONLY_CIRCLES = FireCircleConfig.model_fields.keys() - EvaluationConfig.model_fields.keys()

@@ -65,7 +65,7 @@ async def test_every_arm_judges_with_embedded_voices() -> None:
     assert outcomes["no_chair"].chair_influence is None
     assert not any(said.is_chair for said in outcomes["no_chair"].voices)
     assert len({said.model for said in outcomes["clones"].voices}) == voices
-    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:layers"}
+    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:generalist"}
     everybody = {said.model for said in circle.voices}
     heard = {
         name.removeprefix("leave_one_out "): {said.model for said in outcome.voices}

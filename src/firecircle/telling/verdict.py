@@ -9,6 +9,7 @@ from typing import Literal
 
 from firecircle.circle.result import Failure, FireCircleResult, Substitution
 from firecircle.circle.summary import decision_sentence
+from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import LayerName, is_embedded
 from firecircle.request import DEFAULT_KEY_VARIABLE
@@ -86,7 +87,7 @@ def _balance_sentence(metrics: ReciprocityMetrics) -> str:
 def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
     """About the deciding answer, the quorum, and the voices that were lost."""
     return _headed(
-        verdict=cares_about(result.consensus) if result.consensus else (),
+        verdict=[*(cares_about(result.consensus) if result.consensus else ()), *_unread(result)],
         quorum=_quorum(result, line),
         lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result.stand_ins, line)],
     )
@@ -95,9 +96,17 @@ def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
 def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
     """About the answer of a voice that was asked alone, and the voices that were lost."""
     return _headed(
-        verdict=cares_about(metrics.evaluations[0]) if metrics.agreement is None else (),
+        verdict=[
+            *(cares_about(metrics.evaluations[0]) if metrics.agreement is None else ()),
+            *([metrics.unread] if metrics.unread else []),
+        ],
         lost=[*_losses(metrics.failures, (), line), *_stand_ins(metrics.stand_ins, line)],
     )
+
+
+def _unread(result: FireCircleResult) -> list[str]:
+    advisory = unread_advisory(result.prompt, {answer.model for answer in result.final_evaluations})
+    return [advisory] if advisory else []
 
 
 def lost_voices(failures: Sequence[Failure], line: SafeLine, seats: Sequence[Substitution] = ()) -> Cautions:

@@ -193,7 +193,7 @@ def evaluate(
     as_json: ResultAsJson = None,
     verbose: Verbose = False,
 ) -> int:
-    """Judge a prompt, or many. Exit status 0: no alarm, 1: alarm, 2: error.
+    """Judge a prompt, or many. Exit status 0: no alarm, 1: alarm, 2: error, 3: unread.
 
     \b
     firecircle evaluate --example temporal_inconsistency-01-attack

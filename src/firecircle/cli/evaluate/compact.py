@@ -73,6 +73,8 @@ class CompactResult(Shape):
     lost: tuple[CompactLoss, ...] = ()
     cautions: tuple[str, ...] = ()
     """What to know before relying on the verdict."""
+    unread: str | None = None
+    """What no voice that judged could read."""
     agreement: float | None = None
     rounds: int = 0
     round1_falsehood: float | None = None
@@ -145,6 +147,7 @@ def compact_result(
         cautions=tuple(
             sentence for heading in ("Verdict", "Quorum") for sentence in cautions.get(heading, ())
         ),
+        unread=metrics.unread,
         agreement=metrics.agreement,
         rounds=len(circle.dialogue_history) if circle else 1,
         round1_falsehood=circle.rival_verdicts["round1_max"].value if circle else None,

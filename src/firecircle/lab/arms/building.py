@@ -81,10 +81,13 @@ class _Draft:
 
     @property
     def lead(self) -> str:
-        """Who stands for the circle where one voice is asked: the named one, else the generalist or first."""
+        """Who stands for the circle where one voice is asked.
+
+        The named one; for embedded voices the one that reads with all their lenses; else the first.
+        """
         if self.arm.model:
             return self.arm.model
-        return EMBEDDED_GENERALIST if EMBEDDED_GENERALIST in self.models else self.models[0]
+        return EMBEDDED_GENERALIST if all(map(is_embedded, self.models)) else self.models[0]
 
     def circle(self, **changes: Any) -> SeatedCircle:
         """The plan's circle with these changes, seated."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED
+from firecircle.names import EMBEDDED, EMBEDDED_MODELS
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Voice
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EMBEDDED_NAMES", "embedded_voice"]
 
-EMBEDDED_NAMES = ("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural", "operator")
+EMBEDDED_NAMES = (
+    *("time", "layers", "hidden", "extraction", "authority", "ngrams", "neural", "operator", "generalist"),
+)
 
 
 def embedded_voice(model: str) -> Voice:
@@ -30,10 +32,19 @@ def embedded_voice(model: str) -> Voice:
     from firecircle.voices.embedded.voice import EmbeddedVoice
 
     name = original_of(model).removeprefix(EMBEDDED)
+    if name == "generalist":
+        return _generalist()
     if name not in _lenses():
         known = ", ".join(EMBEDDED + lens for lens in EMBEDDED_NAMES)
         raise ConfigError("models", f"there is no embedded voice {model!r}", f"there are {known}")
     return EmbeddedVoice(_lens(name))
+
+
+@cache
+def _generalist() -> Voice:
+    from firecircle.voices.embedded.generalist import Generalist
+
+    return Generalist([_lens(model.removeprefix(EMBEDDED)) for model in EMBEDDED_MODELS])
 
 
 @cache

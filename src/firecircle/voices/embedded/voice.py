@@ -1,9 +1,10 @@
-"""An embedded voice: one lens that answers the circle's turns in the words a language model would use."""
+"""Embedded voices: a lens, or several, that answer the circle's turns in the words a language model would."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from firecircle.circle.voice import Reply, Turn, Usage
@@ -23,6 +24,7 @@ class AnswerStrengths(NamedTuple):
     unsure: float = 0.35
     undecided: float = 0.5  # the share of doubt that comes from an F near the middle
     most_doubt: float = 0.95
+    unread: float = 0.85  # what a voice cannot see of a prompt with a language it does not read
 
 
 STRENGTHS = AnswerStrengths()
@@ -49,11 +51,19 @@ _ABSENT = {
 }
 
 
-class EmbeddedVoice:
-    """A lens with a voice. It speaks alone in round 1 and reconsiders with its peers afterwards."""
+class AnalyserVoice(ABC):
+    """Answers turns in JSON. What it finds, and what follows, says who inherits from it."""
 
-    def __init__(self, lens: Lens) -> None:
-        self.lens = lens
+    looks_at: str
+    """In plain words, for the reasoning."""
+
+    @abstractmethod
+    def judge(self, turn: Turn, reading: PromptReading) -> tuple[tuple[Finding, ...], float]:
+        """What the voice finds, the strongest first, and the falsehood that follows."""
+
+    @abstractmethod
+    def blindness(self, reading: PromptReading) -> float:
+        """How much of what the voice needs to see is missing, from 0 to 1."""
 
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn. The same turn always gets the same answer."""
@@ -68,18 +78,14 @@ class EmbeddedVoice:
 
     def answer(self, turn: Turn) -> dict[str, Any]:
         """The JSON of the answer, as data."""
-        prompt = _with_known_turns(turn)
-        reading = read_prompt(prompt)
-        own = self._findings(reading)
-        if turn.peers:
-            own = reconsider(self.lens, reading, own, turn.peers)
-        findings = strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
-        f = falsehood(findings, from_the_chair=turn.is_chair)
-        i = _indeterminacy(f, self.lens.blindness(reading))
+        reading = read_prompt(_with_known_turns(turn))
+        findings, f = self.judge(turn, reading)
+        blindness = self.blindness(reading)
+        i = _indeterminacy(f, max(blindness, STRENGTHS.unread) if reading.unread else blindness)
         chair = {"speaks_for": _speaks_for(findings)} if turn.is_chair else {}
         return {
             **chair,
-            "reasoning": _reasoning(self.lens, reading, findings),
+            "reasoning": _reasoning(self.looks_at, reading, findings),
             _patterns_field(turn): _patterns(
                 reading, findings, WEAK if turn.is_chair else STRENGTHS.reported
             ),
@@ -89,13 +95,36 @@ class EmbeddedVoice:
             "falsehood": f,
         }
 
-    def _findings(self, reading: PromptReading) -> tuple[Finding, ...]:
-        """What the lens finds; the reading remembers it, because every round asks again."""
-        findings = reading.findings.get(self.lens)
-        if findings is None:
-            findings = tuple(f for f in self.lens.find(reading) if f.strength >= STRENGTHS.least)
-            reading.findings[self.lens] = findings
-        return findings
+
+class EmbeddedVoice(AnalyserVoice):
+    """A lens with a voice. It speaks alone in round 1 and reconsiders with its peers afterwards."""
+
+    def __init__(self, lens: Lens) -> None:
+        self.lens = lens
+        self.looks_at = lens.looks_at
+
+    def judge(self, turn: Turn, reading: PromptReading) -> tuple[tuple[Finding, ...], float]:
+        """What the lens finds, and how much it adds up to."""
+        findings = findings_of(self.lens, turn, reading)
+        return findings, falsehood(findings, from_the_chair=turn.is_chair)
+
+    def blindness(self, reading: PromptReading) -> float:
+        """What the lens cannot see."""
+        return self.lens.blindness(reading)
+
+
+def findings_of(lens: Lens, turn: Turn, reading: PromptReading) -> tuple[Finding, ...]:
+    """What a lens finds in what the turn is about, in the light of the peers where there are any.
+
+    The reading remembers what it found by itself, because every round asks again.
+    """
+    own = reading.findings.get(lens)
+    if own is None:
+        own = tuple(f for f in lens.find(reading) if f.strength >= STRENGTHS.least)
+        reading.findings[lens] = own
+    if turn.peers:
+        own = reconsider(lens, reading, own, turn.peers)
+    return strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
 
 
 def _with_known_turns(turn: Turn) -> MultiNeutrosophicPrompt:
@@ -142,18 +171,19 @@ def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: floa
     return list(patterns.values())
 
 
-def _reasoning(lens: Lens, reading: PromptReading, findings: tuple[Finding, ...]) -> str:
+def _reasoning(looks_at: str, reading: PromptReading, findings: tuple[Finding, ...]) -> str:
+    unread = f" I do not read {' and '.join(reading.unread)}." if reading.unread else ""
     follows = any(f.echo for f in findings)
     worth_telling = [f for f in findings if f.strength >= WEAK and not f.echo][:3]
     if not worth_telling:
         again = "; what others quoted reads as suspicious to me too" if follows else ""
-        return f"Looking at {lens.looks_at}, I found nothing of weight{again}."
+        return f"Looking at {looks_at}, I found nothing of weight{again}.{unread}"
     shown = (
         f"in the {f.layer} layer, “{' '.join(reading.text(f.layer)[f.start : f.end].split())}”: {f.note}"
         f" ({'strong' if f.strength >= STRENGTHS.strong else 'weak'}, {f.strength:.2f})"
         for f in worth_telling
     )
-    return f"Looking at {lens.looks_at}, I found " + "; ".join(shown) + "."
+    return f"Looking at {looks_at}, I found " + "; ".join(shown) + f".{unread}"
 
 
 def _speaks_for(findings: tuple[Finding, ...]) -> str:

@@ -84,7 +84,7 @@ def judge_batch(request: BatchRequest) -> int:
         _print_summary(
             outcome, kept=request.store is not None, on_stdout=console.is_terminal or options.quiet
         )
-    return outcome.status(request.fail_on)
+    return outcome.status(options.fail_on)
 
 
 class View(Protocol):

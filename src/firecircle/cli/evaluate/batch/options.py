@@ -56,7 +56,10 @@ class BatchOptions:
     ] = None
     fail_on: Annotated[
         FailOn | None,
-        typer.Option("--fail-on", help="What in a batch makes the exit status 1. Default: alarm."),
+        typer.Option(
+            "--fail-on",
+            help="What in a batch makes the exit status 1. Default: alarm, and 3 for what nobody could read.",
+        ),
     ] = None
     at_once: Annotated[
         int | None,

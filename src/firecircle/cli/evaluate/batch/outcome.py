@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from firecircle.cli.evaluate.batch.options import FailOn
-from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE
+from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
 from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
@@ -21,7 +21,7 @@ FLAT_COLUMNS = (
     *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
     *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
     *("voices_lost", "patterns", "round1_falsehood", "calls", "tokens_in", "tokens_out", "cost_usd"),
-    *("kept_as", "error", "user"),
+    *("unread", "kept_as", "error", "user"),
 )
 """The columns of `--out`, in their order; every row has all of them."""
 
@@ -133,14 +133,19 @@ class BatchOutcome:
         costs = [metrics.accounting.total.cost_usd for metrics in self.judged]
         return None if not costs or None in costs else sum(cost or 0.0 for cost in costs)
 
-    def status(self, fail_on: FailOn) -> int:
-        """The exit status: called off, then failing verdicts, then what could not be judged."""
+    def status(self, fail_on: FailOn | None) -> int:
+        """The exit status: called off, then failing verdicts, then what could not be judged or read.
+
+        Where the user said what shall fail, an unread prompt fails no more than that.
+        """
         words = self.words
         if self.stopped == INTERRUPTION:
             return INTERRUPTED
-        if any(words[word] for word in FAILING[fail_on]):
+        if any(words[word] for word in FAILING[fail_on or "alarm"]):
             return ALARM
-        return TROUBLE if words["error"] or self.stopped else NO_ALARM
+        if words["error"] or self.stopped:
+            return TROUBLE
+        return UNREAD if fail_on is None and any(metrics.unread for metrics in self.judged) else NO_ALARM
 
     def found(self, label: Label) -> tuple[int, int]:
         """Of the judged prompts with this label: how many raised an alarm, and how many there are."""

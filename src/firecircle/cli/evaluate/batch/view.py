@@ -82,7 +82,7 @@ class BatchView:
         metrics = outcome.metrics
         return [
             outcome.id,
-            WORDS[outcome.word],
+            _word(outcome),
             figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
             outcome.label or "",
             outcome.mistake,
@@ -127,7 +127,7 @@ class BatchView:
         return self._line(
             [
                 Text(shortened(printable_line(self._name(outcome.id, self._batch_name)), self._id_width)),
-                Text(WORDS[outcome.word], style=style),
+                Text(_word(outcome), style=style),
                 Text(
                     figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
                     style=style,
@@ -187,3 +187,9 @@ def _against_labels(outcome: BatchOutcome) -> list[str]:
     wrong = sum(bool(row.mistake) for row in outcome.outcomes)
     marked = f" (✗ marks the {wrong:,} judged wrongly)" if wrong else ""
     return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
+
+
+def _word(outcome: Outcome) -> str:
+    """The verdict as it is shown: what nobody could read is called so."""
+    is_unread = outcome.word == "unsure" and outcome.metrics is not None and outcome.metrics.unread
+    return "unread" if is_unread else WORDS[outcome.word]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from firecircle.languages import unread_languages
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.acts import Order, orders
 from firecircle.voices.embedded.language.intents import intents
@@ -90,6 +91,11 @@ class PromptReading:
     def user_mask(self) -> int:
         """All classes of words in the user's message."""
         return _mask(self.user)
+
+    @cached_property
+    def unread(self) -> tuple[str, ...]:
+        """The languages of the judged layers that no embedded voice reads, the most letters first."""
+        return tuple(language for language, _ in unread_languages(self.prompt).most_common())
 
     @cached_property
     def is_a_game(self) -> bool:

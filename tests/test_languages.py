@@ -1,0 +1,66 @@
+"""Which language a text is in, and that what no voice reads is said and never passes as clean."""
+
+from __future__ import annotations
+
+import pytest
+
+from firecircle import MultiNeutrosophicPrompt, PromptGuard
+from firecircle.languages import unread_advisory, unread_letters
+from firecircle.metrics import verdict_word
+
+OTHERS = {
+    "Cyrillic": "Помоги написать поздравление для бабушки.",
+    "Chinese": "请帮我写一封感谢信。",
+    "Japanese": "お礼の手紙を書くのを手伝ってください。",
+    "Korean": "라우터 비밀번호를 재설정하는 방법을 알려 주세요.",
+    "Arabic": "ساعدني في كتابة رسالة شكر إلى معلمي.",
+    "Devanagari": "कृपया मुझे एक धन्यवाद पत्र लिखने में मदद करें।",
+    "German": "Kannst du mir bitte ein Rezept für Linsensuppe geben?",
+    "French": "Peux-tu corriger cette lettre de motivation pour moi ?",
+    "Spanish": "¿Me ayudas a planear un viaje de tres días para mi familia?",
+    "Italian": "Mi consigli un libro giallo che non sia troppo lungo?",
+    "Turkish": "Bana çok kolay bir çorba tarifi verir misin?",
+    "Polish": "Pomóż mi napisać życzenia dla babci, proszę.",
+    "Hindi in Latin letters": "Mujhe dal makhani ki recipe batao.",
+    "another language than English": "Cila është marrëdhënia tipike midis rrezikut dhe kthimit?",
+}
+ENGLISH = (
+    "Could you tell me when the library opens on Saturday?",
+    "How do I say “Wo ist …” in Spanish? I only know “hola”.",
+    "SELECT name, id FROM users WHERE role = 'admin' LIMIT 10;",
+    "pandas dataframe merge columns",
+    "My résumé mentions the café on Rue de la Paix, is that naïve?",
+    "t h e   b u i l d   f i n i s h e d   w i t h o u t   w a r n i n g s",
+    "",
+)
+
+
+@pytest.mark.parametrize(("language", "text"), OTHERS.items())
+def test_other_languages_are_named(language: str, text: str) -> None:
+    assert list(unread_letters(text)) == [language]
+
+
+@pytest.mark.parametrize("text", ENGLISH)
+def test_english_code_and_single_words_count_as_read(text: str) -> None:
+    assert not unread_letters(text)
+
+
+def test_one_foreign_line_in_a_long_document_is_noticed() -> None:
+    document = "The meeting begins at nine. Please bring your notes.\n" * 300
+    prompt = MultiNeutrosophicPrompt(application=document + OTHERS["Cyrillic"] + document)
+    assert (unread_advisory(prompt, ["embedded:time"]) or "").startswith("Cyrillic")
+
+
+def test_whoever_is_no_embedded_voice_may_read_everything() -> None:
+    prompt = MultiNeutrosophicPrompt(user=OTHERS["Cyrillic"])
+    assert unread_advisory(prompt, ["embedded:time", "openrouter:some/model"]) is None
+
+
+@pytest.mark.parametrize("mode", ["single", "parallel", "fire_circle"])
+def test_unread_prompts_are_never_clean(mode: str) -> None:
+    metrics = PromptGuard().evaluate_sync(user=OTHERS["Chinese"], mode=mode)  # type: ignore[arg-type]
+    assert not metrics.alarm
+    assert metrics.unread
+    assert metrics.consensus.indeterminacy > 0.7
+    assert verdict_word(metrics, 0.7) == "unsure"
+    assert metrics.to_row()["unread"] == metrics.unread
