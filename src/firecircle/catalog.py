@@ -13,6 +13,7 @@ from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, is_family
+from firecircle.plugins import plugin_characteristics
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
@@ -200,8 +201,22 @@ def original_of(model: str) -> str:
 def find_characteristics(
     model: str, declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> ModelCharacteristics | None:
-    """The declared characteristics of a model, else those in `firecircle.toml`, else the catalog's."""
-    return declared_among(model, declared or {}) or declared_in_settings(model) or in_catalog(model)
+    """What was declared of a model, else what `firecircle.toml`, the catalog or a plugin says of it."""
+    return (
+        declared_among(model, declared or {})
+        or declared_in_settings(model)
+        or in_catalog(model)
+        or brought_along(model)
+    )
+
+
+@lru_cache(maxsize=1024)
+def brought_along(model: str) -> ModelCharacteristics | None:
+    """What an installed plugin says of a model that the catalog does not know."""
+    if in_catalog(model) is not None:
+        return None
+    brought = plugin_characteristics(original_of(model))
+    return brought.model_copy(update={"model_id": model}) if brought else None
 
 
 def declared_among(model: str, declared: Mapping[str, ModelCharacteristics]) -> ModelCharacteristics | None:

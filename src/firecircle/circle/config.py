@@ -18,6 +18,7 @@ from pydantic import (
 
 from firecircle.catalog import (
     ModelCharacteristics,
+    brought_along,
     characteristics_of,
     declared_among,
     declared_in_settings,
@@ -142,13 +143,15 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @field_validator("model_characteristics")
     @classmethod
-    def _with_those_of_the_settings(
+    def _with_those_of_settings_and_plugins(
         cls, declared: dict[str, ModelCharacteristics], info: ValidationInfo
     ) -> dict[str, ModelCharacteristics]:
         seated = (*info.data.get("models", ()), *info.data.get("reserves", ()))
         undeclared = (model for model in seated if original_of(model) not in declared)
-        in_settings = {model: its for model in undeclared if (its := declared_in_settings(model))}
-        return {**in_settings, **declared}
+        taken_over = {
+            model: its for model in undeclared if (its := declared_in_settings(model) or brought_along(model))
+        }
+        return {**taken_over, **declared}
 
     @field_validator("decision_domain")
     @classmethod
@@ -228,7 +231,7 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     def characteristics(self, model: str) -> ModelCharacteristics:
         """What a model of this circle is declared to bring; without a quorum it need not be declared."""
-        # What the settings file declares was taken over when the circle was declared.
+        # What the settings file and plugins declare was taken over when the circle was declared.
         known = declared_among(model, self.model_characteristics) or in_catalog(model)
         if known is not None:
             return known

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from firecircle.catalog import original_of
 from firecircle.circle.base_config import BaseEvaluationConfig
-from firecircle.circle.voice import Turn, Usage, Voice
+from firecircle.circle.voice import Priced, Turn, Usage, Voice
 from firecircle.errors import ConfigError
 from firecircle.names import is_embedded, is_family, is_local
 from firecircle.voices.caller import Caller, CallerVoice
@@ -47,7 +47,16 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         return local_voice(model, config.verdict_from)
     if original_of(model) in config.families:
         return _family_voice(model, config)
-    return _hosted(model, config)
+    return _brought_along(model) or _hosted(model, config)
+
+
+def _brought_along(model: str) -> Voice | None:
+    """The voice that an installed plugin brings under this name; no provider's name is a plugin's."""
+    from firecircle.plugins import plugin_voice
+    from firecircle.voices.hosted.providers import known_providers
+
+    name = original_of(model)
+    return None if "/" in name or name.partition(":")[0] in known_providers() else plugin_voice(name)
 
 
 def _hosted(model: str, config: BaseEvaluationConfig) -> Voice:
@@ -106,6 +115,8 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
         from firecircle.voices.local.voice import local_estimate
 
         return partial(local_estimate, by_word=config.verdict_from != "numbers")
+    if brought := _brought_along(model):
+        return brought.estimate if isinstance(brought, Priced) else lambda turn: Usage(0, 0, 0, 0.0)
     from firecircle.voices.hosted.providers import located, provider_of
 
     provider, name = provider_of(model, config.provider)

@@ -211,7 +211,7 @@ def test_csv_fields_up_to_the_limit_are_read(tmp_path: Path) -> None:
             '{"words": "hi"}',
             r'neither system, application nor user text; write under \[datasets.fields\]: user = "words"',
         ),
-        ("d.json", "[]", r"\.json is no format known here; give \.jsonl"),
+        ("d.json", "[]", r"neither promptfoo nor PyRIT writes; give \.jsonl"),
         ("d", "x", "a name without an ending"),
         ("d.parquet", "PAR1 not really", "not a readable Parquet file"),
     ],

@@ -55,7 +55,12 @@ async def list_voices() -> tuple[list[HostEntry], list[VoiceEntry]]:
     states = await outcomes_of({name: readiness_of(provider) for name, provider in providers.items()})
     hosts = [HostEntry(_where_it_is(provider), states[name]) for name, provider in providers.items()]
     elsewhere = [family for family in families() if not is_local(family.match[0])]
-    return hosts, [*(_family(family, hosts) for family in elsewhere), *_local(), *_declared(hosts)]
+    return hosts, [
+        *(_family(family, hosts) for family in elsewhere),
+        *_local(),
+        *_plugins(),
+        *_declared(hosts),
+    ]
 
 
 def _where_it_is(provider: Provider) -> Provider:
@@ -102,6 +107,15 @@ def _local() -> list[VoiceEntry]:
 
     known = ((model, find_characteristics(model)) for model in local_models())
     return [_entry(model, brings, local_readiness(model), FREE) for model, brings in known if brings]
+
+
+def _plugins() -> list[VoiceEntry]:
+    """The voices that installed packages bring."""
+    from firecircle.plugins import plugin_voice_names
+
+    known = ((model, find_characteristics(model)) for model in plugin_voice_names())
+    ready = Readiness(True, "brought by a plugin")
+    return [_entry(model, brings, ready, None) for model, brings in known if brings]
 
 
 def _declared(hosts: list[HostEntry]) -> list[VoiceEntry]:

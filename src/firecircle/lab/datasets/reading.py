@@ -19,6 +19,7 @@ from firecircle.lab.datasets.curing import Cure, cure_for
 from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
 from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows, text_rows
+from firecircle.lab.datasets.tools import FORMAT_GLANCE, tool_rows
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text, writable
 
@@ -168,15 +169,17 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
         if path.is_dir():
             return folder_rows(path, field_map)
         with path.open("rb") as file:
-            beginning = file.read(ENCODING_GLANCE)
+            beginning = file.read(FORMAT_GLANCE)
     except OSError as unreadable:
         raise ConfigError("dataset", f"{path}: {unreadable.strerror}", "give a file or a folder") from None
-    if path.suffix.lower() != ".parquet" and (encoding := foreign_encoding(beginning)):
+    if path.suffix.lower() != ".parquet" and (encoding := foreign_encoding(beginning[:ENCODING_GLANCE])):
         raise ConfigError(
             "dataset",
             not_utf8(str(path), encoding),
             f"convert it: iconv -f {encoding} -t UTF-8 {path.name} > new{path.suffix}",
         )
+    if (rows := tool_rows(path, beginning)) is not None:
+        return rows
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return jsonl_rows(path)
@@ -189,7 +192,7 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
         case ".json":
             raise ConfigError(
                 "dataset",
-                f"{path}: .json is no format known here",
+                f"{path}: a .json file that neither promptfoo nor PyRIT writes",
                 "give .jsonl, one object a line: jq -c '.[]' turns a list into it",
             )
         case other:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
 from firecircle.names import EMBEDDED, EMBEDDED_MODELS
+from firecircle.plugins import plugin_lens
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Voice
@@ -34,7 +35,7 @@ def embedded_voice(model: str) -> Voice:
     name = original_of(model).removeprefix(EMBEDDED)
     if name == "generalist":
         return _generalist()
-    if name not in _lenses():
+    if name not in _lenses() and plugin_lens(name) is None:
         known = ", ".join(EMBEDDED + lens for lens in EMBEDDED_NAMES)
         raise ConfigError("models", f"there is no embedded voice {model!r}", f"there are {known}")
     return EmbeddedVoice(_lens(name))
@@ -50,7 +51,9 @@ def _generalist() -> Voice:
 @cache
 def _lens(name: str) -> Lens:
     """One for all circles: a lens keeps nothing of what it saw."""
-    return _lenses()[name]()
+    lens = _lenses()[name]() if name in _lenses() else plugin_lens(name)
+    assert lens is not None
+    return lens
 
 
 @cache

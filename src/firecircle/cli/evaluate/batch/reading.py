@@ -17,6 +17,7 @@ from firecircle.lab.datasets.curing import Cure
 from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import USUAL_NAMES
 from firecircle.lab.datasets.rows import SEPARATORS
+from firecircle.lab.datasets.tools import plugin_reads
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 STANDARD_INPUT = "-"
@@ -64,7 +65,7 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
 
 def _recognised(path: Path) -> Path:
     """The file itself; one whose name does not tell its format is refused with the way to read it."""
-    if path.is_file() and path.suffix.lower() not in TABLES:
+    if path.is_file() and path.suffix.lower() not in TABLES and not plugin_reads(path):
         raise ConfigError(
             "--batch",
             f"{path}: its ending does not tell what is in it",
