@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import RunFigures
+from firecircle.lab.report.text_widths import held_to_width
 from firecircle.lab.statistics import Estimate
 from firecircle.shapes import Shape, Text
 
@@ -35,8 +36,8 @@ class Plot(Shape):
 
     @property
     def svg(self) -> str:
-        """Drawn as SVG."""
-        return _svg(self.spec)
+        """Drawn as SVG; every text is held to the width it was laid out with, whatever fonts a reader has."""
+        return held_to_width(_svg(self.spec))
 
     def drawn(self, form: Literal["png", "pdf"]) -> bytes:
         """Drawn as PNG or PDF."""
@@ -44,7 +45,9 @@ class Plot(Shape):
 
         # From the SVG: laying a plot out takes far longer than painting it.
         painted: bytes = (
-            vl_convert.svg_to_png(self.svg, scale=2) if form == "png" else vl_convert.svg_to_pdf(self.svg)
+            vl_convert.svg_to_png(_svg(self.spec), scale=2)
+            if form == "png"
+            else vl_convert.svg_to_pdf(_svg(self.spec))
         )
         return painted
 
