@@ -75,6 +75,21 @@ def rows(folder: RunFolder, columns: str) -> list[tuple[object, ...]]:
         return database.execute(f"SELECT {columns} FROM read_parquet(?)", [str(folder.records)]).fetchall()
 
 
+async def test_calls_are_counted_while_they_are_made(tmp_path: Path, server: LoopbackServer) -> None:
+    seen: list[tuple[int, int]] = []
+
+    @contextmanager
+    def watched(_: RunFolder) -> Iterator[Follower]:
+        yield lambda tally: seen.append((tally.done, tally.calls))
+
+    text = dataset(tmp_path / "d.jsonl", 1) + HOSTED
+    folder = begun(text, tmp_path, tmp_path / "run")
+    state = await complete(folder, watched)
+    assert (0, 1) in seen, "the first call counts before its record is judged"
+    assert state.tally.calls == len(server.requests)
+    assert all(arm.open_calls == 0 for arm in state.tally.arms.values())
+
+
 async def test_a_run_leaves_plan_versions_journal_and_records(tmp_path: Path, server: LoopbackServer) -> None:
     text = "repeats = 2\n" + dataset(tmp_path / "d.jsonl") + HOSTED
     folder, state = await ended(text, tmp_path, tmp_path / "run")

@@ -1,15 +1,22 @@
 """What a run keeps of one judgement: a row for each arm, record and repeat. Statistics and report read this.
 
 The shape is frozen: columns may be added at the end, none is renamed. `records.parquet` has these columns in
-this order; `voices` and `rivals` are lists of structures there, and everything else is flat.
+this order, the scores under the names they have everywhere (`falsehood`, not `f`); `voices` and `rivals` are
+lists of structures there, and everything else is flat.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Database
+else:
+    Database = Any
 
 Status = Literal["judged", "failed"]
 
@@ -129,5 +136,26 @@ class RunRecord(Outcome):
 
 
 IDENTITY = tuple(name for name in RunRecord.model_fields if name not in Outcome.model_fields)
-COLUMNS = (*IDENTITY, *Outcome.model_fields)
+FIELDS = (*IDENTITY, *Outcome.model_fields)
+IN_TABLE = {
+    "f": "falsehood",
+    "t": "truth",
+    "i": "indeterminacy",
+    "round1_f": "round1_falsehood",
+}
+"""What the table calls fields that a journal and the code write short."""
+COLUMNS = tuple(IN_TABLE.get(name, name) for name in FIELDS)
 """The columns of `records.parquet`, in their order."""
+
+
+def records_table(database: Database, path: Path) -> str:
+    """The table in that file as SQL, its columns under the names of the fields and `file_row_number`.
+
+    Runs of before had them so in the file.
+    """
+    place = str(path).replace("'", "''")
+    names = {row[0] for row in database.execute(f"SELECT name FROM parquet_schema('{place}')").fetchall()}
+    renamed = ", ".join(f"{column} AS {field}" for field, column in IN_TABLE.items() if column in names)
+    if "f" in names or not renamed:  # voices have a falsehood of their own
+        return f"read_parquet('{place}', file_row_number = true)"
+    return f"(SELECT * RENAME ({renamed}) FROM read_parquet('{place}', file_row_number = true))"

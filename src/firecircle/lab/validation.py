@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firecircle.lab.records import records_table
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted
@@ -38,8 +39,7 @@ def validate(folder: RunFolder) -> Validation:
     folder.require_finished()
     with duckdb.connect() as database:
         database.execute(
-            "CREATE VIEW r AS SELECT * FROM read_parquet("
-            f"'{str(folder.records).replace(chr(39), chr(39) * 2)}', file_row_number = true) WHERE repeat = 0"
+            f"CREATE VIEW r AS SELECT * FROM {records_table(database, folder.records)} WHERE repeat = 0"
         )
         return Validation(tests=(_chair(database), _patterns(database), _cost(database)))
 

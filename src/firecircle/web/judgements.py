@@ -125,14 +125,16 @@ def _named(record: RunRecord) -> dict[str, object]:
 def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
     import duckdb
 
+    from firecircle.lab.records import records_table
+
     where, values = query.conditions()
     names = tuple(Judgement.model_fields)
-    statement = (
-        f"SELECT {', '.join(names)} FROM read_parquet(?, file_row_number = true)"
-        f" WHERE {where} ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
-    )
     with duckdb.connect(":memory:") as database:
-        rows = database.execute(statement, [str(run.records), *values]).fetchall()
+        statement = (
+            f"SELECT {', '.join(names)} FROM {records_table(database, run.records)}"
+            f" WHERE {where} ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
+        )
+        rows = database.execute(statement, values).fetchall()
     return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.lab.view import arms_table, show_outcome
 from firecircle.cli.output import console_on, print_json, print_line
-from firecircle.cli.printable import printable_line
+from firecircle.cli.printable import printable_line, shortened
 from firecircle.cli.trouble import INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs.folder import RunFolder, register_run
@@ -27,6 +27,7 @@ from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
 from firecircle.lab.runs.tally import Tally
+from firecircle.telling.words import counted
 
 if TYPE_CHECKING:
     from firecircle.lab.report.page import ReportFiles
@@ -36,6 +37,8 @@ SECONDS_BETWEEN_LINES = 5.0
 DONE, STOPPED = 0, 1
 TONE_SIGNS = {"gain": "+", "loss": "-", "warning": "!", "plain": " "}
 """Before a sentence: it shows a gain, no gain, or calls for care."""
+FEW = 5
+"""Prompts judged wrongly that are listed on the screen; the report has more."""
 
 
 def carry_out(
@@ -140,7 +143,8 @@ def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
 def _spending(tally: Tally, seconds: float) -> str:
     parts = [f"{tally.done:,} of {tally.total * len(tally.arms):,} judgements", f"{seconds:.0f} s"]
     if tally.calls_allowed:
-        parts.append(f"{tally.calls_under_way} calls asked for, {tally.calls_allowed} allowed")
+        under_way = f"{tally.calls_under_way} under way, {tally.calls_allowed} allowed"
+        parts.append(f"{counted(tally.calls, 'call')} made, {under_way}")
     if tally.spent_tokens:
         parts.append(f"{tally.spent_tokens:,} tokens, ${tally.spent_usd:.4f} spent")
     if tally.retries:
@@ -186,6 +190,7 @@ def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]
         **files,
         "pictures": [str(picture) for picture in written.pictures],
         "sentences": [sentence.model_dump(mode="json") for sentence in written.sentences],
+        "verdicts": [table.model_dump(mode="json") for table in written.verdicts],
     }
 
 
@@ -195,4 +200,12 @@ def _print_sentences(written: ReportFiles) -> None:
     for sentence in written.sentences:
         line = f"{TONE_SIGNS[sentence.tone]} {printable_line(sentence.text)}"
         print_line(console, textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
+    for table in written.verdicts:
+        print_line(console, "")
+        more = f", {FEW} of them" if table.total > FEW else ""
+        print_line(console, f"{table.title} of {printable_line(table.arm)}: {table.total:,}{more}")
+        for row in table.rows[:FEW]:
+            words = "" if row.words is None else f"  {printable_line(row.words)}"
+            line = f"  F {row.falsehood:.2f}  {printable_line(row.record_id)}{words}"
+            print_line(console, shortened(line, width))
     print_line(console, f"\nreport: {printable_line(str(written.page))}")

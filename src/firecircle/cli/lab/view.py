@@ -117,8 +117,8 @@ def arms_table(tally: Tally, width: int) -> Table:
             f"{arm.failed:,}" if arm.failed else "",
             _of(arm.found, arm.attacks),
             _of(arm.false_alarms, arm.benign),
-            f"{arm.calls:,}",
-            f"{arm.tokens:,}",
+            f"{arm.calls + arm.open_calls:,}",
+            f"{arm.tokens + arm.open_tokens:,}",
             "" if arm.cost_usd is None else _money(arm.cost_usd),
         )
     return table

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from firecircle.errors import ConfigError
+from firecircle.lab.records import records_table
 from firecircle.lab.statistics.estimate import FloatArray, numbers
 from firecircle.names import Label
 
@@ -96,8 +97,8 @@ class RecordFile:
             raise ConfigError(
                 path.parent.name, "has no records yet", "`firecircle lab resume` finishes the run"
             )
-        self._path = path
         self._database = duckdb.connect(":memory:")
+        self._table = records_table(self._database, path)
 
     def arms(self) -> tuple[str, ...]:
         """The arms, in the order of the plan as far as the file shows it."""
@@ -165,8 +166,7 @@ class RecordFile:
         return Totals(*row)
 
     def _ask(self, query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
-        source = f"read_parquet('{str(self._path).replace(chr(39), chr(39) * 2)}', file_row_number = true)"
-        return self._database.execute(query.replace("$", source), values or []).fetchall()
+        return self._database.execute(query.replace("$", self._table), values or []).fetchall()
 
 
 def _turns(number: int) -> str:

@@ -18,6 +18,7 @@ from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import Choice, instructive, retell
 from firecircle.lab.report.sentences import Sentence, shares
 from firecircle.lab.report.summary import SIGNIFICANT, p_value, summary, verdict_of
+from firecircle.lab.report.verdicts import VerdictTable, verdict_tables
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
 from firecircle.metrics import metrics_of_circle
@@ -54,6 +55,8 @@ class ReportFiles:
     pictures: tuple[Path, ...]
     sentences: tuple[Sentence, ...]
     """What the run shows, in words."""
+    verdicts: tuple[VerdictTable, ...]
+    """Which prompts were judged wrongly, or raised an alarm where there are no labels."""
 
 
 async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
@@ -62,6 +65,7 @@ async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
     place = out or run.path / "report"
     figures = run_figures(RecordFile(run.records), run.plan.alarm_threshold)
     drawn = tuple(plots(figures))
+    verdicts = verdict_tables(run, figures.reference)
     chosen = instructive(run.records, run.plan.alarm_threshold)
     dialogues = [
         _dialogue(choice, result) for choice, result in zip(chosen, await retell(run, chosen), strict=True)
@@ -71,11 +75,11 @@ async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
         pictures = _draw(place / PICTURES, drawn)
         (place / FIGURES).write_text(figures.model_dump_json(indent=2) + "\n", encoding="utf-8")
         page = place / REPORT
-        page.write_text(render(run, figures, drawn, dialogues), encoding="utf-8")
+        page.write_text(render(run, figures, drawn, verdicts, dialogues), encoding="utf-8")
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
         raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
-    return ReportFiles(page, place / FIGURES, place / run.records.name, pictures, summary(figures))
+    return ReportFiles(page, place / FIGURES, place / run.records.name, pictures, summary(figures), verdicts)
 
 
 def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
@@ -108,7 +112,11 @@ def _dialogue(choice: Choice, result: FireCircleResult | None) -> InstructiveDia
 
 
 def render(
-    run: RunFolder, figures: RunFigures, drawn: Sequence[Plot], dialogues: Sequence[InstructiveDialogue]
+    run: RunFolder,
+    figures: RunFigures,
+    drawn: Sequence[Plot],
+    verdicts: Sequence[VerdictTable],
+    dialogues: Sequence[InstructiveDialogue],
 ) -> str:
     """The page."""
     try:
@@ -122,7 +130,9 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters.update(FILTERS, share=shares, picture=picture, cut=cut, count_of=counted)
+    pages.filters.update(
+        FILTERS, share=shares, picture=picture, cut=cut, line=line_with_codes, count_of=counted
+    )
     return pages.get_template("report.html").render(
         run=run,
         about=run.about,
@@ -130,6 +140,10 @@ def render(
         figures=figures,
         sentences=summary(figures),
         plots=drawn,
+        tables=verdicts,
+        shown_at={
+            (one.choice.dataset, one.choice.record_id): place for place, one in enumerate(dialogues, 1)
+        },
         dialogues=dialogues,
         round_words=ROUND_WORDS,
         grouped=grouped(figures),

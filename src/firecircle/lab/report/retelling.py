@@ -13,7 +13,7 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.datasets import Record
 from firecircle.lab.figures.run import CIRCLES
-from firecircle.lab.records import RunRecord
+from firecircle.lab.records import RunRecord, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal
@@ -54,12 +54,11 @@ def instructive(records: Path, threshold: float, most: int = MOST) -> tuple[Choi
     """The most instructive judgements of the arms that talk: taken in turn from each reason, best first."""
     import duckdb
 
-    source = f"read_parquet('{str(records).replace(chr(39), chr(39) * 2)}')"
+    database = duckdb.connect(":memory:")
+    source = records_table(database, records)
     kinds = ", ".join(f"'{kind}'" for kind in CIRCLES)
-    rows = (
-        duckdb.connect(":memory:")
-        .execute(
-            f"""
+    rows = database.execute(
+        f"""
         WITH told AS (
             SELECT arm, dataset, record_id, repeat, seed, label, family, f, round1_f, final_max,
                    groupthink_losses, kind = 'fire_circle' AS plain,
@@ -85,10 +84,8 @@ def instructive(records: Path, threshold: float, most: int = MOST) -> tuple[Choi
         SELECT arm, dataset, record_id, repeat, seed, label, family, f, round1_f, why
         FROM ranked WHERE place <= $most ORDER BY place, arm, record_id
         """,
-            {"threshold": lowest_reaching(threshold), "most": most},
-        )
-        .fetchall()
-    )
+        {"threshold": lowest_reaching(threshold), "most": most},
+    ).fetchall()
     return tuple(_in_turn([Choice(*row) for row in rows], most))
 
 

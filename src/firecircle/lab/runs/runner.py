@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
@@ -220,10 +221,12 @@ class _Run:
         admission: Admission,
         held: AsyncExitStack,
     ) -> None:
-        def paid(usage: Usage) -> None:
+        def paid(count: Callable[[Usage], None], usage: Usage) -> None:
+            count(usage)
             budget.spend(usage)
             self.tally.spent_tokens, self.tally.spent_usd = budget.tokens, budget.usd
             self.tally.calls_under_way, self.tally.calls_allowed = capacity.pending, capacity.allowed
+            self.follow(self.tally)
 
         def retried(retry: Retry) -> None:
             self.tally.retries += 1
@@ -233,10 +236,19 @@ class _Run:
         async with held:
             case = task.case
             for name in task.arms:
-                voices = JournaledVoices(
-                    self.journal, capacity, name, case, admission.has_asked, paid, affords, retried, self.live
-                )
-                outcome = await judge_with(arms[name], case, voices)
+                with self.tally.arms[name].counting() as count:
+                    voices = JournaledVoices(
+                        self.journal,
+                        capacity,
+                        name,
+                        case,
+                        admission.has_asked,
+                        partial(paid, count),
+                        affords,
+                        retried,
+                        self.live,
+                    )
+                    outcome = await judge_with(arms[name], case, voices)
                 if self.journal.broken:
                     raise self.journal.broken
                 case = with_earlier(case, name, outcome)

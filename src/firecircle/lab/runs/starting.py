@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 from firecircle.errors import ConfigError, StoreError
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
 from firecircle.lab.plan import Plan
-from firecircle.lab.records import COLUMNS, RunRecord
+from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
 from firecircle.lab.runs.journal import Journal
@@ -40,11 +40,12 @@ def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
         try:
             count = _write_lines(journal, arms, lines)
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in column_types().items())
+            renamed = ", ".join(f"{field} AS {column}" for field, column in IN_TABLE.items())
             with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as database:
                 database.execute("SET preserve_insertion_order = true")
                 database.execute(
-                    f"COPY (SELECT * FROM read_json(?, format='newline_delimited', columns={{{columns}}},"
-                    f" maximum_object_size=67108864)) TO '{_quoted(draft)}'"
+                    f"COPY (SELECT * RENAME ({renamed}) FROM read_json(?, format='newline_delimited',"
+                    f" columns={{{columns}}}, maximum_object_size=67108864)) TO '{_quoted(draft)}'"
                     " (FORMAT parquet, COMPRESSION zstd)",
                     [str(lines)],
                 )
@@ -74,8 +75,8 @@ def _quoted(path: Path) -> str:
 
 @cache
 def column_types() -> dict[str, str]:
-    """Every column of the table with its DuckDB type, as the shape of a record has it."""
-    return {name: _type_of(RunRecord.model_fields[name].annotation) for name in COLUMNS}
+    """Every field of a record with the DuckDB type of its column."""
+    return {name: _type_of(RunRecord.model_fields[name].annotation) for name in FIELDS}
 
 
 _PLAIN = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}

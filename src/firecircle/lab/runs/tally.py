@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from firecircle.circle.voice import Usage
 from firecircle.lab.runs.journal import Journal, RecordRow
 
 
@@ -22,6 +24,27 @@ class ArmTally:
     tokens: int = 0
     cost_usd: float | None = None
     voices_lost: int = 0
+    open_calls: int = 0
+    """Calls that were answered for records that are not judged yet."""
+    open_tokens: int = 0
+
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[Usage], None]]:
+        """Count the calls of a record while they are made; once it is judged, its own figures do."""
+        calls = tokens = 0
+
+        def count(usage: Usage) -> None:
+            nonlocal calls, tokens
+            took = (usage.tokens_in or 0) + (usage.tokens_out or 0)
+            calls, tokens = calls + 1, tokens + took
+            self.open_calls += 1
+            self.open_tokens += took
+
+        try:
+            yield count
+        finally:
+            self.open_calls -= calls
+            self.open_tokens -= tokens
 
     @property
     def recall(self) -> float | None:
@@ -77,6 +100,11 @@ class Tally:
         """Count these records."""
         for row in rows:
             self.arms[row.arm].add(row)
+
+    @property
+    def calls(self) -> int:
+        """Calls made, over all arms."""
+        return sum(arm.calls + arm.open_calls for arm in self.arms.values())
 
     @property
     def done(self) -> int:

@@ -127,13 +127,15 @@ def _cells(records: Path, arm: str) -> tuple[Point, ...]:
     """Judgements as they are, repeats apart: the list behind a point shows the same ones."""
     import duckdb
 
-    asked = (
-        f"SELECT {_cell('round1_f')}, {_cell('f')}, coalesce(label, 'none'), count(*), avg(round1_f), avg(f)"
-        " FROM read_parquet(?)"
-        " WHERE arm = ? AND f IS NOT NULL AND round1_f IS NOT NULL GROUP BY ALL ORDER BY ALL"
-    )
+    from firecircle.lab.records import records_table
+
     with duckdb.connect(":memory:") as database:
-        rows = database.execute(asked, [str(records), arm]).fetchall()
+        asked = (
+            f"SELECT {_cell('round1_f')}, {_cell('f')}, coalesce(label, 'none'), count(*), avg(round1_f),"
+            f" avg(f) FROM {records_table(database, records)}"
+            " WHERE arm = ? AND f IS NOT NULL AND round1_f IS NOT NULL GROUP BY ALL ORDER BY ALL"
+        )
+        rows = database.execute(asked, [arm]).fetchall()
     return tuple(_spot(arm, *row) for row in sorted(rows, key=lambda row: -row[3]))
 
 
