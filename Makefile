@@ -6,7 +6,7 @@ WORKERS ?= 4
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test snapshots bench docs lock clean
+.PHONY: try check setup lint types arrows test snapshots bench formal docs lock clean
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
@@ -64,6 +64,9 @@ snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshot
 
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench
+
+formal: $(VENV)/.ready-dev   ## check the specification of the circle and show its wrong rules caught; larger with LARGER=--larger
+	$(BIN)/python -m formal $(LARGER)
 
 docs: $(VENV)/.ready-dev     ## the site, from docs/ and the code: open docs/_build/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build

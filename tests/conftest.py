@@ -31,6 +31,17 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--long` lets tests that have a longer variant run that one."""
+    parser.addoption("--long", action="store_true", help="run the long variant of tests that have one")
+
+
+@pytest.fixture
+def is_long(pytestconfig: pytest.Config) -> bool:
+    """Whether the long variant of a test was asked for."""
+    return bool(pytestconfig.getoption("--long"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, or one process is still at them when the others have nothing left to do."""
     items.sort(key=lambda item: "e2e" not in item.path.parts)

@@ -1,0 +1,1 @@
+"""The model-checked specification of the circle, and what it takes to check it."""
