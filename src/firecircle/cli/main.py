@@ -17,6 +17,7 @@ from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.lab.command import lab_commands
 from firecircle.cli.local import local_commands
+from firecircle.cli.mcp.command import mcp
 from firecircle.cli.options import ResultCommand
 from firecircle.cli.quorum.command import quorum
 from firecircle.cli.replay.command import replay
@@ -45,7 +46,19 @@ def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
-    for command in (evaluate, check, view, replay, blindspots, quorum, voices, doctor, examples, calibrate):
+    for command in (
+        evaluate,
+        check,
+        view,
+        replay,
+        blindspots,
+        quorum,
+        voices,
+        doctor,
+        examples,
+        calibrate,
+        mcp,
+    ):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)
     app.add_typer(bank_commands(), name="bank")
     app.add_typer(circles_commands(), name="circles")
