@@ -16,12 +16,14 @@ import pytest
 
 from firecircle import (
     ConfigError,
+    EvaluationConfig,
     EvaluationError,
     FireCircleConfig,
     FireCircleResult,
     MultiNeutrosophicPrompt,
     fire_circle_evaluate,
 )
+from firecircle.convene import seat_panel
 from firecircle.voices.local import local_server, local_voice
 
 try:
@@ -112,6 +114,22 @@ async def require_true_count(result: FireCircleResult, base_url: str) -> None:
     async with httpx.AsyncClient(timeout=60) as client:
         counted = await client.post(f"{base_url}/chat/completions/input_tokens", json={"messages": sent})
     assert counted.json()["input_tokens"] == last.tokens_in
+
+
+async def test_a_server_tells_how_probable_the_verdict_word_was(base_url: str) -> None:
+    """After the circle and about its prompt, most of which the server has read then."""
+    config = EvaluationConfig(
+        models=("lmstudio:smollm2",),
+        lmstudio_base_url=base_url,
+        verdict_from="logprobs",
+        max_tokens=300,
+        timeout_seconds=600,
+        timeout_per_round=900,
+        seed=7,
+    )
+    (evaluation,) = (await seat_panel(config).ask(PROMPT)).evaluations
+    assert evaluation.read_as == "logprobs"
+    assert 0 < evaluation.falsehood < 1
 
 
 async def test_a_question_too_long_for_the_model_loses_the_voice_in_the_servers_words(

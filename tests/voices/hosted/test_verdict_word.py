@@ -11,9 +11,7 @@ import pytest
 from firecircle import EvaluationConfig, MultiNeutrosophicPrompt
 from firecircle.convene import seat_panel
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.voices.local import local_server
 from tests.loopback import Answer, ChatRequest, LoopbackServer, as_json, completion
-from tests.voices.test_local import with_the_model
 
 PROMPT = MultiNeutrosophicPrompt(user="hello")
 NUMBERS = {"truth": 0.9, "indeterminacy": 0.1, "falsehood": 0.1}
@@ -107,11 +105,3 @@ async def test_an_endpoint_that_does_not_take_the_field_is_asked_without_it() ->
         await asked_at(server.base_url, "m", "logprobs")
     assert evaluation.read_as == "json"
     assert len(refused) == 1
-
-
-@with_the_model
-async def test_a_real_server_tells_how_probable_its_word_was() -> None:
-    with local_server() as base_url:
-        evaluation = await asked_at(base_url, "smollm2", "logprobs")
-    assert evaluation.read_as == "logprobs"
-    assert 0 < evaluation.falsehood < 1
