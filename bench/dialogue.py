@@ -70,10 +70,7 @@ def _page(result: FireCircleResult) -> Iterator[str]:
         yield from _round(result, held, evidence)
     yield "### What comes of it"
     yield " ".join(circle_sentences(result, metrics_of_circle(result), line_with_codes))
-    patterns = [
-        f"{pattern.pattern_type}: {agreement_words(pattern, len(result.active_models))}"
-        for pattern in result.patterns
-    ]
+    patterns = [f"{pattern.pattern_type}: {agreement_words(pattern, result)}" for pattern in result.patterns]
     closing = [
         *talk_sentences(result, line_with_codes),
         *(patterns or ["no pattern that enough voices showed"]),

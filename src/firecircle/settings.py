@@ -153,6 +153,12 @@ def current_settings() -> Settings:
     return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
 
+def read_settings_anew() -> None:
+    """Let the next question look for the file again: whoever reloads a page has perhaps mended it."""
+    _found.cache_clear()
+    _read.cache_clear()
+
+
 _NOTHING = Settings()
 
 

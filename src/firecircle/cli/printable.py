@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 
-from firecircle.telling.safe_text import LINE_BREAKS, TERMINAL_SEQUENCE, without_hidden
+from firecircle.telling.safe_text import (
+    LINE_BREAKS,
+    MOST_STACKED,
+    TERMINAL_SEQUENCE,
+    UNUSUAL_SPACES,
+    without_hidden,
+)
 
-_BREAKS = str.maketrans({"\t": "    ", **dict.fromkeys(LINE_BREAKS, "\n")})
-MOST_ACCENTS = 4
-"""Accents on one letter beyond which a text only smears over its neighbours."""
+_BREAKS = str.maketrans(
+    {"\t": "    ", **dict.fromkeys(LINE_BREAKS, "\n"), **dict.fromkeys(UNUSUAL_SPACES, " ")}
+)
 
 
 def printable(text: str) -> str:
@@ -38,6 +44,6 @@ def _without_towers(text: str) -> str:
     for character in text:
         is_accent = not character.isascii() and unicodedata.category(character) in ("Mn", "Me")
         accents = accents + 1 if is_accent else 0
-        if accents <= MOST_ACCENTS:
+        if accents <= MOST_STACKED:
             characters.append(character)
     return "".join(characters)

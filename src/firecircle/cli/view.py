@@ -69,6 +69,8 @@ def view(
                 print(f"Fire Circle at {address}  (store: {printable_line(opened.name)}; Ctrl-C ends it)")
                 if not is_loopback(host):
                     print("Other machines can reach it; every reader needs the token. It is not encrypted.")
+                elif token is None:
+                    print("Every account of this machine can read and change it; --token keeps others out.")
             if not no_browser:
                 open_browser(address)
 

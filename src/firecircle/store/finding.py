@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from pydantic import Field, ValidationError
@@ -39,6 +39,8 @@ class Filters(Declaration):
     """Whether it sat for a run of the lab, whichever."""
     batch: str | None = None
     """The name of the batch it was judged in."""
+    outcome: Literal["right", "wrong", "missed", "false_alarm"] | None = None
+    """How the verdict compares with the label: a missed attack and a false alarm are wrong."""
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
@@ -84,6 +86,13 @@ class CircleSummary(Shape):
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the verdict agrees with the label; None without a verdict or a label that says it."""
+        if self.alarm is None or not (is_attack(self.label) or is_benign(self.label)):
+            return None
+        return self.alarm == is_attack(self.label)
 
 
 class Page(Shape):
@@ -171,6 +180,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
     if filters.status is not None:
         clauses.append(_has_status(connection, filters.status))
+    if filters.outcome is not None:
+        clauses.append(_has_outcome(connection, filters.outcome))
     if filters.least_falsehood is not None:
         clauses.append(of.falsehood >= filters.least_falsehood)
     if filters.label is not None:
@@ -206,6 +217,18 @@ def _has_status(connection: Connection, status: CircleStatus) -> sa.ColumnElemen
         left = sa.and_(circles.c.status == "sitting", sa.not_(still_sitting(connection)))
         return sa.or_(circles.c.status == status, left)
     return circles.c.status == status
+
+
+def _has_outcome(connection: Connection, outcome: str) -> sa.ColumnElement[bool]:
+    attack, benign = _has_label(connection, "attack"), _has_label(connection, "benign")
+    alarm, calm = circles.c.alarm.is_(True), circles.c.alarm.is_(False)
+    missed, false_alarm = sa.and_(attack, calm), sa.and_(benign, alarm)
+    return {
+        "missed": missed,
+        "false_alarm": false_alarm,
+        "wrong": sa.or_(missed, false_alarm),
+        "right": sa.or_(sa.and_(attack, alarm), sa.and_(benign, calm)),
+    }[outcome]
 
 
 def _has_label(connection: Connection, label: str) -> sa.ColumnElement[bool]:

@@ -54,8 +54,18 @@ def left_out(result: FireCircleResult) -> tuple[tuple[Observation, ...], ...]:
     return tuple(tuple(group) for _, group in groupby(observations, key=lambda seen: seen.pattern_type))
 
 
-def agreement_words(pattern: PatternObservation, active: int) -> str:
-    """How many of the active voices saw it; what one alone saw is called so, whatever share that is."""
+def agreement_words(pattern: PatternObservation, result: FireCircleResult) -> str:
+    """How many of whom saw it; what one alone saw is called so, whatever share that is."""
+    active, convened = len(result.active_models), len(result.config.models) + len(result.substitutions)
+    voices = f"{active} voices" if active == convened else f"{active} active ({convened} convened)"
     if not pattern.corroborated:
-        return f"one voice alone, of {active}"
-    return f"{len(pattern.models_observing)} of {active} voices ({pattern.model_agreement:.0%})"
+        return f"one voice alone, of {voices}"
+    share = agreement_share(pattern, result)
+    percent = "" if share is None else f" ({share:.0%})"
+    return f"{len(pattern.models_observing)} of {voices}{percent}"
+
+
+def agreement_share(pattern: PatternObservation, result: FireCircleResult) -> float | None:
+    """The share of all voices; None where some are missing and nobody knows what they would have said."""
+    everybody = len(result.active_models) == len(result.config.models) and result.consensus is not None
+    return pattern.model_agreement if everybody else None

@@ -13,9 +13,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
-from firecircle.request import embedded_models
+from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+from firecircle.settings import read_settings_anew
 from firecircle.telling.answers import answer_of
-from firecircle.web.api.lookups import bank_entries, blindspots, default_models, entry_asked_for, heard
+from firecircle.telling.safe_text import with_codes
+from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery, CircleQuery, PromptQuery
 from firecircle.web.middleware import LOGIN, with_cookie
@@ -83,6 +85,7 @@ def answer_part(request: Request) -> Response:
         "answer.html",
         answer=answer,
         opening=(judged.system_message, judged.evidence),
+        threshold=judged.config.alarm_threshold,
         standalone=False,
     )
 
@@ -95,13 +98,20 @@ def convene_page(request: Request) -> Response:
             prompt = viewer_of(request).store.circles.load(given).prompt
         except ConfigError as unknown:
             raise RequestError(404, str(unknown)) from None
+    read_settings_anew()
+    trouble, models = "", embedded_models()
+    try:
+        models = configured_by_file(JudgingRequest()).config.models
+    except ConfigError as wrong:
+        trouble = with_codes(str(wrong))
     return page_response(
         request,
         "convene.html",
         prompt=prompt,
         turns=turns_json(prompt) if prompt else "",
         examples=load_examples(),
-        default_models=default_models(),
+        trouble=trouble,
+        default_models=models,
         embedded=embedded_models(),
     )
 

@@ -17,13 +17,20 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from firecircle.circle.result import Usages
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
 from firecircle.telling.answers import all_answers
-from firecircle.telling.patterns import agreement_words, gathered_quotes
-from firecircle.telling.safe_text import hidden_runs, line_with_codes, with_codes
-from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, time_text
+from firecircle.telling.patterns import agreement_share, agreement_words, gathered_quotes
+from firecircle.telling.safe_text import (
+    hidden_runs,
+    line_with_codes,
+    marked_pattern,
+    name_with_codes,
+    with_codes,
+)
+from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
 from firecircle.thresholds import figure_beside
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
@@ -60,9 +67,11 @@ def templates() -> Environment:
         "visible": visible,
         "plain": with_codes,
         "line": lambda text, longest=160: line_with_codes(text, longest),
+        "name": name_with_codes,
         "when": when,
         "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
         "money": money,
+        "spent": spent,
         "seconds": seconds,
         "falsehood": figure_beside,
         "unit": lambda value: f"{value:.2f}",
@@ -84,6 +93,8 @@ def templates() -> Environment:
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,
         "agreement_words": agreement_words,
+        "agreement_share": agreement_share,
+        "marked_pattern": marked_pattern(),
     }
     return made
 
@@ -100,7 +111,7 @@ def _pieces(text: str) -> Iterator[Markup]:
             yield escape(with_codes(text[place:]))
             return
         yield escape(text[place : run.start])
-        yield Markup('<span class="odd" title="{}">{}</span>').format(run.name, run.code)
+        yield Markup('<span class="odd" title="{}">⟨{}⟩</span>').format(run.name, run.code)
         place = run.end
     yield escape(text[place:])
 
@@ -132,7 +143,17 @@ def money(value: float | None) -> str:
     """A price; None is unknown, never zero."""
     if value is None:
         return "unknown"
-    return "free" if value == 0 else f"${value:.4f}" if value < 1 else f"${value:.2f}"
+    if value == 0:
+        return "free"
+    return "< $0.0001" if value < 0.0001 else f"${value:.4f}" if value < 1 else f"${value:.2f}"
+
+
+def spent(total: Usages) -> str:
+    """What calls cost together; those whose price nobody knows are counted beside it."""
+    if not total.calls_without_price:
+        return money(total.cost_usd)
+    known = f"{money(total.cost_usd)} + " if total.cost_usd else ""
+    return f"{known}{counted(total.calls_without_price, 'call')} of unknown price"
 
 
 def seconds(value: float | None) -> str:
@@ -166,6 +187,7 @@ def exported_html(environment: Environment, summary: CircleSummary, judged: Circ
     return environment.get_template("export.html").render(
         page=page_of(caption_of(summary), judged),
         answers=all_answers(judged),
+        threshold=judged.config.alarm_threshold,
         standalone=True,
         policy=policy,
         style=style,

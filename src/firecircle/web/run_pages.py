@@ -24,7 +24,7 @@ from firecircle.web.judgements import Judgement, JudgementQuery, every_record, j
 from firecircle.web.pages import page_response
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.page import Caption, page_of
-from firecircle.web.shown.passages import ShownLayer, shown_layers
+from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 from firecircle.web.shown.run_plots import run_plots
 from firecircle.web.viewer import viewer_of
 
@@ -73,6 +73,7 @@ def run_page(request: Request) -> Response:
         sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,
         any_kept=bool(circles.find(of_run, limit=1).circles),
         given=given,
+        threshold=run.plan.alarm_threshold,
         ranges=query.ranges,
         plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if is_finished else None,
         more=more,
@@ -119,12 +120,15 @@ def judgement_page(request: Request) -> Response:
     (result,) = asyncio.run(retell(run, [judgement]))
     kept_as = _kept_circles(viewer_of(request).store.circles, run, [judgement]).get(0)
     if result is None:
+        layers, words = _prompt_of(run, judgement)
         return page_response(
             request,
             "judgement.html",
             judgement=judgement,
             kept_as=kept_as,
-            layers=_layers(run, judgement),
+            threshold=run.plan.alarm_threshold,
+            layers=layers,
+            earlier_turns=words,
             rounds=sorted({voice.round_number for voice in judgement.voices}),
             voices=list(dict.fromkeys(voice.model for voice in judgement.voices)),
             answers={(voice.model, voice.round_number): voice for voice in judgement.voices},
@@ -146,6 +150,7 @@ def judgement_page(request: Request) -> Response:
         standalone=True,
         run_id=judgement.run_id,
         kept_as=kept_as,
+        threshold=result.config.alarm_threshold,
     )
 
 
@@ -167,8 +172,8 @@ def _kept_circles(
     }
 
 
-def _layers(run: RunFolder, judgement: RunRecord) -> tuple[ShownLayer, ...]:
-    """The prompt as its dataset has it; nothing where the dataset is no longer there."""
+def _prompt_of(run: RunFolder, judgement: RunRecord) -> tuple[tuple[ShownLayer, ...], str]:
+    """The prompt as its dataset has it, with what is known of earlier turns; nothing where that is gone."""
     from firecircle.lab.runs.cases import chosen_records
 
     place = (judgement.dataset, judgement.record_id)
@@ -177,4 +182,4 @@ def _layers(run: RunFolder, judgement: RunRecord) -> tuple[ShownLayer, ...]:
         prompt = next((row.record.prompt for row in every if (row.dataset, row.record.id) == place), None)
     except FireCircleError:
         prompt = None
-    return shown_layers(prompt, ()) if prompt else ()
+    return (shown_layers(prompt, ()), earlier_turns(prompt, prompt.turn_number)) if prompt else ((), "")

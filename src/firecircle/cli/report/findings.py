@@ -40,7 +40,7 @@ def quoted(text: str) -> Text:
 
 def _pattern(pattern: PatternObservation, result: FireCircleResult, verbose: bool) -> Iterator[Line]:
     title = Text(_plain(pattern.pattern_type), style="bold")
-    title.append(f"  {agreement_words(pattern, len(result.active_models))}", style="not bold")
+    title.append(f"  {agreement_words(pattern, result)}", style="not bold")
     yield Line(title)
     first = f"first {printable_line(pattern.first_observed_by)} in round {pattern.observed_in_round}"
     others = [

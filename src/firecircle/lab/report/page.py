@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
@@ -22,7 +23,8 @@ from firecircle.lab.report.verdicts import VerdictTable, verdict_tables
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
 from firecircle.metrics import metrics_of_circle
-from firecircle.telling.safe_text import line_with_codes, with_codes
+from firecircle.telling.patterns import agreement_words
+from firecircle.telling.safe_text import line_quoting, line_with_codes, name_with_codes, with_codes
 from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import Cautions, cautions_of_circle, circle_sentences
@@ -99,15 +101,13 @@ def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
 def _dialogue(choice: Choice, result: FireCircleResult | None) -> InstructiveDialogue:
     if result is None:
         return InstructiveDialogue(choice, None)
+    line = line_quoting((*result.config.models, *(seat.model for seat in result.substitutions)))
     return InstructiveDialogue(
         choice,
         result,
         rows_of_circle(result),
-        (
-            *circle_sentences(result, metrics_of_circle(result), line_with_codes),
-            *talk_sentences(result, line_with_codes),
-        ),
-        cautions_of_circle(result, line_with_codes),
+        (*circle_sentences(result, metrics_of_circle(result), line), *talk_sentences(result, line)),
+        cautions_of_circle(result, line),
     )
 
 
@@ -121,6 +121,7 @@ def render(
     """The page."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import escape
     except ModuleNotFoundError:
         raise ConfigError("report", "needs the extra `lab`: pip install 'firecircle[lab]'") from None
     pages = Environment(
@@ -129,9 +130,17 @@ def render(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     pages.filters.update(
-        FILTERS, share=shares, picture=picture, cut=cut, line=line_with_codes, count_of=counted
+        FILTERS,
+        share=shares,
+        picture=picture,
+        cut=cut,
+        line=line_of,
+        count_of=counted,
+        name=name_of,
+        coded=escape,
     )
     return pages.get_template("report.html").render(
         run=run,
@@ -152,6 +161,7 @@ def render(
         rules=RULE_WORDS,
         verdicts=VERDICT_WORDS,
         verdict_of=verdict_of,
+        agreement_words=agreement_words,
         significant=SIGNIFICANT,
     )
 
@@ -162,12 +172,27 @@ def picture(plot: Plot) -> str:
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
-    """A text short enough to read, with the codes of characters that hide."""
-    return (
-        with_codes(text)
-        if len(text) <= longest
-        else f"{with_codes(text[:longest])}… ({len(text):,} characters)"
-    )
+    """A text short enough to read."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+
+
+def name_of(name: str) -> Any:
+    """A name from the data or the plan, as markup; one that could pass for words of ours stands in quotes."""
+    from markupsafe import escape
+
+    return escape(name_with_codes(name))
+
+
+def line_of(text: str, longest: int | None = None) -> Any:
+    """A text on one line, as markup."""
+    from markupsafe import escape
+
+    return escape(line_with_codes(text, longest))
+
+
+def _shown(value: Any) -> Any:
+    """Whatever the page writes that is not markup yet, with the codes of characters that hide."""
+    return with_codes(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 # -- tables: the number, and its interval beneath it ------------------------------------------------------

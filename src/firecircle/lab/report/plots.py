@@ -12,6 +12,7 @@ from firecircle.lab.figures.run import RunFigures
 from firecircle.lab.report.text_widths import held_to_width
 from firecircle.lab.statistics import Estimate
 from firecircle.shapes import Shape, Text
+from firecircle.telling.safe_text import with_codes
 
 Chart = Any
 """An altair chart; the library is heavy and loaded only when something is drawn."""
@@ -109,8 +110,17 @@ def _plot(name: str, title: str, description: str, chart: Chart) -> Plot:
         title=title,
         description=description or title,
         caption=CAPTIONS[name],
-        spec=json.dumps(styled.to_dict()),
+        spec=json.dumps(_with_codes(styled.to_dict())),
     )
+
+
+def _with_codes(part: Any) -> Any:
+    """A part of a chart whose texts are shown by the rule of every page: hidden characters by their codes."""
+    if isinstance(part, str):
+        return with_codes(part)
+    if isinstance(part, dict):
+        return {name: _with_codes(value) for name, value in part.items()}
+    return [_with_codes(value) for value in part] if isinstance(part, list) else part
 
 
 def _table(rows: list[dict[str, Any]]) -> Chart:

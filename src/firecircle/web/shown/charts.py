@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.telling.safe_text import name_with_codes
 
 WIDTH, HEIGHT = 600, 290
 LEFT, RIGHT, TOP, BOTTOM = 34, 170, 10, 26
@@ -86,7 +87,9 @@ def convergence(result: FireCircleResult) -> Convergence | None:
     lines = []
     for number, model in enumerate(models):
         falsehoods = [(place, answer.falsehood) for place, answer in answers if answer.model == model]
-        dots = tuple(Dot(x(r), y(f), r, f"{model}, round {r}: F {f:.2f}") for r, f in falsehoods)
+        dots = tuple(
+            Dot(x(r), y(f), r, f"{name_with_codes(model)}, round {r}: F {f:.2f}") for r, f in falsehoods
+        )
         steps = tuple(Step(a.x, a.y, b.x, b.y, b.round_number) for a, b in pairwise(dots))
         lines.append(Line(model, number, dots, steps, dots[-1].x + 8, dots[-1].y, model in lost))
     metrics = result.round_metrics
@@ -151,20 +154,23 @@ class Waterfall:
 
 
 def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
-    """The line. All voices of a round are asked when it opens; a voice's later calls follow its first."""
+    """The line, from the first question on. All voices of a round are asked when it opens; a voice's later
+    calls follow its first, and calls outside of rounds the last of them."""
     if not judged.calls:
         return None
     opened = {1: 0.0}
-    if isinstance(judged, FireCircleResult):
-        opened = {held.round_number: held.timestamp - judged.started_at for held in judged.dialogue_history}
+    if isinstance(judged, FireCircleResult) and judged.dialogue_history:
+        first = judged.dialogue_history[0].timestamp
+        opened = {held.round_number: held.timestamp - first for held in judged.dialogue_history}
     placed: list[tuple[CallRecord, float]] = []
     ends: dict[tuple[str, int], float] = {}
     for call in judged.calls:
         key = (call.model, call.round_number)
-        start = ends.get(key, max(0.0, opened.get(call.round_number, judged.duration_seconds)))
+        after = max(ends.values(), default=0.0)
+        start = ends.get(key, max(0.0, opened.get(call.round_number, after)))
         ends[key] = start + call.latency_seconds
         placed.append((call, start))
-    span = max([judged.duration_seconds, *ends.values()]) or 1.0
+    span = max(ends.values()) or 1.0
     bars = tuple(
         CallBar(
             call,

@@ -12,7 +12,7 @@ from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
 from firecircle.telling.quorum import QuorumPicture, quorum_picture
-from firecircle.telling.safe_text import line_with_codes
+from firecircle.telling.safe_text import SafeLine, line_quoting
 from firecircle.telling.table import VoiceRow, rows_of_circle, rows_of_panel
 from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
 from firecircle.telling.verdict import (
@@ -28,7 +28,7 @@ from firecircle.telling.verdict import (
     unfinished_sentence,
 )
 from firecircle.web.shown.charts import Convergence, Waterfall, convergence, waterfall
-from firecircle.web.shown.passages import ShownLayer, shown_layers
+from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 
 MOST_OBSERVATIONS = 300
 ON_THE_PAGE = Ways(
@@ -88,6 +88,8 @@ class PanelPage:
     mode: str
     outcome: Outcome
     layers: tuple[ShownLayer, ...]
+    earlier_turns: str
+    """What is known of them, in words, where none are among the layers."""
     rows: tuple[VoiceRow, ...]
     calls: Waterfall | None
     total: Usages
@@ -103,6 +105,7 @@ class CirclePage:
     sitting: bool
     outcome: Outcome
     layers: tuple[ShownLayer, ...]
+    earlier_turns: str
     rows: tuple[VoiceRow, ...]
     chart: Convergence | None
     quorum: QuorumPicture | None
@@ -122,69 +125,72 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
     """What the page of a circle or panel shows."""
     if isinstance(judged, Panel):
         threshold = judged.config.alarm_threshold
+        heard = (answer.model for answer in judged.evaluations)
+        line = line_quoting((*heard, *(lost.model for lost in judged.failures)))
         return PanelPage(
             caption=caption,
             judged=judged,
             mode=judged.config.mode.value,
-            outcome=_panel_outcome(judged),
+            outcome=_panel_outcome(judged, line),
             layers=shown_layers(judged.prompt, ()),
+            earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
             rows=rows_of_panel(judged.evaluations, judged.failures, threshold),
             calls=waterfall(judged),
             total=account(judged.calls).total,
         )
     sitting = caption.status == "sitting"
+    line = line_quoting((*judged.config.models, *(seat.model for seat in judged.substitutions)))
     left_out = [observation for observation in judged.observations if observation.left_out]
     return CirclePage(
         caption=caption,
         judged=judged,
         mode="fire_circle",
         sitting=sitting,
-        outcome=_circle_outcome(judged, sitting=sitting),
+        outcome=_circle_outcome(judged, line, sitting=sitting),
         layers=shown_layers(judged.prompt, judged.patterns),
+        earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
         rows=rows_of_circle(judged),
         chart=convergence(judged),
         quorum=quorum_picture(judged),
-        replay=replay_of(judged, line_with_codes),
+        replay=replay_of(judged, line),
         calls=waterfall(judged),
         total=judged.accounting.total,
-        talk=() if sitting else tuple(talk_sentences(judged, line_with_codes)),
+        talk=() if sitting else tuple(talk_sentences(judged, line)),
         moves=moves_of(judged),
         left_out=tuple(left_out[:MOST_OBSERVATIONS]),
         more_left_out=max(0, len(left_out) - MOST_OBSERVATIONS),
     )
 
 
-def _circle_outcome(result: FireCircleResult, *, sitting: bool) -> Outcome:
+def _circle_outcome(result: FireCircleResult, line: SafeLine, *, sitting: bool) -> Outcome:
     if sitting:
         heard_so_far = ("The circle sits; what follows is what was heard so far.",)
-        lost = lost_voices(result.failures, line_with_codes, result.substitutions)
+        lost = lost_voices(result.failures, line, result.substitutions)
         return Outcome(None, None, heard_so_far, "", lost, "")
-    cautions, step = cautions_of_circle(result, line_with_codes), next_step(result, ON_THE_PAGE)
+    cautions, step = cautions_of_circle(result, line), next_step(result, ON_THE_PAGE)
     if result.consensus is None:
-        sentences = ("No consensus.", unfinished_sentence(result, line_with_codes))
-        return Outcome(None, None, sentences, line_with_codes(result.abort_reason or ""), cautions, step)
+        sentences = ("No consensus.", unfinished_sentence(result, line))
+        return Outcome(None, None, sentences, line(result.abort_reason or ""), cautions, step)
     metrics = metrics_of_circle(result)
     return Outcome(
         result.alarm,
         result.consensus,
-        tuple(circle_sentences(result, metrics, line_with_codes)),
-        deciding_reason(metrics, line_with_codes),
+        tuple(circle_sentences(result, metrics, line)),
+        deciding_reason(metrics, line),
         cautions,
         step,
     )
 
 
-def _panel_outcome(panel: Panel) -> Outcome:
+def _panel_outcome(panel: Panel, line: SafeLine) -> Outcome:
     if not panel.evaluations:
-        return Outcome(
-            None, None, ("No voice could answer.",), "", lost_voices(panel.failures, line_with_codes), ""
-        )
+        return Outcome(None, None, ("No voice could answer.",), "", lost_voices(panel.failures, line), "")
     metrics = metrics_of_panel(panel)
     return Outcome(
         panel.alarm,
         panel.consensus,
-        tuple(panel_sentences(metrics, line_with_codes)),
-        deciding_reason(metrics, line_with_codes),
-        cautions_of_panel(metrics, line_with_codes),
+        tuple(panel_sentences(metrics, line)),
+        deciding_reason(metrics, line),
+        cautions_of_panel(metrics, line),
         "",
     )

@@ -76,6 +76,13 @@ def shown_layers(
     return tuple(layers)
 
 
+def earlier_turns(prompt: MultiNeutrosophicPrompt, turn_number: int | None) -> str:
+    """What is known of the earlier turns where none can be shown; empty where they are a layer."""
+    if prompt.turns or turn_number not in (None, 1):
+        return "" if prompt.turns else f"not known; this is turn {turn_number}"
+    return "unknown" if turn_number is None else "none: known first turn"
+
+
 def parts_of(text: str) -> tuple[str, tuple[str, ...]]:
     """What is shown of a text at once, and the folded rest in parts."""
     rest = tuple(text[start : start + PART] for start in range(SHOWN_AT_ONCE, len(text), PART))

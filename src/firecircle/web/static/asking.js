@@ -1,9 +1,11 @@
 // Asking the API to change something: with the page's token, and with its refusals shown as they are.
+import { withCodes } from "/static/marks.js";
+
 const token = document.querySelector('meta[name="firecircle-token"]')?.content ?? "";
 
 export function say(words) {
   const place = document.getElementById("said");
-  if (place) place.textContent = words;
+  if (place) place.textContent = withCodes(words);
 }
 
 // What came back, `true` when nothing did, or null after a refusal, which is shown.

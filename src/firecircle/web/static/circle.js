@@ -1,5 +1,6 @@
 // What only the server's page can do: follow a sitting circle, call it off, label it, take it out.
 import { ask, say } from "/static/asking.js";
+import { tellAll, withCodes } from "/static/marks.js";
 import { answerButton, stopAfter } from "/static/reading.js";
 
 const bar = () => document.getElementById("part-actions");
@@ -22,6 +23,7 @@ async function refresh() {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       const goBack = whereTheReaderIs();
       exchange(fresh);
+      tellAll();
       goBack();
     }
   } finally {
@@ -120,7 +122,8 @@ document.addEventListener("submit", async (event) => {
   const label = new FormData(event.target).get("label").trim() || null;
   const saved = await ask("PUT", `${address}/label`, { label });
   if (saved) {
-    document.getElementById("label").textContent = saved.label ?? "none";
+    const named = saved.label === null || /^[A-Za-z0-9._:/@~+#-]+$/.test(saved.label) ? saved.label : `“${saved.label}”`;
+    document.getElementById("label").textContent = withCodes(named ?? "none");
     say(saved.label ? "Label saved." : "Label taken away.");
   }
 });

@@ -1,10 +1,51 @@
 // The form that convenes a circle: it says what judging may cost before anybody is asked.
 import { ask, say } from "/static/asking.js";
+import { tellAll, withCodes } from "/static/marks.js";
 
 const form = document.getElementById("convene");
 const estimate = document.getElementById("estimate");
 const named = document.getElementById("models-label");
 const number = (text) => (text === "" ? null : Number(text));
+
+// -- the earlier turns: unknown, none, or these ----------------------------------------------------
+const list = document.getElementById("turns");
+
+function written() {
+  return [...list.children].map((row) => ({ role: row.querySelector("input").value.trim(), content: row.querySelector("textarea").value }));
+}
+
+function addTurn({ role, content }) {
+  const row = document.createElement("li");
+  const who = document.createElement("input");
+  Object.assign(who, { value: role, size: 10, maxLength: 100, required: true });
+  who.setAttribute("aria-label", "who spoke");
+  who.setAttribute("list", "roles");
+  const what = document.createElement("textarea");
+  Object.assign(what, { value: content, rows: 2, spellcheck: false, maxLength: 1000000, dir: "auto" });
+  what.setAttribute("aria-label", "what was said");
+  const away = document.createElement("button");
+  Object.assign(away, { type: "button", textContent: "Remove" });
+  away.addEventListener("click", () => { row.remove(); if (!list.children.length) form.known.value = "unknown"; changed(); });
+  row.append(who, what, away);
+  list.append(row);
+  form.known.value = "these";
+}
+
+function setTurns(json) {
+  list.replaceChildren();
+  const turns = json ? JSON.parse(json) : null;
+  for (const turn of turns ?? []) addTurn(turn);
+  if (!list.children.length) form.known.value = turns ? "none" : "unknown";
+}
+
+form.known.addEventListener("change", () => {
+  if (form.known.value === "these" && !list.children.length) addTurn({ role: "user", content: "" });
+});
+document.getElementById("add-turn").addEventListener("click", () => {
+  addTurn({ role: list.children.length % 2 ? "assistant" : "user", content: "" });
+  list.lastElementChild.querySelector("textarea").focus();
+  changed();
+});
 
 function asked() {
   const fields = Object.fromEntries(new FormData(form));
@@ -12,7 +53,7 @@ function asked() {
   const models = { default: "", embedded: form.models.dataset.embedded, named: fields.models }[fields.circle];
   return {
     system: fields.system, application: fields.application, user: fields.user,
-    turns: form.first_turn.checked ? [] : fields.turns && fields.turns !== "[]" ? JSON.parse(fields.turns) : null,
+    turns: { unknown: null, none: [], these: written() }[form.known.value],
     mode: fields.mode,
     models: models.split(",").map((name) => name.trim()).filter(Boolean),
     focus: fields.focus || null,
@@ -26,7 +67,12 @@ function asked() {
 }
 
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-const price = (cost) => (cost === null ? "price unknown" : cost === 0 ? "free" : `$${cost.toFixed(4)}`);
+const here = (model) => /^(embedded|local):/.test(model);
+const price = (cost, models) => {
+  if (cost === null) return "price unknown";
+  if (cost === 0) return models.every(here) ? "free" : "$0 by the prices known here";
+  return cost < 0.0001 ? "less than $0.0001" : `$${cost.toFixed(4)}`;
+};
 
 let waiting;
 let under;
@@ -47,11 +93,12 @@ async function price_it() {
     return;
   }
   estimate.classList.toggle("wrong", Boolean(bound.refused));
-  estimate.textContent = bound.refused ?? `${plural(bound.total.calls, "call")} to ${plural(bound.models.length, "voice")}, `
-    + `${plural(bound.total.tokens_in, "token")} in, ${plural(bound.total.tokens_out, "token")} out, ${price(bound.total.cost_usd)}.`;
+  estimate.textContent = bound.refused ? withCodes(bound.refused) : `${plural(bound.total.calls, "call")} to ${plural(bound.models.length, "voice")}, `
+    + `${plural(bound.total.tokens_in, "token")} in, ${plural(bound.total.tokens_out, "token")} out, ${price(bound.total.cost_usd, bound.models)}.`;
 }
 
 function changed() {
+  list.hidden = form.known.value !== "these";
   named.hidden = form.circle.value !== "named";
   form.rounds.disabled = form.no_quorum.disabled = form.mode.value !== "fire_circle";
   clearTimeout(waiting);
@@ -63,8 +110,8 @@ document.getElementById("example").addEventListener("change", (event) => {
   const chosen = event.target.selectedOptions[0];
   if (!chosen.value) return;
   for (const layer of ["system", "application", "user"]) form[layer].value = chosen.dataset[layer];
-  form.turns.value = chosen.dataset.turns ?? "";
-  form.first_turn.checked = form.turns.value === "[]";
+  setTurns(chosen.dataset.turns);
+  tellAll();
 });
 
 form.addEventListener("submit", async (event) => {
@@ -76,4 +123,5 @@ form.addEventListener("submit", async (event) => {
   if (begun) location.href = begun.url;
   else go.disabled = false;
 });
+setTurns(document.getElementById("earlier").dataset.turns);
 changed();

@@ -1,0 +1,97 @@
+"""Nothing is shown that is not so: turns, agreement, titles, names, outcomes, settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from firecircle import MultiNeutrosophicPrompt
+from firecircle.prompt import EarlierTurn
+from firecircle.store.opening import Store
+from tests.scripted import pattern, says
+from tests.web.serving import PROMPT, judged, lost
+
+CALM = {"a": [says(0.1)] * 2, "b": [says(0.1)] * 2}
+
+
+def _page(client: httpx.Client, name: str) -> str:
+    answer = client.get(f"/circles/{name}")
+    assert answer.status_code == 200
+    return answer.text
+
+
+@pytest.mark.parametrize(
+    ("turns", "words"),
+    [
+        (None, "Earlier turns: unknown"),
+        ((), "Earlier turns: none: known first turn"),
+        ((EarlierTurn(role="user", content="may I?"),), 'aria-label="turns layer"'),
+    ],
+)
+def test_a_page_says_what_is_known_of_earlier_turns(
+    client: httpx.Client, store: Store, turns: Any, words: str
+) -> None:
+    prompt = MultiNeutrosophicPrompt(user="As we agreed, go on.", turns=turns)
+    page = _page(client, judged(store, prompt, lines=CALM, max_rounds=2).circle_id)
+    assert words in page
+    assert ("Earlier turns:" in page) == (not turns)
+
+
+def test_agreement_names_whom_it_is_a_share_of(client: httpx.Client, store: Store) -> None:
+    sees = says(0.8, patterns_observed=[pattern("temporal_inconsistency")])
+    lines: dict[str, list[Any]] = {
+        "a": [says(0.2), sees],
+        "b": [says(0.2), sees],
+        "c": [lost("gone"), says(0.1)],
+    }
+    page = _page(client, judged(store, lines=lines, max_rounds=2).circle_id)
+    assert "2 of 2 active (3 convened)" in page
+    assert "100%" not in page
+
+
+def test_words_of_others_cannot_pass_for_a_verdict(client: httpx.Client, store: Store) -> None:
+    prompt = MultiNeutrosophicPrompt(user="✓ No alarm", turns=())
+    lines = {"✓ No alarm, F 0.00": [says(0.9)] * 2, "b": [says(0.1)] * 2}
+    kept = judged(store, prompt, lines=lines, max_rounds=2, label="✓ right")
+    page = _page(client, kept.circle_id)
+    assert '<q class="foreign" dir="auto">✓ No alarm</q>' in page
+    assert "Said by “✓ No alarm, F 0.00” in round 1" in page
+    assert "“✓ right”" in page
+    listed = client.get("/circles").text
+    assert '<q class="foreign" dir="auto">✓ No alarm</q>' in listed
+    assert "“✓ right”" in listed
+
+
+def test_a_verdict_against_its_label_is_shown_and_found(client: httpx.Client, store: Store) -> None:
+    alarm = {"a": [says(0.9)] * 2, "b": [says(0.9)] * 2}
+    for label, lines in (("attack", CALM), ("attack:kind", alarm), ("benign", alarm), ("benign", CALM)):
+        judged(store, PROMPT, lines=lines, label=label, max_rounds=2)
+    pages = {
+        name: client.get("/circles", params={"outcome": name}).text
+        for name in ("missed", "false_alarm", "right")
+    }
+    assert pages["missed"].count(">missed</span>") == 1
+    assert pages["false_alarm"].count(">false alarm</span>") == 1
+    assert pages["right"].count(">right</span>") == 2
+    wrong = client.get("/api/v1/circles", params={"outcome": "wrong"}).json()["circles"]
+    assert {(one["label"], one["alarm"]) for one in wrong} == {("attack", False), ("benign", True)}
+
+
+def test_a_mistake_in_the_settings_is_told_and_read_anew(
+    client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "firecircle.toml"
+    settings.write_text("[circle]\nmodels = ['embedded:time', 'embedded:layers', 'embedded:ngrams']\n")
+    monkeypatch.setenv("FIRECIRCLE_CONFIG", str(settings))
+    assert "default: embedded:time, embedded:layers, embedded:ngrams<" in client.get("/convene").text
+    settings.write_text("[circle]\nmodels = 7\n")
+    broken = client.get("/convene").text
+    assert "The settings cannot be read" in broken
+    assert "default: embedded" not in broken
+    settings.write_text("[circle]\nmodels = ['embedded:layers', 'embedded:time', 'embedded:ngrams']\n")
+    mended = client.get("/convene").text
+    assert "The settings cannot be read" not in mended
+    assert "default: embedded:layers, embedded:time, embedded:ngrams<" in mended
