@@ -242,7 +242,7 @@ def test_a_sitting_circle_fills_in_survives_a_reload_and_ends(page: Page, store:
     with held(store) as sitting:
         name = _until(lambda: store.circles.find(Filters(status="sitting")).circles)[0].id
         page.goto(f"/circles/{name}")
-        playwright.expect(page.get_by_text("live: voices appear")).to_be_visible()
+        playwright.expect(page.get_by_text("round 1 of 2, 0 of 3 heard; voices appear")).to_be_visible()
         playwright.expect(page.locator(".waiting")).to_have_count(3)
         sitting.let(1)
         playwright.expect(page.locator("button.answer")).to_have_count(1)
@@ -255,6 +255,27 @@ def test_a_sitting_circle_fills_in_survives_a_reload_and_ends(page: Page, store:
         playwright.expect(page.locator("#said")).to_have_text("The circle is over.")
         playwright.expect(page.locator("mark").first).to_be_visible()
         playwright.expect(page.locator("#live")).to_have_count(0)
+
+
+def test_eight_live_pages_go_on_together_and_tell_when_the_server_is_gone(
+    browser: Any, tmp_path: Path
+) -> None:
+    with open_store(tmp_path / "circles.sqlite") as store, held(store) as sitting:
+        name = _until(lambda: store.circles.find(Filters(status="sitting")).circles)[0].id
+        with running(store) as server:
+            context = browser.new_context(base_url=server.url)
+            pages = [context.new_page() for _ in range(8)]
+            for page in pages:
+                page.goto(f"/circles/{name}")
+                playwright.expect(page.locator(".waiting")).to_have_count(3)
+            sitting.let(2)
+            for page in pages:
+                playwright.expect(page.locator("#live")).to_contain_text("round 1 of 2, 2 of 3 heard")
+        gone = time.monotonic()
+        for page in pages:
+            playwright.expect(page.locator("#gone")).to_contain_text("The server does not answer")
+        assert time.monotonic() - gone < 5
+        context.close()
 
 
 def test_a_live_page_does_not_take_the_reader_s_place(page: Page, store: Store) -> None:
@@ -447,7 +468,7 @@ def test_a_circle_of_a_run_is_watched_from_the_run_s_page(
         sitting = page.locator("#sitting tbody tr")
         playwright.expect(sitting).to_have_count(1)
         sitting.get_by_role("link").click()
-        playwright.expect(page.get_by_text("live: voices appear as they answer")).to_be_visible()
+        playwright.expect(page.get_by_text("voices appear as they answer")).to_be_visible()
         playwright.expect(page.get_by_role("button", name="Cancel circle")).to_have_count(0)
         said = page.locator("button.answer")
         playwright.expect(said).to_have_count(0)

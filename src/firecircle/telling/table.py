@@ -210,6 +210,20 @@ def rows_of_circle(result: FireCircleResult) -> tuple[VoiceRow, ...]:
     )
 
 
+def progress_of(result: FireCircleResult) -> str:
+    """How far a circle is that still sits; empty before its first round."""
+    if not result.dialogue_history:
+        return ""
+    held = result.dialogue_history[-1]
+    planned = max(result.config.max_rounds, held.round_number)
+    lost = sum(failure.round_number == held.round_number for failure in result.failures)
+    gone = f", {lost} lost" if lost else ""
+    return (
+        f"round {held.round_number} of {planned},"
+        f" {len(held.evaluations)} of {len(held.voice_prompts)} heard{gone}"
+    )
+
+
 def rows_of_panel(
     evaluations: Iterable[NeutrosophicEvaluation], failures: Iterable[Failure], threshold: float
 ) -> tuple[VoiceRow, ...]:

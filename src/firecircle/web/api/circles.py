@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from firecircle.circle.events import VoiceRetried
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Usages, messages
@@ -28,6 +30,10 @@ from firecircle.web.api.shapes import (
     ExportQuery,
     Judging,
     LabelIn,
+    Live,
+    LiveCircle,
+    LiveQuery,
+    LiveRetry,
     MessageOut,
     PromptQuery,
 )
@@ -37,6 +43,7 @@ from firecircle.web.viewer import circle_asked_for, viewer_of
 from firecircle.web.watch import News, Over, Watch
 
 MOST_STREAMS = 1000
+MOST_WATCHED = 100
 RECONNECT_MS = 1000
 _FIELDS = {"alarm_threshold": "threshold", "max_rounds": "rounds", "failure_mode": "strict"}
 """What the form calls otherwise than the configuration."""
@@ -184,6 +191,36 @@ def export_circle(request: Request) -> Response:
         kind = "text/html; charset=utf-8"
     name = file_name(summary, query.format)
     return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+def watch_circles(request: Request) -> Response:
+    """How far some circles are, at once: one short question serves all open pages of a browser."""
+    asked = dict(_followed(query_as(LiveQuery, request).follow))
+    circles = viewer_of(request).store.circles
+    live = []
+    for circle_id, seq in list(asked.items())[:MOST_WATCHED]:
+        try:
+            summary = circles.summary(circle_id)
+        except ConfigError:
+            live.append(LiveCircle(id=circle_id, status=None, seq=seq))
+            continue
+        news = circles.events_after(summary.pk, seq)
+        retries = tuple(
+            LiveRetry(model=event.model, attempt=event.attempt, reason=event.reason)
+            for _, event in news
+            if isinstance(event, VoiceRetried)
+        )
+        latest = max((number for number, _ in news), default=seq)
+        live.append(LiveCircle(id=circle_id, status=summary.status, seq=latest, retries=retries))
+    return JSONResponse(Live(circles=tuple(live)).model_dump())
+
+
+def _followed(lines: str) -> Iterator[tuple[str, int]]:
+    """Ids and the numbers of the last known events; a line that says neither is left out."""
+    for line in lines.split("\n"):
+        number, _, circle_id = line.partition(" ")
+        if circle_id and re.fullmatch(r"-1|[0-9]{1,9}", number):
+            yield circle_id, int(number)
 
 
 async def circle_events(request: Request) -> Response:

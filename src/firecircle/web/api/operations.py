@@ -84,6 +84,15 @@ OPERATIONS = (
         query=shapes.CircleQuery,
         refusals=(422,),
     ),
+    Operation(
+        "GET",
+        "/live",
+        "watch_circles",
+        circles.watch_circles,
+        shapes.Live,
+        query=shapes.LiveQuery,
+        refusals=(422,),
+    ),
     Operation("GET", ONE, "get_circle", circles.get_circle, shapes.Circle, refusals=(404,)),
     Operation("DELETE", ONE, "delete_circle", circles.delete_circle, None, (204,), refusals=(404, 409)),
     Operation(

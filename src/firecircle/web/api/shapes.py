@@ -105,6 +105,39 @@ class Circle(Shape):
     """The result as the library writes it."""
 
 
+class LiveQuery(Shape):
+    """Which circles somebody watches."""
+
+    follow: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    """A line for each: the number of its last known event (-1 for none), a space, its id."""
+
+
+class LiveRetry(Shape):
+    """A voice that is tried again."""
+
+    model: str
+    attempt: int
+    reason: str
+
+
+class LiveCircle(Shape):
+    """How far a circle is that somebody watches."""
+
+    id: str
+    status: CircleStatus | None
+    """None when it is not there any more."""
+    seq: int
+    """The number of its last event."""
+    retries: tuple[LiveRetry, ...] = ()
+    """Since the event that was known."""
+
+
+class Live(Shape):
+    """How far circles are; that it comes at all says that the server is there."""
+
+    circles: tuple[LiveCircle, ...]
+
+
 class LabelIn(Shape):
     """What a prompt really was; null takes the label away."""
 

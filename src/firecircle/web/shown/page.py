@@ -13,7 +13,7 @@ from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
 from firecircle.telling.quorum import QuorumPicture, quorum_picture
 from firecircle.telling.safe_text import SafeLine, line_quoting
-from firecircle.telling.table import VoiceRow, rows_of_circle, rows_of_panel
+from firecircle.telling.table import VoiceRow, progress_of, rows_of_circle, rows_of_panel
 from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
 from firecircle.telling.verdict import (
     Cautions,
@@ -103,6 +103,8 @@ class CirclePage:
     judged: FireCircleResult
     mode: str
     sitting: bool
+    progress: str
+    """How far a sitting circle is."""
     outcome: Outcome
     layers: tuple[ShownLayer, ...]
     earlier_turns: str
@@ -146,6 +148,7 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         judged=judged,
         mode="fire_circle",
         sitting=sitting,
+        progress=progress_of(judged) if sitting else "",
         outcome=_circle_outcome(judged, line, sitting=sitting),
         layers=shown_layers(judged.prompt, judged.patterns),
         earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),

@@ -1,5 +1,6 @@
 // What only the server's page can do: follow a sitting circle, call it off, label it, take it out.
 import { ask, say } from "/static/asking.js";
+import { follow, unfollow } from "/static/live.js";
 import { tellAll, withCodes } from "/static/marks.js";
 import { answerButton, stopAfter } from "/static/reading.js";
 
@@ -84,24 +85,16 @@ function exchange(page) {
   }
 }
 
-function follow() {
-  const stream = new EventSource(`${address}/events`);
-  for (const kind of ["circle_convened", "round_started", "reserve_asked", "voice_answered", "voice_failed", "voice_recruited", "quorum_checked", "round_closed"]) {
-    stream.addEventListener(kind, () => refresh());
-  }
-  stream.addEventListener("voice_retried", (event) => {
-    const retry = JSON.parse(event.data);
-    say(`${retry.model} tries again (${retry.attempt}): ${retry.reason}`);
+function heard(circle) {
+  for (const retry of circle.retries) say(`${retry.model} tries again (${retry.attempt}): ${retry.reason}`);
+  refresh().then(() => {
+    if (circle.status === "sitting") return;
+    unfollow(circle.id);
+    say(circle.status === null ? "The circle was deleted." : "The circle is over.");
   });
-  stream.addEventListener("closed", async (event) => {
-    stream.close();
-    await refresh();
-    say(event.data === "{}" ? "The circle was deleted." : "The circle is over.");
-  });
-  addEventListener("pagehide", () => stream.close());
 }
 
-if (bar().dataset.status === "sitting") follow();
+if (bar().dataset.status === "sitting") follow(bar().dataset.circle, heard);
 
 // -- acting ---------------------------------------------------------------------------------------
 document.addEventListener("click", async (event) => {
