@@ -99,7 +99,7 @@ Verdict   ALARM   F 0.85 █████████████████░�
           Balance -0.63: the exchange is extractive.
           Why: no such check took place
 
-Patterns  temporal inconsistency  2 of 2 voices (100%)
+Patterns  temporal inconsistency  2 of 2 active (3 convened)
             first anthropic/claude-sonnet-4 in round 2, then
               qwen/qwen-2.5-72b-instruct
             user: “you had just checked my identity”  quoted by
