@@ -26,6 +26,7 @@ from firecircle.circle.voice import Voice
 from firecircle.errors import ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
+from firecircle.telemetry.watching import tell_panel, watching_listeners
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
 from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
@@ -108,6 +109,8 @@ class SeatedCircle:
     chair_roles: Mapping[ChairPhase, str] = field(default_factory=dict)
     seating: Seating | None = None
     """How the voices came to sit; None for voices that the caller chose."""
+    is_rehearsal: bool = False
+    """Nobody is asked, so nobody who watches circles is told."""
 
     async def hold(
         self,
@@ -131,12 +134,13 @@ class SeatedCircle:
             chair_roles=self.chair_roles,
             seating=self.seating or Seating.of(config.first_asked),
         )
+        watchers = [] if self.is_rehearsal else watching_listeners()
         dialogue = Dialogue(
             prompt,
             config,
             _watched(self.voices, watched),
             circumstances,
-            listener=on_event,
+            listener=heard_by(on_event, *watchers) if watchers else on_event,
             before_first_call=before_first_call,
         )
         return await dialogue.hold()
@@ -150,6 +154,7 @@ class SeatedPanel:
     voices: Mapping[str, Voice]
     seating: Seating | None = None
     """How the voices came to sit; None for voices that the caller chose."""
+    is_rehearsal: bool = False
 
     async def ask(
         self,
@@ -171,7 +176,7 @@ class SeatedPanel:
             baseline_question=baseline_question,
             seating=self.seating or Seating.of(config.first_asked),
         )
-        return await judge_alone(
+        panel = await judge_alone(
             prompt,
             config,
             _watched(self.voices, watched),
@@ -179,6 +184,9 @@ class SeatedPanel:
             listener=listener,
             guidance=guidance,
         )
+        if not self.is_rehearsal:
+            tell_panel(panel)
+        return panel
 
 
 def seat_circle(
@@ -348,7 +356,11 @@ async def rehearse(
     # What would cut a rehearsal short is left out.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
-        panel = SeatedPanel(config.model_copy(update=boundless), rehearsed_voices(config.first_asked, config))
+        panel = SeatedPanel(
+            config.model_copy(update=boundless),
+            rehearsed_voices(config.first_asked, config),
+            is_rehearsal=True,
+        )
         return (await panel.ask(prompt, session_memory, guidance=guidance)).calls
     boundless |= {"early_stop_convergence": 0.0, "failure_mode": FailureMode.RESILIENT}
     circle = SeatedCircle(
@@ -356,6 +368,7 @@ async def rehearse(
         rehearsed_voices(config.named_models, config),
         _chair_template(config),
         _chair_roles(config),
+        is_rehearsal=True,
     )
     return (await circle.hold(prompt, session_memory)).calls
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated
 
 import typer
@@ -35,11 +37,21 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; no mistake of the user ends in a traceback."""
     with status_of_trouble() as trouble:
-        app = command_line()
-        status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+        with _watched():
+            app = command_line()
+            status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
         sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
     return trouble.status
+
+
+def _watched() -> AbstractContextManager[None]:
+    """Spans and log lines, where the environment asks for them; else nothing is imported for it."""
+    if not any(map(os.environ.get, ("FIRECIRCLE_OTEL", "FIRECIRCLE_LOG"))):
+        return nullcontext()
+    from firecircle.telemetry import as_the_environment_says
+
+    return as_the_environment_says()
 
 
 def command_line() -> typer.Typer:
