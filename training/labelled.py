@@ -6,7 +6,7 @@ from firecircle.lab.datasets import Record, read_dataset
 from training import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
-DEV, DEV2 = DATA / "dev.jsonl", DATA / "dev2.jsonl"
+DEV, DEV2, SEALED = DATA / "dev.jsonl", DATA / "dev2.jsonl", DATA / "dev2_sealed.jsonl"
 AUTHORED = tuple(sorted((ROOT / "training" / "data").glob("authored_*.jsonl")))
 UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
 """Sources that no rule was written on."""

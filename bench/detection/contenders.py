@@ -11,6 +11,7 @@ from bench.detection.seats import Seats
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle
 from firecircle.lab.datasets import Record
+from firecircle.names import EMBEDDED
 from training.labelled import ALARM
 
 
@@ -85,6 +86,20 @@ class JudgedByCircle:
     ) -> Contender:
         scores = [score(judgement) for judgement in self.judgements]
         return Contender(name, scores, [score >= ALARM for score in scores], time)
+
+
+def said_alone(circle: JudgedByCircle) -> list[dict[str, float]]:
+    """What each voice said of each record before anybody talked, by the name of its lens."""
+    return [
+        {name.removeprefix(EMBEDDED): f for name, f in judgement.rounds[0].items()}
+        for judgement in circle.judgements
+    ]
+
+
+def generalist(circle: JudgedByCircle, scores: Sequence[float]) -> Contender:
+    """`embedded:generalist`, whose lenses are those of a circle in round 1."""
+    name = circle.name.replace("circle", "generalist")
+    return Contender(name, scores, [score >= ALARM for score in scores])
 
 
 def judged_by_circle(name: str, records: Sequence[Record], seats: Seats) -> JudgedByCircle:

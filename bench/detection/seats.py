@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from firecircle.circle.voice import Voice
+from firecircle.lab.datasets import Record
 from firecircle.names import EMBEDDED_MODELS
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.neural import NeuralLens
@@ -35,6 +36,12 @@ def rule_and_statistical() -> Seats:
         for source in fold:
             seats[source] = {name: by_name[name] for name in EMBEDDED_MODELS}
     return seats
+
+
+def shipped(records: Iterable[Record], models: Sequence[str]) -> Seats:
+    """The voices as they ship, for sources that none of them was trained on."""
+    voices = {name: embedded_voice(name) for name in models}
+    return {record.source: voices for record in records}
 
 
 def with_neural(seats: Seats) -> Seats:

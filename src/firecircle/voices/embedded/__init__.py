@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED, EMBEDDED_MODELS
+from firecircle.names import EMBEDDED, EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.plugins import plugin_lens
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ def embedded_voice(model: str) -> Voice:
 @cache
 def _generalist() -> Voice:
     from firecircle.voices.embedded.generalist import Generalist
+    from firecircle.voices.embedded.learned.neural import is_available
 
-    return Generalist([_lens(model.removeprefix(EMBEDDED)) for model in EMBEDDED_MODELS])
+    models = (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
+    return Generalist([_lens(model.removeprefix(EMBEDDED)) for model in models])
 
 
 @cache

@@ -31,10 +31,13 @@ class Weights:
     lenses: Mapping[str, float]
     offset: float
 
+    def score(self, by_lens: Mapping[str, float]) -> float:
+        """The log-odds from the falsehood of each lens."""
+        return self.offset + sum(weight * log_odds(by_lens[name]) for name, weight in self.lenses.items())
+
     def falsehood(self, by_lens: Mapping[str, float]) -> float:
         """One probability from the falsehood of each lens."""
-        score = self.offset + sum(weight * log_odds(by_lens[name]) for name, weight in self.lenses.items())
-        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, score)))), 4)
+        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, self.score(by_lens))))), 4)
 
 
 def log_odds(probability: float) -> float:

@@ -20,7 +20,6 @@ from firecircle.voices.embedded.hidden.disguises import (
     tag_characters,
     zero_width,
 )  # fmt: skip
-from firecircle.voices.embedded.hidden.drawn_letters import drawn_large
 from firecircle.voices.embedded.hidden.encodings import byte_codes, escapes, signals
 
 MOST = 400_000
@@ -45,5 +44,4 @@ def decode(text: str) -> Iterator[Decoded]:
 
 _DECODERS: tuple[Callable[[str], Iterator[Decoded]], ...] = (
     tag_characters, zero_width, direction, byte_codes, escapes, signals, spaced, lookalikes, leet, shifted,
-    drawn_large,
 )  # fmt: skip

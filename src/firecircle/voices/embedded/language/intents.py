@@ -23,6 +23,7 @@ from firecircle.voices.embedded.language.objects import (
 )
 from firecircle.voices.embedded.language.text import Sentence
 from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import word_list
 
 
 class IntentStrengths(NamedTuple):
@@ -45,6 +46,9 @@ class IntentStrengths(NamedTuple):
     own: float = 0.35  # of the strength, where the rules are the speaker's own
     printed_elsewhere: float = 0.25  # of the strength, where they stand on a package
     worked_on: float = 0.15  # of the strength, where the words are only to be translated or encoded
+    quoted: float = 0.35  # of the strength, where the words are quoted and talked about
+    talked_about: float = 0.5  # of the strength, where a sentence that addresses nobody asks what they mean
+    denied: float = 0.3  # of the strength, where the speaker says that it must or can not be done
 
     # Saying that what binds is no longer in force.
     ended: float = 0.62
@@ -95,7 +99,25 @@ def intents(sentence: Sentence, commanded: tuple[Order, ...]) -> tuple[Intent, .
         for intent in find(sentence, commanded):
             if intent.name not in best or intent.strength > best[intent.name].strength:
                 best[intent.name] = intent
-    return tuple(best.values())
+    return tuple(
+        intent._replace(strength=intent.strength * _share_meant(sentence, intent)) for intent in best.values()
+    )
+
+
+def _share_meant(sentence: Sentence, intent: Intent) -> float:
+    """How much of an intent is left when the words are talked about, or denied, rather than meant."""
+    words = set(sentence.words)
+    places = range(intent.first, intent.last + 1)
+    if words & word_list("talk") and any(map(sentence.inside_quotes, places)):
+        return STRENGTHS.quoted
+    asks_what = sentence.words[0] in word_list("explains") and not sentence.mask & k("YOU")
+    if asks_what and words & word_list("concept"):
+        return STRENGTHS.talked_about
+    opening = sentence.words[max(0, intent.first - 4) : intent.first + 3]
+    denied = word_list("denies").intersection(opening) and word_list("duty").intersection(opening)
+    if denied and not sentence.mask & k("YOU"):
+        return STRENGTHS.denied
+    return 1.0
 
 
 def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:

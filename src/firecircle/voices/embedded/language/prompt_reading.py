@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
 
+PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE = 6, 0.15
+"""Sentences with orders, and their share, from which on a document is written for people."""
+_ANY_MACHINE = frozenset(("system", "systems", "machine", "machines", "model", "models"))
+_TOLD_MACHINES = ("override", "conceal", "no_refusal", "forced")
 _NOT_CONTENT = kind(
     "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
     "WANT",
@@ -41,6 +45,16 @@ class ReadSentence(NamedTuple):
     sentence: Sentence
     orders: tuple[Order, ...]
     intents: tuple[Intent, ...]
+
+    @property
+    def is_for_machines(self) -> bool:
+        """Whether only an assistant could be meant: it is addressed, or told what no person is told."""
+        sentence = self.sentence
+        named = any(
+            bits & kind("MACHINE") and word not in _ANY_MACHINE
+            for word, bits in zip(sentence.words, sentence.bits, strict=True)
+        )
+        return named or self.strongest(*_TOLD_MACHINES) is not None
 
     def strongest(self, *names: str) -> Intent | None:
         """The strongest of the named intents, or of all."""
@@ -96,6 +110,18 @@ class PromptReading:
     def unread(self) -> tuple[str, ...]:
         """The languages of the judged layers that no embedded voice reads, the most letters first."""
         return tuple(language for language, _ in unread_languages(self.prompt).most_common())
+
+    @cached_property
+    def is_for_people(self) -> bool:
+        """Whether the application's text gives orders all along and turns to no machine.
+
+        Then its readers are people: a manual, a runbook, a circular.
+        """
+        orders = sum(
+            bool(read.orders or read.sentence.mask & kind("YOU")) and not read.is_for_machines
+            for read in self.application
+        )
+        return orders >= max(PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE * len(self.application))
 
     @cached_property
     def is_a_game(self) -> bool:

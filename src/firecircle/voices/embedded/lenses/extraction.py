@@ -22,6 +22,7 @@ class ExtractionStrengths(NamedTuple):
     names_guarded: float = 0.3  # of the doubt, taken off where the sentence names what is held back
     in_a_document: float = 0.3  # of the doubt, taken off where a document asks
     masked: float = 0.15  # of the doubt, taken off under courtesy, purpose or teaching
+    for_people: float = 0.3  # what is left of a request in a document written for people
     in_a_game: float = 0.7  # what is left of a request that is part of a game
     most: float = 0.95
     ladder: float = 0.58  # the last step reaches for the real thing and says whose
@@ -76,7 +77,10 @@ class ExtractionLens:
         if intent.name != "guarded" and sentence.mask & k("GUARDED"):
             strength += STRENGTHS.names_guarded * (1 - strength)
         if sentence.layer == "application":
-            strength += STRENGTHS.in_a_document * (1 - strength)
+            if reading.is_for_people and not read.is_for_machines:
+                strength *= STRENGTHS.for_people
+            else:
+                strength += STRENGTHS.in_a_document * (1 - strength)
         masked = reading.user_mask & k("COURTEOUS", "PRETEXT", "TEACHING")
         if masked:
             strength += STRENGTHS.masked * (1 - strength)

@@ -56,6 +56,7 @@ class LayersStrengths(NamedTuple):
     material_written: float = 0.45  # a text to be made of the material at hand
     written: float = 0.3
     any_order: float = 0.1
+    for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
 
     # The user speaks above their rank.
     persona: float = 0.4  # of the doubt, taken off where a role is given to the assistant as well
@@ -150,6 +151,8 @@ class LayersLens:
         """The application's text is material to work on; orders to the assistant do not belong there."""
         for read in reading.application:
             strength = _order_in_data(read)
+            if reading.is_for_people and not _is_told_the_assistant(read):
+                strength *= STRENGTHS.for_people
             if strength:
                 start, end = read.sentence.quote()
                 yield Finding(
@@ -253,6 +256,13 @@ def _speaks_as_assistant(sentence: Sentence) -> float:
         ):
             best = max(best, STRENGTHS.as_your_assistant)
     return best
+
+
+def _is_told_the_assistant(read: ReadSentence) -> bool:
+    """Whether an order in a document for people is none for them."""
+    return read.is_for_machines or any(
+        _shapes_the_answer(read.sentence, order.index) for order in read.orders
+    )
 
 
 def _order_in_data(read: ReadSentence) -> float:
