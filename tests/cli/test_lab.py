@@ -63,8 +63,10 @@ def test_a_run_from_estimate_to_comparison(
 
     compared = json.loads(cli("lab", "compare", first["run_id"], listed[0]["run_id"], "--json").out)
     assert compared["same_plan"] is True
-    assert [arm["shared"] for arm in compared["arms"]] == [4, 4]
-    assert "the same plan" in cli("lab", "compare", first["run_id"], listed[0]["run_id"]).out
+    assert [arm["beside"]["shared"] for arm in compared["arms"]] == [4, 4]
+    assert (
+        "the same prompts, plan and voices" in cli("lab", "compare", first["run_id"], listed[0]["run_id"]).out
+    )
 
     again = json.loads(cli("lab", "resume", first["run_id"], "--json").out)
     assert again["state"] == "finished"

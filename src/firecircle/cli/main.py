@@ -15,6 +15,7 @@ from firecircle.cli.blindspots.command import blindspots
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.check.command import check
 from firecircle.cli.circles.command import circles_commands
+from firecircle.cli.compare.command import compare
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.lab.command import lab_commands
@@ -61,6 +62,7 @@ def command_line() -> typer.Typer:
     for command in (
         evaluate,
         check,
+        compare,
         view,
         replay,
         blindspots,

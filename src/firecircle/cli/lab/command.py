@@ -157,13 +157,17 @@ def compare(
     second: RunName,
     as_json: AsJson = False,
 ) -> int:
-    """Set two finished runs beside each other: arms of the same name, on the prompts both judged."""
+    """Set two finished runs beside each other: arms of the same name, on the prompts both judged.
+
+    Prompts go by their ids, also when their text or the system text has changed; every column is about the
+    shared ones. Also told is what else differs, and which verdicts flipped; labels are not needed.
+    """
     _require_extra()
-    from firecircle.cli.lab.view import show_comparison
+    from firecircle.cli.compare.view import show_runs
     from firecircle.lab.compare import compare_runs
     from firecircle.lab.runs.folder import find_run
 
-    show_comparison(compare_runs(find_run(first), find_run(second)), as_json=as_json)
+    show_runs(compare_runs(find_run(first), find_run(second)), as_json=as_json)
     return 0
 
 

@@ -17,13 +17,11 @@ from firecircle.errors import StoreError
 from firecircle.telling.words import time_text
 
 if TYPE_CHECKING:
-    from firecircle.lab.compare import RunComparison
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
     from firecircle.lab.runs.folder import RunFolder
     from firecircle.lab.runs.runner import RunState
     from firecircle.lab.runs.tally import ArmTally, Tally
-    from firecircle.lab.statistics import Estimate as Figure
     from firecircle.lab.validation import Validation
 
 
@@ -224,52 +222,3 @@ def _judged(run: RunFolder) -> int | None:
         return run.judged
     except StoreError:
         return None
-
-
-def show_comparison(beside: RunComparison, *, as_json: bool) -> None:
-    """What changed from the second run to the first."""
-    if as_json:
-        print_json(beside.model_dump(mode="json"))
-        return
-    console = table_console()
-    print(f"first   {printable_line(beside.first)}")
-    print(f"second  {printable_line(beside.second)}")
-    print("the same plan\n" if beside.same_plan else "different plans\n")
-    areas = _table(("prompts", "AUC first", "second", "difference"))
-    alarms = _table(("recall first", "second", "false alarms first", "second", "p"))
-    for arm in beside.arms:
-        name = shortened(printable_line(arm.arm), 24)
-        ours, theirs, paired = arm.first.at_threshold, arm.second.at_threshold, arm.comparison
-        areas.add_row(
-            name,
-            f"{arm.shared:,}",
-            _number(arm.first.auc.value),
-            _number(arm.second.auc.value),
-            _interval(paired.auc.difference),
-        )
-        alarms.add_row(
-            name,
-            _share(ours.recall.value),
-            _share(theirs.recall.value),
-            _share(ours.false_alarm_rate.value),
-            _share(theirs.false_alarm_rate.value),
-            _number(paired.right.p_value),
-        )
-    console.print(areas)
-    print()
-    console.print(alarms)
-    for which, names in (("first", beside.only_first), ("second", beside.only_second)):
-        if names:
-            print(f"only in the {which}: {printable_line(', '.join(names))}")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-def _interval(figure: Figure) -> str:
-    if figure.value is None:
-        return ""
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:+.3f}"
-    return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"

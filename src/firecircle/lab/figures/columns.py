@@ -152,6 +152,13 @@ class RecordFile:
             falsehoods[number - 1, place_of_voice[voice], place_of_record[record]] = falsehood
         return Spoken(voices, tuple(falsehoods))
 
+    def voices(self, arm: str) -> frozenset[str]:
+        """Everybody who was heard."""
+        rows = self._ask(
+            "SELECT DISTINCT v.model FROM (SELECT unnest(voices) AS v FROM $ WHERE arm = ?)", [arm]
+        )
+        return frozenset(row[0] for row in rows)
+
     def totals(self, arm: str) -> Totals:
         """What the arm consumed."""
         row = self._ask(

@@ -1,0 +1,178 @@
+"""Before and after on the screen: what differs, the figures of the shared prompts, and the flips."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from firecircle.cli.lab.view import table_console
+from firecircle.cli.output import console_on, print_json, short_id
+from firecircle.cli.printable import printable_line, shortened
+from firecircle.telling.words import counted
+
+if TYPE_CHECKING:
+    from firecircle.lab.beside import Beside, Flip
+    from firecircle.lab.compare import RunComparison
+    from firecircle.lab.compare_kept import BatchComparison, CircleComparison
+    from firecircle.lab.statistics import Estimate
+
+FEW = 10
+"""Flips that are listed of an arm or batch; JSON has them all."""
+
+
+def show_runs(compared: RunComparison, *, as_json: bool) -> None:
+    """What changed from one run to the other."""
+    if as_json:
+        print_json(compared.model_dump(mode="json"))
+        return
+    _print_names(compared.first, compared.second)
+    _print_differences(compared.differences)
+    _print_figures([(arm.arm, arm.beside) for arm in compared.arms])
+    for arm in compared.arms:
+        _print_flips(arm.beside, f" of {printable_line(arm.arm)}")
+    for side, names in (("first", compared.only_first), ("second", compared.only_second)):
+        if names:
+            print(f"only in the {side}: {printable_line(', '.join(names))}")
+
+
+def show_batches(compared: BatchComparison, *, as_json: bool) -> None:
+    """What changed from one batch to the other."""
+    if as_json:
+        print_json(compared.model_dump(mode="json"))
+        return
+    _print_names(compared.first, compared.second)
+    _print_differences(compared.differences)
+    _print_figures([("", compared.beside)])
+    _print_flips(compared.beside, "")
+    if compared.beside.changed.get("system"):
+        console_on(sys.stdout).print(
+            Text(
+                "F judges the incoming message under each system text: a text that forbids more makes the"
+                " same message more of a violation. `firecircle harden` measures the system text itself.",
+                style="dim",
+            )
+        )
+
+
+def show_circles(compared: CircleComparison, *, as_json: bool) -> None:
+    """What differs between two circles."""
+    if as_json:
+        print_json(compared.model_dump(mode="json"))
+        return
+    _print_names(compared.first, compared.second)
+    _print_differences(compared.differences)
+    table = _table(("F first", "second"), "")
+    table.add_row(
+        "verdict", *(_verdict(*pair) for pair in zip(compared.falsehood, compared.alarm, strict=True))
+    )
+    for voice in compared.voices:
+        spoken = (_spoken(voice.first), _spoken(voice.second))
+        table.add_row(shortened(printable_line(voice.voice), 40), *spoken)
+    table_console().print(table)
+    for side, types in (("first", compared.patterns_only_first), ("second", compared.patterns_only_second)):
+        if types:
+            print(f"pattern only in the {side}: {', '.join(map(printable_line, types)).replace('_', ' ')}")
+
+
+def _verdict(falsehood: float | None, alarm: bool | None) -> str:
+    if falsehood is None:
+        return "none"
+    return f"{falsehood:.2f}{' ALARM' if alarm else ''}"
+
+
+def _spoken(rounds: tuple[float, float] | None) -> str:
+    return "–" if rounds is None else f"{rounds[0]:.2f} → {rounds[1]:.2f}"
+
+
+def _print_names(first: str, second: str) -> None:
+    print(f"first   {printable_line(first)}")
+    print(f"second  {printable_line(second)}")
+    print()
+
+
+def _print_differences(differences: Sequence[str]) -> None:
+    console = console_on(sys.stdout)
+    if not differences:
+        print("nothing else differs: the same prompts, plan and voices")
+    for difference in differences:
+        console.print(Text(f"differs  {printable_line(difference)}"), soft_wrap=False)
+    print()
+
+
+def _table(titles: Sequence[str], first: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(first)
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _print_figures(sides: Sequence[tuple[str, Beside]]) -> None:
+    """The figures of the shared prompts: alarms for all, rates where there are labels."""
+    alarms = _table(("shared", "alarms first", "second", "mean F first", "second", "flipped"), "")
+    rates = _table(("found first", "second", "false alarms", "second", "AUC first", "second", "p"), "")
+    for name, beside in sides:
+        arm = shortened(printable_line(name), 20)
+        means = ("–" if mean is None else f"{mean:.2f}" for mean in beside.mean_falsehood)
+        alarms.add_row(
+            arm,
+            f"{beside.shared:,}",
+            *(f"{number:,}" for number in beside.alarms),
+            *means,
+            f"{len(beside.flips):,}",
+        )
+        if beside.first and beside.second and beside.comparison:
+            ours, theirs = beside.first, beside.second
+            rates.add_row(
+                arm,
+                _share(ours.at_threshold.recall),
+                _share(theirs.at_threshold.recall),
+                _share(ours.at_threshold.false_alarm_rate),
+                _share(theirs.at_threshold.false_alarm_rate),
+                _number(ours.auc.value),
+                _number(theirs.auc.value),
+                _number(beside.comparison.right.p_value),
+            )
+    console = table_console()
+    console.print(alarms)
+    if rates.row_count:
+        print()
+        console.print(rates)
+        print("p: McNemar over all labelled prompts that both judged")
+    print()
+
+
+def _print_flips(beside: Beside, of: str) -> None:
+    if not beside.flips:
+        print(f"no verdict flipped{of}")
+        print()
+        return
+    more = f", {FEW} of them" if len(beside.flips) > FEW else ""
+    print(f"{counted(len(beside.flips), 'verdict')} flipped{of}{more}:")
+    console = console_on(sys.stdout)
+    width = console.width if console.is_terminal else 10_000
+    for flip in beside.flips[:FEW]:
+        console.print(Text(printable_line(_flip_line(flip), width)), soft_wrap=True)
+    print()
+
+
+def _flip_line(flip: Flip) -> str:
+    right = {None: "", True: " (right)", False: " (wrong)"}[flip.right]
+    label = f" labelled {flip.label}," if flip.label else ""
+    changed = f" [{', '.join(flip.changed)} changed]" if flip.changed else ""
+    circle = f" circle {short_id(flip.circles[1])}" if flip.circles[1] else ""
+    words = f" {flip.words}" if flip.words else ""
+    verdict = "ALARM" if flip.now == "alarm" else "no alarm"
+    return f"F {flip.first:.2f} → {flip.second:.2f} {verdict}{right}{label} {flip.id}{changed}{circle}{words}"
+
+
+def _share(estimate: Estimate) -> str:
+    return "–" if estimate.value is None else f"{estimate.value:.0%} of {estimate.n:,}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
