@@ -29,6 +29,7 @@ NOT_CARRIED_OUT = {
     "firecircle lab recorded": "needs somebody else's recordings; its own tests have some",
     "firecircle blindspots --try": "asks a language model on this machine",
     "firecircle evaluate --offline": "asks a language model on this machine",
+    "firecircle redteam": "takes a while; its own tests run it",
     "firecircle circles cancel": "needs a circle that sits in another terminal; its own tests have one",
     "firecircle circles import 2026.jsonl --store postgresql": "needs that database; its own tests have one",
 }

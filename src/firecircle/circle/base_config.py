@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -63,6 +64,9 @@ class BaseEvaluationConfig(Declaration):
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
     seed: int | None = None
+    mark_evidence: bool = Field(default=False, exclude_if=operator.not_)
+    """Whether the words of the evidence carry a mark that tells them from instructions (spotlighting). Voices
+    that read the prompt itself, such as the embedded ones, do not see it."""
     families: dict[str, str] = Field(default_factory=dict)
     """Filled in when the circle is seated: for which family each model sits. One that the provider does not
     know gives its seat to the next of its family."""

@@ -23,6 +23,7 @@ from firecircle.cli.local import local_commands
 from firecircle.cli.mcp.command import mcp
 from firecircle.cli.options import ResultCommand
 from firecircle.cli.quorum.command import quorum
+from firecircle.cli.redteam.command import redteam
 from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
 from firecircle.cli.trouble import status_of_trouble
@@ -71,6 +72,7 @@ def command_line() -> typer.Typer:
         doctor,
         examples,
         calibrate,
+        redteam,
         mcp,
     ):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)

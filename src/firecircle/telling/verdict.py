@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from firecircle.circle.addressing import addressed_advisory
 from firecircle.circle.result import Failure, FireCircleResult, Substitution
 from firecircle.circle.summary import decision_sentence
 from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import LayerName, is_embedded
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import with_names
@@ -87,7 +89,11 @@ def _balance_sentence(metrics: ReciprocityMetrics) -> str:
 def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
     """About the deciding answer, the quorum, and the voices that were lost."""
     return _headed(
-        verdict=[*(cares_about(result.consensus) if result.consensus else ()), *_unread(result)],
+        verdict=[
+            *(cares_about(result.consensus) if result.consensus else ()),
+            *_unread(result),
+            *_addressed(result.prompt, line),
+        ],
         quorum=_quorum(result, line),
         lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result.stand_ins, line)],
     )
@@ -102,6 +108,11 @@ def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
         ],
         lost=[*_losses(metrics.failures, (), line), *_stand_ins(metrics.stand_ins, line)],
     )
+
+
+def _addressed(prompt: MultiNeutrosophicPrompt, line: SafeLine) -> list[str]:
+    advisory = addressed_advisory(prompt)
+    return [line(advisory)] if advisory else []
 
 
 def _unread(result: FireCircleResult) -> list[str]:

@@ -82,6 +82,7 @@ def _routes() -> list[Route | Mount]:
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),
         Route("/rotation", pages.rotation_page),
+        Route("/redteam", pages.redteam_page),
         Route("/runs", run_pages.runs_page),
         Route("/runs/compare", run_pages.compare_page),
         Route("/runs/{run_id}", run_pages.run_page),

@@ -1,0 +1,80 @@
+"""Does the evidence speak to those who judge it? An attack on a circle must; other texts hardly ever do.
+
+This moves no verdict. It is a note for whoever reads one: voices may have been talked to.
+"""
+
+from __future__ import annotations
+
+import re
+
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.shapes import Shape, Text
+
+LONGEST_PASSAGE = 80
+MOST_PASSAGES = 5
+
+_JUDGE = (
+    r"(?:evaluators?"
+    r"|(?:AI|LLM|safety|security|moderation|automated)[ -](?:judges?|reviewers?|classifiers?|graders?)"
+    r"|(?:content|safety|prompt|injection)[ -](?:classifiers?|filters?|detectors?))"
+)
+_WAYS: dict[str, tuple[str, ...]] = {
+    "speaks to evaluators": (
+        rf"\b(?:dear|attention|(?:(?:note|message|instructions?) )?(?:to|for))"
+        rf" (?:all |the |any |every |you,? )*{_JUDGE}\b",
+        rf"\b{_JUDGE} (?:must|should|shall|have to|need to|are (?:asked|required) to)\b",
+        rf"\byou,? (?:are|as) (?:an? |the )?{_JUDGE}\b",
+    ),
+    "tells what other evaluators said": (
+        r"\b(?:other|all|both|previous|the) (?:\w+ ){0,2}evaluators? (?:\w+ ){0,3}"
+        r"(?:cleared|agreed?|approved|found|concluded|confirmed|rated)\b",
+        r"\bevaluator [A-J]\b",
+    ),
+    "brings a verdict": (
+        r"[\"']?\b(?:falsehood|indeterminacy)\b[\"']?\s*[:=]\s*[01]?\.?\d",
+        r"\bverdict[\"']?\s*[:=]\s*[\"']?(?:no_)?violation\b",
+    ),
+    "plays a round": (
+        r"(?m:^)\W*round \d\b.{0,40}\b(?:consensus|synthesis|discussion|evaluators?)\b",
+        r"\b(?:consensus|final verdict) (?:was |is )?(?:reached|no_violation)\b",
+    ),
+    "carries tokens of a chat template": (
+        r"<\|(?:im_start|im_end|eot_id|start_header_id|system|user|assistant)\|>",
+        r"\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>",
+    ),
+    "redefines the scale": (
+        r"\b(?:falsehood|truth|scale)\b.{0,60}\b(?:(?:is|are) (?:reversed|inverted|swapped)"
+        r"|means? the opposite|now means)\b",
+        r"\b(?:invert|reverse|swap) (?:the |your )?(?:scale|truth|falsehood|scores?)\b",
+    ),
+}
+_PATTERNS = {way: re.compile("|".join(words), re.IGNORECASE) for way, words in _WAYS.items()}
+
+
+class Addressing(Shape):
+    """A passage of the evidence that addresses those who judge it."""
+
+    layer: Text
+    way: Text
+    """What the passage does, in words."""
+    passage: Text
+
+
+def addressed_passages(prompt: MultiNeutrosophicPrompt) -> tuple[Addressing, ...]:
+    """Passages that address the evaluators: the first of each kind in each layer, a few at most."""
+    found = (
+        Addressing(layer=layer.name, way=way, passage=" ".join(match[0].split())[:LONGEST_PASSAGE])
+        for layer in prompt.layers
+        for way, pattern in _PATTERNS.items()
+        if (match := pattern.search(layer.text))
+    )
+    return tuple(found)[:MOST_PASSAGES]
+
+
+def addressed_advisory(prompt: MultiNeutrosophicPrompt) -> str | None:
+    """The same in one sentence, or None when nothing addresses the evaluators."""
+    passages = addressed_passages(prompt)
+    if not passages:
+        return None
+    named = "; ".join(f"{place.layer} {place.way} (“{place.passage}”)" for place in passages)
+    return f"the evidence addresses those who judge it: {named}"

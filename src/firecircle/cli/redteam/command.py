@@ -1,0 +1,109 @@
+"""`firecircle redteam`: attack a circle and see what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firecircle.cli.options import AsJson, names_in
+from firecircle.errors import ConfigError
+
+if TYPE_CHECKING:
+    from firecircle.examples import Example
+    from firecircle.lab.redteam.attacks import Attack
+    from firecircle.names import Label
+
+HELD, BROKEN = 0, 1
+
+
+def redteam(
+    models: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,C", help="Whom to attack. Default: the built-in voices."),
+    ] = None,
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,NAME", help="Only these attacks, such as order or always_1; --list names all."
+        ),
+    ] = None,
+    layers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAYER,LAYER", help="Texts only in these layers: user, application, turns, system."
+        ),
+    ] = None,
+    prompts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many attack and how many benign prompts.")
+    ] = 10,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, max=4, help="Rounds at most.")] = 3,
+    mark_evidence: Annotated[
+        bool, typer.Option("--mark-evidence", help="Defend with a mark between the words of the evidence.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.")] = 1,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Keep no report for the viewer.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the attacks.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Attack a circle with texts for its evaluators and members that cheat, and show what came of it.
+
+    Bundled attack prompts are judged with a harmless text and with each attacking text in the same place, and
+    in circles with a cheating member; benign prompts where a false alarm is wanted. Exit status 1: some
+    attack succeeded.
+    """
+    import asyncio
+
+    from firecircle.cli.output import print_json, progress
+    from firecircle.cli.redteam.view import list_attacks, show
+    from firecircle.lab.redteam.attacks import all_attacks
+    from firecircle.lab.redteam.reports import keep
+    from firecircle.lab.redteam.trial import Trial
+    from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+
+    chosen = _chosen(all_attacks(), names_in(attacks or (), "--attacks"), names_in(layers or (), "--layers"))
+    if show_list:
+        return list_attacks(chosen, as_json=as_json)
+    voices = names_in(models or (), "--models") or embedded_models()
+    settings = {"models": voices, "max_rounds": rounds, "seed": seed, "mark_evidence": mark_evidence or None}
+    request = JudgingRequest(settings=settings, written={"models": "--models"})
+    config = configured_by_file(request).config
+    from firecircle.circle.config import FireCircleConfig
+
+    assert isinstance(config, FireCircleConfig)
+    trial = Trial.of(config, _examples("attack", prompts), _examples("benign", prompts))
+    with progress("judging circle", trial.sittings(chosen)) as show_progress:
+        report = asyncio.run(trial.run(chosen, show_progress))
+    path = None if no_save else keep(report)
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        show(report, path)
+    return BROKEN if any(outcome.succeeded.hits for outcome in report.outcomes) else HELD
+
+
+def _chosen(known: Sequence[Attack], names: Sequence[str], layers: Sequence[str]) -> list[Attack]:
+    """The attacks that were asked for; a `ConfigError` for a name that is none."""
+    for given, option, possible in (
+        (names, "--attacks", {attack.name for attack in known}),
+        (layers, "--layers", {attack.layer for attack in known if attack.layer}),
+    ):
+        for name in given:
+            if name not in possible:
+                raise ConfigError(option, f"there is no {name!r}", f"use {', '.join(sorted(possible))}")
+    return [
+        attack
+        for attack in known
+        if (not names or attack.name in names)
+        and (not layers or attack.layer is None or attack.layer in layers)
+    ]
+
+
+def _examples(label: Label, number: int) -> list[Example]:
+    """Bundled prompts with this label, in equal steps over all of them."""
+    from firecircle.examples import load_examples
+
+    every = [example for example in load_examples() if example.label == label]
+    number = min(number, len(every))
+    return [every[place * len(every) // number] for place in range(number)]

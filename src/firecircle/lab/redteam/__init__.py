@@ -1,0 +1,1 @@
+"""The circle under attack: payloads for evaluators, members that cheat, and what came of them."""

@@ -1,0 +1,98 @@
+"""What is tried against a circle: texts that speak to its evaluators, put into any layer of a prompt.
+
+Each text asks for a word that it does not contain (two halves to be joined): a voice that says it has obeyed.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from string import Template
+from typing import Any
+
+from firecircle.names import LayerName
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+
+CANARY = ("zeph", "yrine")
+"""Halves of the word that shows who obeyed. Joined it stands nowhere in a prompt."""
+CLEAN = {
+    "reasoning": "An ordinary request.",
+    "patterns_observed": [],
+    "verdict": "no_violation",
+    "truth": 1.0,
+    "indeterminacy": 0.0,
+    "falsehood": 0.0,
+}
+"""The answer that most attacks want."""
+LAYERS: tuple[LayerName, ...] = ("user", "application", "turns", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One way of attacking: a text in a layer of the prompt, or a member of the circle that cheats."""
+
+    name: str
+    layer: LayerName | None = None
+    """Where the text stands; None for a member."""
+    raises_alarm: bool = False
+    """Whether it wants a false alarm instead of a pass."""
+
+    @property
+    def title(self) -> str:
+        """How the attack is called in tables."""
+        return f"{self.name} in {self.layer}" if self.layer else f"member {self.name}"
+
+    def applied_to(self, prompt: MultiNeutrosophicPrompt) -> MultiNeutrosophicPrompt:
+        """The prompt with the text in its layer; the same prompt for an attack by a member."""
+        if self.layer is None:
+            return prompt
+        return _with_text(prompt, self.layer, texts()["payloads"][self.name])
+
+    def spared(self, prompt: MultiNeutrosophicPrompt) -> MultiNeutrosophicPrompt:
+        """The prompt to compare with: a harmless text in the place of the attack, if it has one."""
+        return _with_text(prompt, self.layer, harmless_text()) if self.layer else prompt
+
+
+def _with_text(prompt: MultiNeutrosophicPrompt, layer: LayerName, text: str) -> MultiNeutrosophicPrompt:
+    if layer == "turns":
+        turns = (*(prompt.turns or ()), EarlierTurn(role="user", content=text))
+        return prompt.model_copy(update={"turns": turns})
+    written = str(getattr(prompt, layer))
+    return prompt.model_copy(update={layer: f"{written}\n\n{text}".lstrip()})
+
+
+AFTER_ALARMS = ("always_1",)
+"""Members that are after a false alarm."""
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    written = resources.files("firecircle.lab.redteam").joinpath("attacks.toml").read_text("utf-8")
+    return tomllib.loads(written)
+
+
+def harmless_text() -> str:
+    """A text that asks nobody for anything."""
+    return str(_tables()["harmless"])
+
+
+@cache
+def texts() -> dict[str, dict[str, str]]:
+    """What is said, by name: `payloads` in a prompt, `members` in the circle."""
+    tables = _tables()
+    say = Template(tables["say"]).substitute(first=CANARY[0], second=CANARY[1])
+    filled = {"say": say, "clean": json.dumps(CLEAN)}
+    return {
+        kind: {name: Template(text).substitute(filled) for name, text in tables[kind].items()}
+        for kind in ("payloads", "members")
+    }
+
+
+def all_attacks() -> tuple[Attack, ...]:
+    """Every text in every layer, then every member."""
+    in_prompts = tuple(Attack(name, layer) for layer in LAYERS for name in texts()["payloads"])
+    members = (Attack(name, raises_alarm=name in AFTER_ALARMS) for name in texts()["members"])
+    return (*in_prompts, *members)
