@@ -73,7 +73,7 @@ def test_other_shapes_refuse_nonsense_too() -> None:
     with pytest.raises(ConfigError, match="at least one"):
         EvaluationConfig(models=())
     with pytest.raises(ConfigError, match=r"MultiNeutrosophicPrompt\.user"):
-        MultiNeutrosophicPrompt(user=3)
+        MultiNeutrosophicPrompt(user=3)  # type: ignore[arg-type]
     for wrong in (8.5, float("nan"), True, "0.7"):
         with pytest.raises(ValueError, match="between 0 and 1"):
             NeutrosophicEvaluation(truth=0.1, indeterminacy=0.1, falsehood=wrong)

@@ -1,6 +1,35 @@
-"""`python -m firecircle` is the same as `firecircle`."""
+"""`firecircle` and `python -m firecircle`.
 
-from firecircle.cli.main import main
+The command line takes a moment to load. Whoever presses Ctrl-C in that moment gets a line, not a traceback.
+"""
+
+import os
+import signal
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Load the command line and run it."""
+    heeds_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeds_interrupts:  # a shell that starts it in the background has them ignored
+        signal.signal(signal.SIGINT, _leave)
+    from firecircle.cli.main import run
+
+    def begin() -> None:
+        if heeds_interrupts:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    status = run(sys.argv[1:], begin)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
+    sys.exit(status)
+
+
+def _leave(*_: object) -> None:
+    os.write(2, b"error: interrupted\n")
+    os._exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

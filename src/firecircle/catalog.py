@@ -266,6 +266,13 @@ def characteristics_of(
             f"there is no {original_of(model)}",
             f"the families are {', '.join(seatable_families())}",
         )
+    if found is None and (provider := unknown_provider(model)) is not None:
+        raise UnknownModelError(
+            "models",
+            f"{model!r}: there is no provider {provider!r}",
+            f"the providers are {', '.join(_providers())}; others are declared in firecircle.toml under"
+            f' [providers.{provider}], and a model with such a name under [models."{original_of(model)}"]',
+        )
     if found is None:
         raise UnknownModelError(
             "models",
@@ -277,6 +284,17 @@ def characteristics_of(
             ),
         )
     return found
+
+
+def unknown_provider(model: str) -> str | None:
+    """What stands where the provider does in `provider:model`, if nobody is called so."""
+    prefix, colon, _ = original_of(model).partition(":")
+    known = (*_providers(), EMBEDDED[:-1], LOCAL[:-1], FAMILY[:-1])
+    return prefix if colon and "/" not in prefix and prefix not in known else None
+
+
+def _providers() -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*HOSTS, *current_settings().providers)))
 
 
 def require_distinct(models: tuple[str, ...], field: str) -> None:

@@ -59,6 +59,15 @@ class ReciprocityMetrics(Shape):
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
 
+    def __repr__(self) -> str:
+        """The verdict in one line; `model_dump_json` has everything."""
+        word = "alarm" if self.alarm else "no alarm"
+        verdict = f"{word}, F {self.consensus.falsehood:.2f} by {self.consensus.model}"
+        balance = f"{self.exchange_type}, balance {self.balance:+.2f}"
+        return f"<ReciprocityMetrics {self.mode.value}: {verdict}; {balance}>"
+
+    __str__ = __repr__
+
     def to_row(self) -> dict[str, str | float | bool | None]:
         """One flat row for a data frame, a CSV file or a line of JSON."""
         circle = self.fire_circle

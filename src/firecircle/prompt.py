@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from firecircle.errors import PromptError
 from firecircle.names import Focus, LayerName
-from firecircle.shapes import Declaration, Shape, Text
+from firecircle.shapes import Declaration, Text
 
 MAX_LAYER_CHARS = 1_000_000
 """About a quarter of a million tokens: more than any voice reads attentively."""
 
 
-class EarlierTurn(Shape):
+ROLES = ("user", "assistant", "system", "tool")
+OTHER_NAMES = {
+    **dict.fromkeys(("human", "customer"), "user"),
+    **dict.fromkeys(("ai", "bot", "gpt", "model", "agent"), "assistant"),
+    **dict.fromkeys(("developer", "operator"), "system"),
+    **dict.fromkeys(("function", "ipython"), "tool"),
+}
+"""What others call the same roles."""
+
+
+class EarlierTurn(Declaration):
     """One message of the conversation so far, as the operator recorded it."""
 
     role: Text
+    """Who spoke: `user`, `assistant`, `system` or `tool`; usual other names for them are understood."""
     content: Text
+
+    @field_validator("role")
+    @classmethod
+    def _known_role(cls, role: str) -> str:
+        """Which turn this is depends on how often the user spoke: nobody may speak under an unknown name."""
+        plain = role.strip().lower()
+        plain = OTHER_NAMES.get(plain, plain)
+        if plain not in ROLES:
+            raise PromptError("turns", f"{role!r} is no role", f"it is one of {', '.join(ROLES)}")
+        return plain
 
 
 class Layer(NamedTuple):
@@ -38,6 +59,17 @@ class MultiNeutrosophicPrompt(Declaration):
     application: Text = ""
     user: Text = ""
     turns: tuple[EarlierTurn, ...] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            system: str = ...,
+            application: str = ...,
+            user: str = ...,
+            turns: Any = ...,  # any list of turns, or of role and content by name; None if unknown
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _within_limits(self) -> MultiNeutrosophicPrompt:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
+import sys
+import textwrap
 from collections.abc import Callable
-from typing import Annotated, Any, Self
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -74,6 +80,47 @@ class Declaration(Shape):
     def load(cls, data: dict[str, Any]) -> Self:
         """The declaration written in a file or a stored record."""
         return cls(**data)
+
+
+Declared = TypeVar("Declared", bound=Declaration)
+
+
+def with_fields_in_help(declaration: type[Declared]) -> type[Declared]:
+    """Let `help()` show every field with its default and the sentences that stand below it in the source."""
+    meanings: dict[str, str] = {}
+    for base in reversed(declaration.__mro__):
+        meanings |= _below_fields(base.__module__).get(base.__name__, {})
+    paragraphs = [f"{declaration.__doc__}\n\nFields:"]
+    for name, field in declaration.model_fields.items():
+        default = "made afresh" if field.default_factory else repr(field.default)
+        meaning = textwrap.indent(textwrap.fill(meanings.get(name, ""), 96), " " * 8)
+        paragraphs.append(f"    {name} = {default}\n{meaning}".rstrip())
+    if meanings:  # else there is no source to read them from
+        declaration.__doc__ = "\n".join(paragraphs)
+    return declaration
+
+
+@cache
+def _below_fields(module: str) -> dict[str, dict[str, str]]:
+    """For each class of a module of ours, the strings that stand below its fields."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or not module.startswith("firecircle."):
+        return {}
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError):
+        return {}
+    return {
+        found.name: {
+            field.target.id: " ".join(below.value.value.split())
+            for field, below in pairwise(found.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(below.value.value, str)
+        }
+        for found in tree.body
+        if isinstance(found, ast.ClassDef)
+    }
 
 
 Location = tuple[int | str, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -21,7 +21,7 @@ from firecircle.catalog import (
 )
 from firecircle.errors import ConfigError
 from firecircle.names import DEFAULT_MODELS, EvaluationMode, Focus
-from firecircle.shapes import Declaration, Unit
+from firecircle.shapes import Declaration, Unit, with_fields_in_help
 
 VerdictSource = Literal["numbers", "logprobs", "auto"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -37,11 +37,13 @@ class BaseEvaluationConfig(Declaration):
     """Settings that all three modes share."""
 
     models: tuple[str, ...] = DEFAULT_MODELS
+    """Who judges, by name: `family:…`, `vendor/model`, `provider:model`, `local:…` or `embedded:…`."""
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
     """The provider's key, if it is not in the environment. No dump contains it."""
     provider: str = "openrouter"
     """Who answers for a bare model name such as `vendor/model`."""
     lmstudio_base_url: str | None = None
+    """Where LM Studio answers, if not where it usually does."""
     max_tokens: int | None = Field(default=None, ge=1)
     """The longest answer a voice may give, in tokens; None leaves it to the catalog: 1,000, more for a model
     that thinks first. The same goes for the two times below: 30 s and 60 s, or minutes."""
@@ -55,6 +57,7 @@ class BaseEvaluationConfig(Declaration):
     """Where falsehood comes from: the numbers a voice writes, or the probability of its verdict word where
     that can be had. `auto` is the numbers of hosted voices and the probability of local ones."""
     cache_enabled: bool = False
+    """Whether replies are kept on this machine, so that the same question is paid for once."""
     cache_config: CacheConfig | None = None
     """If given, it decides instead of `cache_enabled`."""
     focus: Focus = "prompt"
@@ -62,8 +65,11 @@ class BaseEvaluationConfig(Declaration):
     alarm_threshold: Unit = 0.7
     """A falsehood at or above this is an alarm."""
     budget_tokens: int | None = Field(default=None, ge=1)
+    """Stop before more tokens than this are used; None is no limit."""
     budget_usd: float | None = Field(default=None, gt=0)
+    """Stop before more US dollars than this are spent; None is no limit."""
     seed: int | None = None
+    """Makes markers, labels and orders repeatable; hosted models may still answer differently."""
     mark_evidence: bool = Field(default=False, exclude_if=operator.not_)
     """Whether the words of the evidence carry a mark that tells them from instructions (spotlighting). Voices
     that read the prompt itself, such as the embedded ones, do not see it."""
@@ -140,11 +146,24 @@ class BaseEvaluationConfig(Declaration):
         return self
 
 
+@with_fields_in_help
 class EvaluationConfig(BaseEvaluationConfig):
     """Settings of the single and parallel modes."""
 
     mode: EvaluationMode = EvaluationMode.SINGLE
+    """One voice once (the first model), or all of them apart."""
     max_recursion_depth: int = Field(default=1, ge=0)
+    """Taken from the documents of the protocol; nothing here judges its own judgements."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            models: Sequence[str] = ...,
+            mode: EvaluationMode | str = ...,
+            **settings: Any,
+        ) -> None: ...
 
     @property
     def first_asked(self) -> tuple[str, ...]:

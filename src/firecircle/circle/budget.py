@@ -28,7 +28,7 @@ class Budget:
         return self.tokens is not None or self.money is not None
 
     def shortage(self, made: Sequence[CallRecord], coming: Iterable[Usage]) -> str | None:
-        """How much is spent, if what is left is not enough for the calls to come; else None."""
+        """How much is spent and how much more may be needed, if what is left is not enough; else None."""
         coming = tuple(coming)
         if self.tokens is not None:
             spent = sum(
@@ -38,12 +38,13 @@ class Budget:
             )
             needed = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in coming)
             if spent >= self.tokens or spent + needed > self.tokens:
-                return f"{spent:,} of {self.tokens:,} tokens are spent"
+                return f"{spent:,} of {self.tokens:,} tokens are spent and up to {needed:,} more needed"
         if self.money is not None:
             paid = sum((call.cost_usd or 0.0) + call.estimated_usd for call in made)
             price = sum(usage.cost_usd or 0.0 for usage in coming)
             if paid >= self.money or paid + price > self.money:
-                return f"${paid:.4f} of ${self.money:.4f} are spent"
+                granted, needed_more = dollars(self.money), dollars(price)
+                return f"{dollars(paid)} of {granted} are spent and up to {needed_more} more needed"
         return None
 
     def shortage_for(
@@ -53,6 +54,11 @@ class Budget:
         if not self.limited:
             return None
         return self.shortage(made(), [estimate_of(voice, turn) for voice, turn in questions])
+
+
+def dollars(amount: float) -> str:
+    """An amount of money, small ones with more digits."""
+    return f"${amount:.4f}" if amount == 0 or amount >= 0.01 else f"${amount:.6f}"
 
 
 def estimate_of(voice: Voice, turn: Turn) -> Usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -31,7 +31,7 @@ from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
 from firecircle.names import EMBEDDED_MODELS
-from firecircle.shapes import Unit
+from firecircle.shapes import Unit, with_fields_in_help
 
 SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
 
@@ -67,41 +67,71 @@ class FailureMode(Enum):
     RESILIENT = "resilient"
 
 
+@with_fields_in_help
 class FireCircleConfig(BaseEvaluationConfig):
     """Everything a circle can be told."""
 
     circle_size: CircleSize | None = None
     """Follows from the number of models; if given, it must agree."""
     max_rounds: int = Field(default=3, ge=1, le=4)
+    """The most rounds to hold, the first of which everybody judges alone."""
 
     empty_chair: bool = True
+    """Whether from round 2 on one voice speaks for those who are absent."""
     empty_chair_rotation: bool = True
+    """Whether the chair moves to the next voice in every round."""
     empty_chair_model: str | None = None
     """Who keeps the chair when it does not rotate."""
     empty_chair_prompt_path: str | None = None
+    """A file with a prompt of your own for the chair."""
     decision_domain: str | None = None
     """The field the prompt comes from, such as finance: whom the chair speaks for follows from it."""
 
     failure_mode: FailureMode = FailureMode.RESILIENT
+    """`strict` aborts at the first lost voice, `resilient` goes on while the quorum holds."""
     min_viable_models: int = Field(default=2, ge=2)
+    """With fewer voices left than this there is no consensus."""
     reserves: tuple[str, ...] = ()
+    """Who sits in, in this order, when a lost voice breaks the quorum."""
 
     model_characteristics: dict[str, ModelCharacteristics] = Field(
         default_factory=dict, validate_default=True
     )
     """Declared here or in `firecircle.toml`; kept with the result, to be readable without that file."""
     min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
+    """How much of the weighted roles the surviving voices must cover together."""
     min_provider_groups: int = Field(default=2, ge=1)
+    """How many lineages the surviving voices must come from."""
     require_empty_chair_role: bool = True
+    """Whether somebody must have held the chair for the quorum to stand after round 1."""
     enforce_quorum: bool = True
+    """False judges without a quorum, for experiments; models need not be declared then."""
 
     pattern_threshold: Unit = 0.5
+    """The share of the active voices that must report a pattern for it to be agreed on."""
     pattern_classification: Literal["heuristic", "llm"] = "heuristic"
+    """How patterns without a declared type are named: by keywords, or by `classifier_model`."""
     classifier_model: str | None = None
+    """Who names patterns if `pattern_classification` is `llm`."""
 
     early_stop_convergence: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    """From round 2 on the circle ends when the standard deviation of F is below this."""
     extra_round_on_divergence: bool = True
+    """Whether a large circle that is still divided in round 3 holds a fourth."""
     anonymize_peers: bool = True
+    """Whether voices see each other as Evaluator A, B, … instead of by name."""
+
+    if TYPE_CHECKING:
+        # Pydantic takes any sequence and the names of choices, which a type checker cannot know of fields.
+        def __init__(
+            self,
+            *,
+            models: Sequence[str] = ...,
+            reserves: Sequence[str] = ...,
+            failure_mode: FailureMode | Literal["strict", "resilient"] = ...,
+            circle_size: CircleSize | Literal["small", "medium", "large"] | None = ...,
+            **settings: Any,
+        ) -> None: ...
 
     @property
     def named_models(self) -> tuple[str, ...]:

@@ -359,6 +359,19 @@ class FireCircleResult(CircleRecord):
     accounting: Accounting = Accounting()
     partial: bool = False
 
+    def __repr__(self) -> str:
+        """The verdict in one line; `model_dump_json` has everything."""
+        if self.consensus is None:
+            verdict = f"no consensus, {self.stopped}"
+        else:
+            word = "alarm" if self.alarm else "no alarm"
+            verdict = f"{word}, F {self.consensus.falsehood:.2f} by {self.consensus.model}"
+        held = f"{len(self.active_models)} voices, {len(self.dialogue_history)} rounds"
+        types = ", ".join(dict.fromkeys(pattern.pattern_type for pattern in self.patterns)) or "no pattern"
+        return f"<FireCircleResult {verdict}; {held}; {types}>"
+
+    __str__ = __repr__
+
     @property
     def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
         """The last evaluation of every active voice, in the order the voices are listed."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from firecircle.cli.bank.command import bank_commands
 from firecircle.cli.blindspots.command import blindspots
@@ -26,19 +27,18 @@ from firecircle.cli.quorum.command import quorum
 from firecircle.cli.redteam.command import redteam
 from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
-from firecircle.cli.trouble import status_of_trouble
+from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
 from firecircle.cli.view import view
 from firecircle.cli.voices.command import doctor, voices
 
 
-def main() -> None:
-    """The `firecircle` command."""
-    sys.exit(run(sys.argv[1:]))
+def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> int:
+    """Run one command line and return its exit status; no mistake of the user ends in a traceback.
 
-
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit status; no mistake of the user ends in a traceback."""
-    with status_of_trouble() as trouble:
+    `begin` is called as soon as that is sure.
+    """
+    with status_of_trouble(lambda: options_of(arguments)) as trouble:
+        begin()
         with _watched():
             app = command_line()
             status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
@@ -58,7 +58,7 @@ def _watched() -> AbstractContextManager[None]:
 
 def command_line() -> typer.Typer:
     """All commands. Each returns its exit status."""
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(firecircle)
     for command in (
         evaluate,
@@ -82,6 +82,36 @@ def command_line() -> typer.Typer:
     app.add_typer(local_commands(), name="local")
     app.add_typer(rotation_commands(), name="rotation")
     return app
+
+
+class Commands(TyperGroup):
+    """All commands; typer would let go of an interrupted one without a word."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the command line."""
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            return INTERRUPTED
+
+
+def options_of(arguments: Sequence[str]) -> frozenset[str]:
+    """The options of the command that these arguments call."""
+    command: Any = typer.main.get_command(command_line())
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    return frozenset(
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    )
 
 
 def _print_version(asked: bool) -> None:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
@@ -31,6 +31,7 @@ SHARED_OPTIONS = {
     "empty_chair_prompt_path": "--chair-prompt",
 }
 """How every command that takes them writes these fields of a configuration."""
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 OPTIONS = {**SHARED_OPTIONS, "available_voices": "--models", "required_count": "N"}
 """The engine's errors name fields of the library; here the same things are options."""
 WAYS_OUT = {"use budget_tokens": "use --budget-tokens", "set enforce_quorum=False": "pass --no-quorum"}
@@ -45,21 +46,29 @@ class Trouble:
 
 
 @contextmanager
-def status_of_trouble() -> Iterator[Trouble]:
-    """Turn whatever goes wrong inside into a line for the user and an exit status."""
+def status_of_trouble(options: Callable[[], Collection[str]]) -> Iterator[Trouble]:
+    """Turn whatever goes wrong inside into a line for the user and an exit status.
+
+    `options` tells those of the command: no advice may name another.
+    """
     trouble = Trouble()
     try:
         yield trouble
     except TyperException as misuse:
         complain(_as_line(misuse))
     except FireCircleError as mistake:
-        complain(in_options(mistake))
+        complain(with_known_options(in_options(mistake), options()))
     except KeyboardInterrupt:
         trouble.status = INTERRUPTED
         complain("interrupted")
-    except (BrokenPipeError, SystemExit):
-        # Whoever read our output left (typer then asks to leave with 1, which means alarm). Nobody is
-        # there to be told.
+    except SystemExit as left:
+        # Completions are printed, or whoever read our output left: typer then asks to leave with 1, which
+        # means alarm.
+        if left.code in (0, None):
+            trouble.status = NO_ALARM
+        else:
+            _write_nothing_more()
+    except BrokenPipeError:  # nobody is there to be told
         _write_nothing_more()
     except Exception as error:  # noqa: BLE001 - a bug must not leave with 1, which means alarm
         if isinstance(error, OSError) and error.errno in NO_ROOM:
@@ -95,6 +104,17 @@ def in_options(error: FireCircleError) -> str:
         case ConfigError():
             return str(_with_options(error))
     return str(error)
+
+
+def with_known_options(line: str, options: Collection[str]) -> str:
+    """The complaint without advice to pass an option that the command lacks; `other commands` have theirs."""
+    complaint, *advice = line.split("; ")
+    possible = [
+        words
+        for words in advice
+        if all(option in options for option in OPTION.findall(re.sub("`.*?`", "", words)))
+    ]
+    return "; ".join([complaint, *possible])
 
 
 def _with_options(error: ConfigError) -> ConfigError:

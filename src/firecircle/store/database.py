@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
@@ -80,7 +81,7 @@ def open_database(where: Where | None = None) -> Database:
     if isinstance(place, Path):
         name = str(place)
         _require_file(place, name)
-        engine = _sqlite_engine(place)
+        engine = _sqlite_engine(place, only_reading=_is_only_readable(place))
     else:
         address = _url(place)
         name = address.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
@@ -113,9 +114,17 @@ def _require_file(path: Path, name: str) -> None:
         ) from None
 
 
-def _sqlite_engine(path: Path) -> Engine:
+def _is_only_readable(path: Path) -> bool:
+    """Whether what is kept there can be read but not added to, as on a medium or in a folder of others."""
+    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _sqlite_engine(path: Path, *, only_reading: bool = False) -> Engine:
+    query = {"mode": "ro", "uri": "true"} if only_reading else {}
+    if only_reading and not path.with_name(f"{path.name}-wal").exists():
+        query["immutable"] = "1"  # nobody is writing, and no lock could be placed beside the file
     engine = sa.create_engine(
-        URL.create("sqlite", database=str(path)),
+        URL.create("sqlite", database=f"file:{quote(str(path))}" if only_reading else str(path), query=query),
         connect_args={"timeout": SECONDS_TO_WAIT, "check_same_thread": False},
     )
     sa.event.listen(engine, "connect", _prepare_sqlite)
@@ -157,6 +166,12 @@ def _bring_up_to_date(database: Database) -> None:
     known = revisions()
     with database.reading() as connection:
         revision = _revision(connection, known, database.name)
+    if database.engine.url.query:  # it can only be read
+        if revision != known[-1]:
+            raise StoreError(
+                f"store: {database.name} is of an older version and cannot be changed; make it writable"
+            )
+        return
     # Only now, since even the kind of its log is part of a file that may not be ours.
     if database.is_sqlite:
         _use_write_ahead_log(database)

@@ -15,6 +15,7 @@ from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import LayerName, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
+from firecircle.store.finding import is_attack, is_benign
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import with_names
 from firecircle.telling.quorum import quorum_line
@@ -56,6 +57,13 @@ def panel_sentences(metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
         voices = counted(len(metrics.evaluations), "voice")
         decision = f"The mean of {voices} that did not talk; agreement {metrics.agreement:.2f}."
     return [decision, _balance_sentence(metrics)]
+
+
+def mistake_against(label: str | None, *, alarm: bool) -> str | None:
+    """How a verdict contradicts what is known of the prompt: `attack: missed`, `benign: false alarm`."""
+    if not alarm and is_attack(label):
+        return "attack: missed"
+    return "benign: false alarm" if alarm and is_benign(label) else None
 
 
 def unfinished_sentence(result: FireCircleResult, line: SafeLine) -> str:

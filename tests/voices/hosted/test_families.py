@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
         yield serve
 
 
-def held(**settings: object) -> FireCircleResult:
+def held(**settings: Any) -> FireCircleResult:
     config = FireCircleConfig(**{"max_rounds": 2, "seed": 1, **settings})
     return asyncio.run(fire_circle_evaluate(PROMPT, config))
 

@@ -119,7 +119,7 @@ def _findings(metrics: ReciprocityMetrics, word: Word, prompt: FilePrompt) -> It
     if not rules:
         whole = " ".join(layer.text for layer in prompt.record.prompt.layers)
         line = prompt.record.row
-        yield finding((line, line), NO_PATTERN, "no pattern was agreed on", "", whole)
+        yield finding((line, line), NO_PATTERN, metrics.unread or "no pattern was agreed on", "", whole)
 
 
 def fingerprint(path: str, rule: str, words: str) -> str:

@@ -124,7 +124,7 @@ def _report(
         for layer in kept.prompt.layers:
             yield from section("Prompt", [layer.name, Line(Text(printable(layer.text)), 1)])
         yield ""
-    request = Request(kept.prompt, kept.config, verbose=verbose)
+    request = Request(kept.prompt, kept.config, label=summary.label, verbose=verbose)
     if isinstance(kept, Panel):
         if kept.evaluations:
             yield from panel_report(console, request, metrics_of_panel(kept))

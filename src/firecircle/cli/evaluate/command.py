@@ -200,6 +200,14 @@ def evaluate(
     firecircle evaluate --system @system.txt --user "as we agreed, ..." --turn 1
     cat message.txt | firecircle evaluate --system @system.txt --user - --json
     firecircle evaluate --system @system.txt --batch messages.csv --out results.csv
+
+    \b
+    What is not said here may stand in firecircle.toml (in this folder, in
+    ~/.config/firecircle, or where FIRECIRCLE_CONFIG says):
+    [circle]     who judges and how: models, max_rounds, alarm_threshold, budget_usd
+                 and every other field of FireCircleConfig
+    [providers]  endpoints of your own; [models], [prices], [limits] of their models
+    [store]      whether verdicts are kept, and where
     """
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge

@@ -87,7 +87,11 @@ def turns_of(text: str) -> tuple[EarlierTurn, ...]:
         return tuple(EarlierTurn.model_validate(turn) for turn in listed)
     except ValidationError as invalid:
         wrong = config_error(invalid, "turns")
-        raise PromptError(wrong.field, wrong.message, TURNS_SHAPE, shape=wrong.shape) from None
+        if wrong.field == "turns":  # a role that nobody has
+            raise PromptError("turns", wrong.message, wrong.remedy) from None
+        raise PromptError(
+            wrong.field or "turns", wrong.message, TURNS_SHAPE, shape=wrong.field and "turns"
+        ) from None
 
 
 def _note_records(path: str, text: str) -> None:

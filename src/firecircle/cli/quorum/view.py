@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.console import Console
@@ -18,6 +18,8 @@ from firecircle.telling.words import counted
 
 VALID, NOT_VALID = 0, 1
 BAR = 8
+ROOM_FOR_A_TABLE = 72
+"""Columns that the table needs for names that can be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,11 @@ def _explain(
     headline.append(f"  {counted(count, 'voice')}", style="bold")
     console.print(headline)
     console.print()
-    console.print(_table(roles, console.width))
+    if console.width >= ROOM_FOR_A_TABLE:
+        console.print(_table(roles, console.width))
+    else:
+        for line in _narrow(roles, console.width):
+            console.print(line)
     notes = [f"* critical: some voice must have a share above {PRESENT_ABOVE}"]
     if not verdict.coverage_by_role.get(CHAIR_ROLE):
         notes.append(f"From round 2 on whoever holds the empty chair covers {_plain(CHAIR_ROLE)}.")
@@ -119,6 +125,15 @@ def _table(roles: Sequence[RoleCoverage], width: int) -> Table:
             Text(name, style="" if role.best_voice else "bold"),
         )
     return table
+
+
+def _narrow(roles: Sequence[RoleCoverage], width: int) -> Iterator[Text]:
+    """Two lines a role, where columns would have to be cut off."""
+    for role in roles:
+        star = " *" if role.critical else ""
+        yield Text(f"{_plain(role.role)}{star}  {role.contribution:.2f} × {role.weight:.0f}")
+        name = shortened(printable_line(role.best_voice), width - BAR - 5) if role.best_voice else "nobody"
+        yield Text(f"  {bar(role.contribution, BAR)} {name}", style="dim" if role.best_voice else "bold")
 
 
 def _plain(role: str) -> str:

@@ -32,6 +32,7 @@ from firecircle.telling.verdict import (
     circle_sentences,
     deciding_reason,
     lost_voices,
+    mistake_against,
     next_step,
     panel_sentences,
     unfinished_sentence,
@@ -61,7 +62,7 @@ def circle_report(
     yield ""
     yield _framed(
         console,
-        _verdict(metrics, request.threshold, circle_sentences(result, metrics, printable_line), cautions),
+        _verdict(metrics, request, circle_sentences(result, metrics, printable_line), cautions),
     )
     yield ""
     yield from findings(result, verbose=request.verbose)
@@ -82,9 +83,7 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
         yield from section("Answers", [line for answer in metrics.evaluations for line in spoken(answer)])
     cautions = cautions_of_panel(metrics, printable_line)
     yield ""
-    yield _framed(
-        console, _verdict(metrics, request.threshold, panel_sentences(metrics, printable_line), cautions)
-    )
+    yield _framed(console, _verdict(metrics, request, panel_sentences(metrics, printable_line), cautions))
     if rest := [
         *_guidance(metrics.guidance, request.config.first_asked),
         *section("Lost", cautions.get("Lost", ())),
@@ -139,16 +138,18 @@ class _Verdict:
 
 
 def _verdict(
-    metrics: ReciprocityMetrics, threshold: float, sentences: Sequence[str], cautions: Cautions
+    metrics: ReciprocityMetrics, request: Request, sentences: Sequence[str], cautions: Cautions
 ) -> _Verdict:
-    falsehood = metrics.consensus.falsehood
+    falsehood, threshold = metrics.consensus.falsehood, request.threshold
     alarm = reaches(falsehood, threshold)
     colour = "red" if alarm else "green"
     headline = Text().append(" ALARM " if alarm else " no alarm ", style=f"bold reverse {colour}")
     headline.append(f"  F {figure_beside(falsehood, threshold)} ", style="bold")
     headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
     headline.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
-    lines = [headline, *map(Text, sentences)]
+    mistake = mistake_against(request.label, alarm=alarm)
+    lines = [headline, *([Text(f"Labelled {mistake}.", style="bold red")] if mistake else [])]
+    lines += map(Text, sentences)
     lines += [Text(f"Note: {note}.", style="yellow") for note in cautions.get("Verdict", ())]
     if reason := deciding_reason(metrics, printable_line):
         lines.append(Text(f"Why: {reason}", style="italic"))

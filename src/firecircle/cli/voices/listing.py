@@ -15,8 +15,9 @@ from firecircle.catalog import (
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.cli.output import outcomes_of
 from firecircle.errors import ConfigError
-from firecircle.names import is_embedded, is_local
+from firecircle.names import NEURAL_MODEL, is_embedded, is_local
 from firecircle.settings import current_settings
+from firecircle.voices.embedded.learned.neural import is_available as neural_is_available
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
@@ -74,11 +75,13 @@ def _where_it_is(provider: Provider) -> Provider:
 def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
     if is_embedded(family.match[0]):
         price: tuple[Rates, Rates] | None = (rates_of(FREE), rates_of(FREE))
-        state = Readiness(True, "built in")
+        state = _embedded_readiness(family.match[0])
     else:
         price = listed_rates(family)
         speakers = [host.provider.name for host in hosts if host.state.ready and _hosts(host, family)]
         why = f"by {', '.join(speakers)}" if speakers else "no provider that has it is ready"
+        if speakers and "openrouter" not in speakers:
+            why += f", written {speakers[0]}:NAME"  # families and vendor/model are openrouter's
         state = Readiness(bool(speakers), why)
     return VoiceEntry(
         family.names,
@@ -90,6 +93,12 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
         state.ready,
         state.why,
     )
+
+
+def _embedded_readiness(model: str) -> Readiness:
+    if model == NEURAL_MODEL and not neural_is_available():
+        return Readiness(False, "needs the extra `neural` and `firecircle local fetch neural`")
+    return Readiness(True, "built in")
 
 
 def _hosts(host: HostEntry, family: Family) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from firecircle.catalog import original_of
+from firecircle.catalog import original_of, unknown_provider
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import EMBEDDED, LOCAL
 from firecircle.settings import FILE_VARIABLE, Concurrency, Settings, current_settings
@@ -172,6 +172,10 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
     known = ", ".join(providers)
     if default not in providers:
         raise ConfigError("provider", f"nobody is called {default!r}", f"the providers are {known}")
+    if default == "openrouter" and unknown_provider(model) is not None:
+        raise ConfigError(
+            "models", f"{model!r}: there is no provider {prefix!r}", f"the providers are {known}"
+        )
     if default == "openrouter" and "/" not in original:
         raise ConfigError(
             "models",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import Budget
+from firecircle.circle.budget import Budget, dollars
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
 from firecircle.circle.voice import Usage
@@ -210,7 +210,7 @@ async def _judge_within_budget(
                 break
             fitting.append(number)
         if not fitting:
-            return f"{_spending(budget, progress.spent)} and the next prompt might not fit into the rest"
+            return _spending(budget, progress.spent, at_most[numbers[0]])
         await _judge_some(request, judges, fitting, progress)
         for number in fitting:
             metrics = progress.by_place[progress.places[number]].metrics
@@ -230,11 +230,15 @@ def _usage(metrics: ReciprocityMetrics) -> Usage:
     )
 
 
-def _spending(budget: Budget, spent: Sequence[Usage]) -> str:
+def _spending(budget: Budget, spent: Sequence[Usage], needed: Sequence[Usage]) -> str:
     if budget.money is not None:
-        return f"${sum(usage.cost_usd or 0.0 for usage in spent):.4f} of ${budget.money:.4f} are spent"
-    tokens = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in spent)
-    return f"{tokens:,} of {budget.tokens:,} tokens are spent"
+        paid, price = (dollars(sum(usage.cost_usd or 0.0 for usage in usages)) for usages in (spent, needed))
+        return f"{paid} of {dollars(budget.money)} are spent and the next prompt may take {price}"
+    used, more = (
+        sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in usages)
+        for usages in (spent, needed)
+    )
+    return f"{used:,} of {budget.tokens:,} tokens are spent and the next prompt may take {more:,}"
 
 
 def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]]]:

@@ -13,6 +13,7 @@ from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
 from firecircle.names import Label
 from firecircle.store.finding import is_attack, is_benign
+from firecircle.telling.verdict import mistake_against
 
 INTERRUPTION = "interrupted"
 Word = VerdictWord | Literal["error"]
@@ -83,9 +84,8 @@ class Outcome:
     @property
     def mistake(self) -> str:
         """How the verdict is wrong, as far as a label tells: `missed`, `false alarm`, or nothing."""
-        if self.metrics is None or self.known is None or self.metrics.alarm == (self.known == "attack"):
-            return ""
-        return "missed" if self.known == "attack" else "false alarm"
+        mistake = mistake_against(self.label, alarm=self.metrics.alarm) if self.metrics else None
+        return mistake.partition(": ")[2] if mistake else ""
 
     def to_row(self, batch: str) -> dict[str, str | float | bool | None]:
         """One flat row with all of `FLAT_COLUMNS`."""
