@@ -23,7 +23,7 @@ from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Voice
-from firecircle.errors import ConfigError, NotKeptWarning, StoreError
+from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.telemetry.watching import tell_panel, watching_listeners
@@ -340,7 +340,14 @@ async def replay_circle(record: CircleRecord, *, on_event: Listener | None = Non
         listener=on_event,
         circle_id=record.circle_id,
     )
-    return await dialogue.hold()
+    try:
+        return await dialogue.hold()
+    except BudgetError as ended:
+        # What the voices expected to need is not on record; the words that told it are.
+        if ended.partial_result is not None and record.abort_reason:
+            then = {"abort_reason": record.abort_reason}
+            ended.partial_result = ended.partial_result.model_copy(update=then)
+        raise
 
 
 async def rehearse(

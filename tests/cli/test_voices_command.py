@@ -98,7 +98,7 @@ def test_a_key_makes_its_families_ready(cli: Cli, monkeypatch: pytest.MonkeyPatc
     assert ["provider", "mistral", "ready", "MISTRAL_API_KEY is set"] in lines
     (mistral,) = [line for line in lines if line[0] == "voice" and line[1].startswith("mistralai/*")]
     assert mistral[2] == "ready"
-    assert mistral[-1] == "by mistral"
+    assert mistral[-1] == "by mistral, written mistral:NAME"
     assert "per million tokens" in mistral[-2]
     assert all(line[2] == "ready" for line in lines)
 
@@ -112,7 +112,7 @@ def test_an_endpoint_that_answers_tells_its_models(cli: Cli, monkeypatch: pytest
     ollama = named(told["providers"], "ollama")
     assert ollama["base_url"] == server.base_url
     assert (ollama["ready"], ollama["models"]) == (True, ["qwen2.5:7b", "\x1b[31mred"])
-    assert named(told["voices"], "qwen/*")["why"] == "by ollama"
+    assert named(told["voices"], "qwen/*")["why"] == "by ollama, written ollama:NAME"
     assert not named(told["voices"], "meta-llama/*")["ready"]
     assert "\x1b" not in shown
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -38,13 +40,14 @@ class Budget:
             )
             needed = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in coming)
             if spent >= self.tokens or spent + needed > self.tokens:
-                return f"{spent:,} of {self.tokens:,} tokens are spent and up to {needed:,} more needed"
+                more = f" and up to {needed:,} more needed" if needed < sys.maxsize else ""
+                return f"{spent:,} of {self.tokens:,} tokens are spent{more}"
         if self.money is not None:
             paid = sum((call.cost_usd or 0.0) + call.estimated_usd for call in made)
             price = sum(usage.cost_usd or 0.0 for usage in coming)
             if paid >= self.money or paid + price > self.money:
-                granted, needed_more = dollars(self.money), dollars(price)
-                return f"{dollars(paid)} of {granted} are spent and up to {needed_more} more needed"
+                more = f" and up to {dollars(price)} more needed" if math.isfinite(price) else ""
+                return f"{dollars(paid)} of {dollars(self.money)} are spent{more}"
         return None
 
     def shortage_for(

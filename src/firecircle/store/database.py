@@ -166,7 +166,7 @@ def _bring_up_to_date(database: Database) -> None:
     known = revisions()
     with database.reading() as connection:
         revision = _revision(connection, known, database.name)
-    if database.engine.url.query:  # it can only be read
+    if database.is_sqlite and database.engine.url.query:  # it can only be read
         if revision != known[-1]:
             raise StoreError(
                 f"store: {database.name} is of an older version and cannot be changed; make it writable"
