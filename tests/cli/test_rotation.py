@@ -17,6 +17,7 @@ from firecircle.catalog import declared_in_settings
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.rotation import command as rotation
 from firecircle.cli.rotation.drawing import draw_circle
+from firecircle.cli.main import options_of
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
@@ -43,7 +44,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
     app.command()(calibrate)
 
     def ran(*arguments: str) -> Ran:
-        with status_of_trouble() as trouble:
+        with status_of_trouble(lambda: options_of(arguments)) as trouble:
             status = app(args=list(arguments), prog_name="firecircle", standalone_mode=False)
             trouble.status = status if isinstance(status, int) else 0
         told = capsys.readouterr()

@@ -128,8 +128,8 @@ class FireCircleConfig(BaseEvaluationConfig):
             *,
             models: Sequence[str] = ...,
             reserves: Sequence[str] = ...,
-            failure_mode: FailureMode | Literal["strict", "resilient"] = ...,
-            circle_size: CircleSize | Literal["small", "medium", "large"] | None = ...,
+            failure_mode: FailureMode | str = ...,
+            circle_size: CircleSize | str | None = ...,
             **settings: Any,
         ) -> None: ...
 
