@@ -15,9 +15,9 @@ from inline_snapshot import snapshot
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.catalog import declared_in_settings
 from firecircle.cli.calibrate import calibrate
+from firecircle.cli.main import options_of
 from firecircle.cli.rotation import command as rotation
 from firecircle.cli.rotation.drawing import draw_circle
-from firecircle.cli.main import options_of
 from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
