@@ -213,19 +213,27 @@ def line_of(event: Event, threshold: float) -> str:
 def following(console: Console, threshold: float, introduction: str) -> Iterator[Listener]:
     """A listener that shows each event as it comes: a live table on a terminal, a plain line anywhere else.
 
-    The introduction waits until the voices are seated.
+    The introduction waits until the voices are seated. A reader who left is shown nothing more; the circle
+    goes on and is kept, and the report is where the command notices.
     """
     with ExitStack() as open_views:
         show: Listener | None = None
 
         def listener(event: Event) -> None:
             nonlocal show
-            if show is None:
-                console.print(introduction, soft_wrap=not console.is_terminal)
-                show = open_views.enter_context(_view(console, threshold))
-            show(event)
+            try:
+                if show is None:
+                    console.print(introduction, soft_wrap=not console.is_terminal)
+                    show = open_views.enter_context(_view(console, threshold))
+                show(event)
+            except BrokenPipeError:
+                show = _nothing
 
         yield listener
+
+
+def _nothing(event: Event) -> None:
+    """Nobody looks."""
 
 
 @contextmanager
