@@ -128,8 +128,6 @@ class FireCircleConfig(BaseEvaluationConfig):
             *,
             models: Sequence[str] = ...,
             reserves: Sequence[str] = ...,
-            failure_mode: FailureMode | str = ...,
-            circle_size: CircleSize | str | None = ...,
             **settings: Any,
         ) -> None: ...
 
