@@ -42,6 +42,11 @@ def is_long(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--long"))
 
 
+def pytest_unconfigure() -> None:
+    """Some libraries complain of what is left when the process ends."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, or one process is still at them when the others have nothing left to do."""
     items.sort(key=lambda item: "e2e" not in item.path.parts)

@@ -146,6 +146,8 @@ class VoiceError(EvaluationError):
         attempts: int = 1,
         usage: Usage | None = None,
         unknown_model: bool = False,
+        may_pass: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message, model=model)
         self.kind = kind
@@ -154,6 +156,10 @@ class VoiceError(EvaluationError):
         """What was consumed all the same, if anybody knows."""
         self.unknown_model = unknown_model
         """Whether the provider says that it does not have this model."""
+        self.may_pass = may_pass
+        """Whether the same call may be answered later: the network, a limit or the server was in the way."""
+        self.retry_after = retry_after
+        """The seconds after which the provider wants to be asked again, if it says so."""
 
 
 class QuorumError(EvaluationError):

@@ -120,6 +120,17 @@ class CheckTable(_Table):
     """The file of accepted findings, from the folder of the settings file on."""
 
 
+class WaitingTable(_Table):
+    """`[waiting]`: how runs of the lab and batches wait for a provider that is out."""
+
+    first_seconds: float = Field(default=5.0, gt=0, allow_inf_nan=False)
+    """The first pause, where the provider does not say how long."""
+    longest_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    """The longest, after pauses that were each twice the one before."""
+    patience_seconds: float = Field(default=1800.0, gt=0, allow_inf_nan=False)
+    """For how long it is waited in all before the run or batch stops."""
+
+
 class _Tables(_Table):
     """All the tables a file may hold."""
 
@@ -129,6 +140,7 @@ class _Tables(_Table):
     limits: dict[str, LimitsTable] = Field(default_factory=dict)
     store: StoreTable = StoreTable()
     check: CheckTable = CheckTable()
+    waiting: WaitingTable = WaitingTable()
     circle: dict[str, Any] = Field(default_factory=dict)
     """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
 

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -90,6 +91,24 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
     page = viewer.get("/runs").text
     assert all(f"/runs/{name}" in page for name in runs)
     assert viewer.get(f"/api/v1/runs/{runs[0]}").json() == told[0]
+
+
+def test_a_pause_and_what_can_be_mended_are_told(
+    viewer: httpx.Client, runs: tuple[str, str], home: Path
+) -> None:
+    from firecircle.lab.runs.folder import END, RunFolder
+    from firecircle.voices.outages import Pause
+
+    folder = RunFolder(home / "firecircle" / "runs" / runs[1])
+    finished = (folder.path / END).read_text()
+    folder.note_pause(Pause("openrouter", "connection <refused>", time.time() + 30))
+    folder.finish({"mendable": 3})
+    page = viewer.get(f"/runs/{runs[1]}").text
+    assert "paused: openrouter is out (connection &lt;refused&gt;); tried again at " in page
+    assert "3 of its judgements failed or lost a voice" in page
+    folder.note_pause(None)
+    (folder.path / END).write_text(finished)
+    assert "openrouter" not in viewer.get(f"/runs/{runs[1]}").text
 
 
 def test_a_judgement_leads_to_its_circle(viewer: httpx.Client, runs: tuple[str, str]) -> None:

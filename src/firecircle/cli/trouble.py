@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, FireCircleError, MissingKeyError
 
-NO_ALARM, ALARM, TROUBLE, UNREAD, INTERRUPTED = 0, 1, 2, 3, 130
+NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """The disk is full, spoilt or not to be written on: nothing that we could mend."""
 

@@ -55,3 +55,8 @@ def time_text(at: float, form: str, zone: tzinfo | None = None) -> str:
         return datetime.fromtimestamp(at, zone).astimezone(zone).strftime(form)
     except (OverflowError, ValueError, OSError):
         return "?"
+
+
+def shown_pause(host: str, why: str, resumes_at: float) -> str:
+    """That everybody waits for a provider, and until when."""
+    return f"paused: {host} is out ({why}); tried again at {time_text(resumes_at, '%H:%M:%S')}"

@@ -17,6 +17,7 @@ from firecircle.store.circles import CircleStore
 from firecircle.store.finding import Filters
 from firecircle.store.rows import title_of
 from firecircle.telling.answers import all_answers
+from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
@@ -68,6 +69,8 @@ def run_page(request: Request) -> Response:
         request,
         "run.html",
         run=line_of(run),
+        pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
+        mendable=run.mendable,
         rows=listed,
         kept_as=_kept_circles(circles, run, listed),
         sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,

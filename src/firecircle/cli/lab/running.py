@@ -20,14 +20,15 @@ from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.lab.view import arms_table, show_outcome
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.cli.printable import printable_line, shortened
-from firecircle.cli.trouble import INTERRUPTED, complain
+from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
 from firecircle.lab.runs.tally import Tally
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, shown_pause
+from firecircle.voices.outages import Pause
 
 if TYPE_CHECKING:
     from firecircle.lab.report.page import ReportFiles
@@ -82,7 +83,10 @@ def carry_out(
         print(f"warning: not kept: {printable_line(state.not_stored)}", file=sys.stderr)
     elif unlisted:
         print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
-    return STOPPED if state.stopped else DONE
+    if state.stopped:
+        return STOPPED
+    has_failures = state.hurt_in_passing or any(arm.failed for arm in state.tally.arms.values())
+    return INCOMPLETE if has_failures else DONE
 
 
 def _unlisted(folder: RunFolder) -> str | None:
@@ -137,7 +141,14 @@ def _live(console: Console) -> Iterator[Follower]:
 
 
 def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
-    return Group(arms_table(tally, width), Text(_spending(tally, seconds), style="dim"))
+    spending = Text(_spending(tally, seconds), style="dim")
+    if tally.pause is None:
+        return Group(arms_table(tally, width), spending)
+    return Group(arms_table(tally, width), spending, Text(_pausing(tally.pause), style="yellow"))
+
+
+def _pausing(pause: Pause) -> str:
+    return shown_pause(printable_line(pause.host, 60), printable_line(pause.why, 200), pause.resumes_at)
 
 
 def _spending(tally: Tally, seconds: float) -> str:
@@ -156,9 +167,14 @@ def _spending(tally: Tally, seconds: float) -> str:
 def _lines(console: Console) -> Iterator[Follower]:
     printed_at = started = time.monotonic()
 
+    pause: Pause | None = None
+
     def follow(tally: Tally) -> None:
-        nonlocal printed_at
+        nonlocal printed_at, pause
         now = time.monotonic()
+        if tally.pause != pause:
+            pause = tally.pause
+            print_line(console, _pausing(pause) if pause else "going on")
         if now - printed_at >= SECONDS_BETWEEN_LINES:
             printed_at = now
             print_line(console, _spending(tally, now - started))

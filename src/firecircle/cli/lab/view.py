@@ -143,6 +143,7 @@ def show_outcome(
                 "folder": str(folder.path),
                 "state": folder.state,
                 "stopped": state.stopped,
+                "mendable": {"failed": state.failed_in_passing, "lost_a_voice": state.hurt_in_passing},
                 "records": str(folder.records) if finished else None,
                 "spent": {"tokens": state.tally.spent_tokens, "usd": state.tally.spent_usd},
                 "retries": state.tally.retries,
@@ -159,13 +160,22 @@ def show_outcome(
     name = printable_line(folder.about.run_id)
     if state.stopped:
         console.print(f"stopped: {printable_line(state.stopped)}", soft_wrap=True)
-        console.print("raise [budget] in the plan and give the same command: the run goes on", soft_wrap=True)
+        console.print(state.remedy or "", soft_wrap=True)
         return
     for test in validation.tests if validation else ():
         console.print(
             f"{'pass' if test.passed else 'FAIL'}  {test.name}: {printable_line(test.told)}", soft_wrap=True
         )
-    failed = sum(arm.failed for arm in state.tally.arms.values())
+    hurt = [
+        f"{state.failed_in_passing:,} failed" if state.failed_in_passing else "",
+        f"{state.hurt_in_passing:,} lost a voice" if state.hurt_in_passing else "",
+    ]
+    if any(hurt):
+        told = " and ".join(filter(None, hurt))
+        console.print(
+            f"{told} because a provider did not answer; firecircle lab resume {name}", soft_wrap=True
+        )
+    failed = sum(arm.failed for arm in state.tally.arms.values()) - state.failed_in_passing
     if failed:
         console.print(f"{failed:,} failed; firecircle lab resume {name} --retry-failed", soft_wrap=True)
     console.print(f"finished: {printable_line(str(folder.records))}", soft_wrap=True)

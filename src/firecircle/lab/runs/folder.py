@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +25,7 @@ from firecircle.names import EMBEDDED_MODELS, RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.store.address import place_of
+from firecircle.voices.outages import Pause
 
 
 def register_run(run: RunFolder) -> None:
@@ -64,13 +65,16 @@ def registered_folders() -> tuple[Path, ...]:
         return ()  # runs are found in their usual folder all the same
 
 
-PLAN, ABOUT, JOURNAL, RECORDS, END = (
+PLAN, ABOUT, JOURNAL, RECORDS, END, PAUSE = (
     "plan.toml",
     "run.json",
     "journal.sqlite",
     "records.parquet",
     "finished.json",
+    ".pause.json",
 )
+OVERDUE_SECONDS = 60.0
+"""How long after its end a noted pause is believed: the run may have been killed."""
 _VERSIONS = ("firecircle", "aiohttp", "duckdb", "numpy", "scipy", "pydantic", "rapidfuzz")
 
 
@@ -141,6 +145,30 @@ class RunFolder:
     def state(self) -> RunState:
         """Whether everything in the plan was done."""
         return "finished" if (self.path / END).exists() else "unfinished"
+
+    @property
+    def mendable(self) -> int:
+        """How many judgements of a finished run a passing trouble hurt: the same command makes them anew."""
+        try:
+            return int(json.loads((self.path / END).read_text(encoding="utf-8")).get("mendable", 0))
+        except (OSError, ValueError, AttributeError, TypeError):
+            return 0
+
+    @property
+    def pause(self) -> Pause | None:
+        """Whom the run waits for now; None where it goes on, or nobody carries it out."""
+        try:
+            noted = Pause(**json.loads((self.path / PAUSE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        return noted if noted.resumes_at + OVERDUE_SECONDS > time.time() else None
+
+    def note_pause(self, pause: Pause | None) -> None:
+        """Leave word for whoever looks at the run meanwhile."""
+        if pause is None:
+            (self.path / PAUSE).unlink(missing_ok=True)
+        else:
+            self.write(PAUSE, json.dumps(asdict(pause)))
 
     @property
     def total(self) -> int:
@@ -265,11 +293,11 @@ def _is_readable(run: RunFolder) -> bool:
 
 
 def unfinished_run(plan: Plan, base: Path) -> RunFolder | None:
-    """The newest run of this very plan that was begun and not finished."""
+    """The newest run of this very plan that was begun and not finished, or has something to mend."""
     bundled = all(dataset.is_bundled for dataset in plan.datasets)
     for run in list_runs():
         same = run.about.digest == plan.digest and (bundled or run.base == base.absolute())
-        if same and run.state == "unfinished":
+        if same and (run.state == "unfinished" or run.mendable):
             return run
     return None
 

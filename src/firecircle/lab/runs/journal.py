@@ -44,6 +44,10 @@ CREATE TABLE IF NOT EXISTS records (
 """
 
 
+_PASSING = "failed IS NOT NULL AND json_extract(said, '$.may_pass')"
+_HURT = f"SELECT arm, repeat, dataset, record_id FROM calls WHERE {_PASSING}"
+"""The judgements that rest on a call which failed for a reason that passes."""
+
 _Write = tuple[str, tuple[object, ...], asyncio.Future[None], asyncio.AbstractEventLoop]
 
 
@@ -58,12 +62,16 @@ class FinishedCall:
     attempts: int = 1
     usage: Usage = field(default_factory=Usage)
     """What a failure took all the same."""
+    may_pass: bool = False
+    """Whether the call may be answered later: the network, a limit or the server was in the way."""
 
     def replayed(self) -> Reply:
         """The same answer, or the same failure."""
         if self.reply is None:
             kind = self.failed or "raised"
-            raise VoiceError(self.message, kind=kind, attempts=self.attempts, usage=self.usage)
+            raise VoiceError(
+                self.message, kind=kind, attempts=self.attempts, usage=self.usage, may_pass=self.may_pass
+            )
         return self.reply
 
 
@@ -157,7 +165,7 @@ def call_as_text(call: FinishedCall) -> str:
     if call.reply:
         return json.dumps({"seconds": call.seconds, "reply": call.reply.dump()})
     lost = {"message": call.message, "attempts": call.attempts, "usage": asdict(call.usage)}
-    return json.dumps({"seconds": call.seconds, **lost})
+    return json.dumps({"seconds": call.seconds, **lost, "may_pass": call.may_pass})
 
 
 def call_from_text(failed: FailureKind | None, text: str) -> FinishedCall:
@@ -165,7 +173,15 @@ def call_from_text(failed: FailureKind | None, text: str) -> FinishedCall:
     call = json.loads(text)
     if failed is not None:
         usage = Usage(**call.get("usage", {}))
-        return FinishedCall(None, call["seconds"], failed, call["message"], call["attempts"], usage)
+        return FinishedCall(
+            None,
+            call["seconds"],
+            failed,
+            call["message"],
+            call["attempts"],
+            usage,
+            call.get("may_pass", False),
+        )
     return FinishedCall(Reply.load(call.get("reply", call)), call["seconds"])
 
 
@@ -276,6 +292,26 @@ class Journal:
             for _, together in groupby(rows, key=lambda row: row[:2]):
                 for _, _, _, packed in sorted(together, key=lambda row: order[row[2]]):
                     yield zlib.decompress(packed)
+
+    def mendable(self) -> tuple[int, int]:
+        """How many records failed, and how many lost a voice, for a reason that passes."""
+        with self._undamaged():
+            counts = self._reading.execute(
+                "SELECT sum(status = 'failed'), sum(status != 'failed') FROM records"
+                f" WHERE (arm, repeat, dataset, record_id) IN ({_HURT})"
+            ).fetchone()
+            return int(counts[0] or 0), int(counts[1] or 0)
+
+    def forget_mendable(self) -> int:
+        """Let go of records that a passing trouble hurt and of the calls it cost; how many records."""
+        with self._undamaged():
+            self._reading.execute("BEGIN IMMEDIATE")
+            count = self._reading.execute(
+                f"DELETE FROM records WHERE (arm, repeat, dataset, record_id) IN ({_HURT})"
+            ).rowcount
+            self._reading.execute(f"DELETE FROM calls WHERE {_PASSING}")
+            self._reading.execute("COMMIT")
+            return count
 
     def forget_failures(self) -> int:
         """Let go of failed records and of the calls that failed them, to be tried again; how many records."""

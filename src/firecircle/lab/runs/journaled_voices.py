@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from firecircle.circle.budget import estimate_of
 from firecircle.circle.events import Listener
@@ -15,6 +17,7 @@ from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
 from firecircle.lab.runs.limits import CallCapacity
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.names import is_embedded
+from firecircle.voices.outages import Lost, Outages
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
@@ -36,7 +39,27 @@ class JournaledVoices:
     retried: Callable[[Retry], None]
     live: LiveCircles
     """Writes its circles down while they sit."""
+    outages: Outages
+    """Told which calls were answered and which were lost to a trouble that passes."""
+    set_aside: bool = False
+    """Whether somebody was not asked because a host is out: what came of the case does not count then."""
+    withheld: list[tuple[bytes, CallPlace, FinishedCall]] = field(default_factory=list)
+    """Calls that a passing trouble cost, not journaled until it is known whether they count."""
     _took: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    @property
+    def hurt(self) -> bool:
+        """Whether a voice was lost to a trouble that passes."""
+        return self.set_aside or bool(self.withheld)
+
+    async def write_withheld(self, *, as_part_of_the_record: bool) -> None:
+        """Journal the calls that were lost: as what the record rests on, or only for what they took."""
+        for number, (key, place, call) in enumerate(self.withheld):
+            if as_part_of_the_record:
+                await self.journal.write_call(key, place, call)
+            else:
+                own = hashlib.sha256(key + f"{time.time()}/{number}".encode()).digest()
+                await self.journal.write_call(own, place, replace(call, may_pass=False))
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
@@ -85,54 +108,86 @@ class JournaledVoice:
             is_further = voices.was_asked(turn.round_number, self._model)
             if is_further and not voices.affords(self.estimate(turn)):
                 raise VoiceError("the run's budget has no room for a further question", kind="over_budget")
+            if voices.outages.pause and voices.hurt:
+                voices.set_aside = True
+                raise VoiceError("not asked: another voice's provider is out", kind="connection")
             voices.asked()
-            async with voices.capacity.answer():
-                async with voices.capacity.call(self._model, self._voice):
-                    call = await self._ask(turn, key)
-                await self._journal(key, turn, call)
+            try:
+                async with voices.capacity.answer():
+                    async with voices.capacity.call(self._model, self._voice):
+                        call = await self._ask(turn, key)
+                    if call.may_pass:
+                        voices.withheld.append((key, self._place(turn), call))
+                    else:
+                        await self._journal(key, turn, call)
+            except asyncio.CancelledError:
+                voices.set_aside |= voices.outages.pause is not None  # there was no room while others waited
+                raise
             voices.paid(call.reply.usage if call.reply else call.usage)
         voices.took(turn.round_number, self._model, call.seconds)
         return call.replayed()
 
     async def _ask(self, turn: Turn, key: bytes) -> FinishedCall:
         loop = asyncio.get_running_loop()
-        attempts = 1
+        attempts, trouble = 1, ""
 
         def retrying(retry: Retry) -> None:
-            nonlocal attempts
-            attempts = max(attempts, retry.attempt)
+            nonlocal attempts, trouble
+            attempts, trouble = max(attempts, retry.attempt), retry.reason
             self._voices.retried(retry)
             turn.on_retry(retry)
 
-        def lost(kind: FailureKind, message: str, tried: int, usage: Usage | None) -> FinishedCall:
+        def lost(
+            kind: FailureKind, message: str, tried: int, usage: Usage | None, *, may_pass: bool = False
+        ) -> FinishedCall:
             seconds = loop.time() - started
-            return FinishedCall(None, seconds, kind, message, max(attempts, tried), usage or Usage())
+            return FinishedCall(
+                None, seconds, kind, message, max(attempts, tried), usage or Usage(), may_pass
+            )
 
         def affords(more: Usage) -> bool:
             return turn.affords(more) and self._voices.affords(more)
 
-        started = loop.time()
+        started, began = loop.time(), time.monotonic()
         try:
             reply = await self._voice.speak(turn._replace(on_retry=retrying, affords=affords))
         except VoiceError as error:
-            return lost(error.kind, str(error), error.attempts, error.usage)
+            if error.may_pass:
+                failure = Lost(error.kind, str(error), error.retry_after)
+                self._voices.outages.lost(self._host, self._model, failure, began=began)
+            return lost(error.kind, str(error), error.attempts, error.usage, may_pass=error.may_pass)
         except asyncio.CancelledError as cancelled:
             # The round's end is this call's failure; anything else that cancels is the run's.
             if turn.deadline is None or loop.time() < turn.deadline:
                 raise
-            timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled))
-            await self._journal(key, turn, timeout)
+            # Whoever was being tried again was lost to what made that necessary, not to being slow.
+            timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled), may_pass=bool(trouble))
+            if trouble:
+                failure = Lost("http_error", trouble)
+                self._voices.outages.lost(self._host, self._model, failure, began=began)
+                self._voices.withheld.append((key, self._place(turn), timeout))
+            else:
+                await self._journal(key, turn, timeout)
             self._voices.paid(timeout.usage)
             raise
+        self._voices.outages.answered(self._host, self._model)
         return FinishedCall(reply, loop.time() - started)
 
-    async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
+    @property
+    def _host(self) -> str:
+        """Who answers for this voice, by name."""
+        provider = getattr(self._voice, "provider", None)
+        return str(provider.name) if provider else self._model
+
+    def _place(self, turn: Turn) -> CallPlace:
         case = self._voices.case
-        place = CallPlace(
+        return CallPlace(
             self._voices.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
         )
+
+    async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
         # Once paid, an answer is written down even if the round has run out of time meanwhile.
-        await asyncio.shield(self._voices.journal.write_call(key, place, call))
+        await asyncio.shield(self._voices.journal.write_call(key, self._place(turn), call))
 
 
 def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:

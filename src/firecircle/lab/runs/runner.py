@@ -24,6 +24,7 @@ from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.panel import GuidedArm
 from firecircle.lab.plan import Plan
+from firecircle.lab.records import Outcome
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal, RecordRow, unpack_record
@@ -34,13 +35,17 @@ from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import is_embedded
+from firecircle.settings import current_settings
 from firecircle.store.bank.entries import store_fire_circle_patterns
 from firecircle.store.opening import Store, open_store
+from firecircle.voices.outages import Outages, Pause, StillOut
 
 BATCH = 16
 """Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
 BATCHES_PER_WORKER = 2
 NOTES_KEPT = 3
+TRIES = 3
+"""How often a record is judged whose voices are lost to the network or a limit though providers answer."""
 
 Follower = Callable[[Tally], None]
 """Told how far the run is, whenever something was finished."""
@@ -55,6 +60,12 @@ class RunState:
     """Why it stopped before everything was done; None when everything is."""
     not_stored: str | None = None
     """Which of its circles are not in the store, and why; None when all are that should be."""
+    remedy: str | None = None
+    """What the user can do where it stopped."""
+    failed_in_passing: int = 0
+    """Judgements that failed because of network, limit or server: the same command makes them anew."""
+    hurt_in_passing: int = 0
+    """Judgements that lost a voice for such a reason; likewise."""
 
 
 async def carry_out(
@@ -66,7 +77,14 @@ async def carry_out(
     """
     with Journal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
-        run = _Run(folder, folder.plan, journal, tally, follow, LiveCircles(store, folder.about))
+
+        def paused(pause: Pause | None) -> None:
+            tally.pause = pause
+            folder.note_pause(pause)
+            follow(tally)
+
+        outages = Outages(current_settings().waiting, paused)
+        run = _Run(folder, folder.plan, journal, tally, follow, LiveCircles(store, folder.about), outages)
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)
@@ -82,8 +100,10 @@ async def carry_out(
         except BaseExceptionGroup as several:
             raise _foremost(several) from None
         finally:
+            folder.note_pause(None)
             await run.live.written()
-        return RunState(tally, run.stopped, await sync_store(folder, journal, arms, run.live))
+        not_stored = await sync_store(folder, journal, arms, run.live)
+        return RunState(tally, run.stopped, not_stored, run.remedy, *journal.mendable())
 
 
 def _foremost(several: BaseExceptionGroup) -> BaseException:
@@ -106,7 +126,9 @@ class _Run:
     tally: Tally
     follow: Follower
     live: LiveCircles
+    outages: Outages
     stopped: str | None = None
+    remedy: str | None = None
 
     # -- what is to do -------------------------------------------------------------------------------
 
@@ -195,6 +217,10 @@ class _Run:
                     begun.create_task(judging)
         except* BudgetError as short:
             self.stopped = f"the budget is spent: {short.exceptions[0]}"
+            self.remedy = "raise [budget] in the plan and give the same command: the run goes on"
+        except* StillOut as out:
+            self.stopped = str(out.exceptions[0])
+            self.remedy = "give the same command when it answers again: the run goes on"
 
     async def _affordable(
         self, arms: dict[str, Arm], budget: RunBudget
@@ -237,7 +263,8 @@ class _Run:
             case = task.case
             for name in task.arms:
                 with self.tally.arms[name].counting() as count:
-                    voices = JournaledVoices(
+                    seated = partial(
+                        JournaledVoices,
                         self.journal,
                         capacity,
                         name,
@@ -247,13 +274,29 @@ class _Run:
                         affords,
                         retried,
                         self.live,
+                        self.outages,
                     )
-                    outcome = await judge_with(arms[name], case, voices)
-                if self.journal.broken:
-                    raise self.journal.broken
+                    outcome = await self._unhurt(arms[name], case, seated)
                 case = with_earlier(case, name, outcome)
                 record = as_record(self.folder.about.run_id, task, arms[name], outcome)
                 await self.keep([RecordRow.of(record, task.chosen.place)])
+
+    async def _unhurt(self, arm: Arm, case: Case, seated: Callable[[], JournaledVoices]) -> Outcome:
+        """The outcome. While a provider is out it is waited for, and nobody who has answered is asked again;
+        a voice that is lost although its provider answers is tried a few times."""
+        tries = 0
+        while True:
+            voices = seated()
+            async with self.outages.passage():
+                outcome = await judge_with(arm, case, voices)
+            if self.journal.broken:
+                raise self.journal.broken
+            is_out = voices.set_aside or self.outages.pause is not None
+            tries += not is_out
+            counts = not voices.hurt or (not is_out and tries >= TRIES)
+            await voices.write_withheld(as_part_of_the_record=counts)
+            if counts:
+                return outcome
 
 
 def _batched(tasks: Iterator[Task], size: int) -> Iterator[list[Task]]:

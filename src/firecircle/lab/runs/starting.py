@@ -104,7 +104,8 @@ Following = Callable[[RunFolder], AbstractContextManager[Follower]]
 
 
 def open_run(plan: Plan, text: str, base: Path, *, out: Path | None = None, new: bool = False) -> RunFolder:
-    """The unfinished run of this plan, else a new one. Everything that can be checked is checked first."""
+    """The run of this plan that is unfinished or can be mended, else a new one. All that can be checked is
+    checked first."""
     begun = _begun_in(out, plan) if out else None if new else unfinished_run(plan, base)
     seats = begun.about.default_models if begun else default_seats()
     families = begun.about.families if begun else _todays_families(plan)
@@ -146,15 +147,16 @@ def _fresh(path: Path) -> Path:
 async def complete(
     folder: RunFolder, following: Following, *, retry_failed: bool = False, store: Store | None = None
 ) -> RunState:
-    """Carry the run out to its end and write its table. A finished run is left as it is.
+    """Carry the run out to its end and write its table. A finished run is left as it is, but for what a
+    passing trouble hurt: that is judged again.
 
     Hosted and local circles are kept in the store, if there is one, from their first event on.
     """
     with folder.locked():
-        if retry_failed:
-            with Journal(folder.journal) as journal:
-                if journal.forget_failures():
-                    folder.reopen()
+        with Journal(folder.journal) as journal:
+            forgotten = journal.forget_mendable() + (journal.forget_failures() if retry_failed else 0)
+        if forgotten:
+            folder.reopen()
         if folder.state == "finished":
             with Journal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
@@ -165,7 +167,9 @@ async def complete(
             state = await carry_out(folder, arms, follow, store)
         if state.tally.complete:
             export_records(folder.journal, folder.about.arms, folder.records)
-            folder.finish({"arms": {name: asdict(arm) for name, arm in state.tally.arms.items()}})
+            mendable = state.failed_in_passing + state.hurt_in_passing
+            figures = {name: asdict(arm) for name, arm in state.tally.arms.items()}
+            folder.finish({"mendable": mendable, "arms": figures})
         return state
 
 

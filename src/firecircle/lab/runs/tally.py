@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from firecircle.circle.voice import Usage
 from firecircle.lab.runs.journal import Journal, RecordRow
+from firecircle.voices.outages import Pause
 
 
 @dataclass(slots=True)
@@ -86,6 +87,8 @@ class Tally:
     spent_usd: float = 0.0
     notes: list[str] = field(default_factory=list)
     """Notes on the way, such as why a provider made a call wait."""
+    pause: Pause | None = None
+    """Whom everybody waits for now, and until when."""
 
     @classmethod
     def of(cls, journal: Journal, arms: Iterable[str], total: int) -> Tally:

@@ -53,6 +53,7 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         usage: Usage | None = None,
         unmetered: bool = False,
         unknown_model: bool = False,
+        never_sent: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
@@ -72,6 +73,15 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         """Whether the model may have worked, and nobody says how much."""
         self.unknown_model = unknown_model
         """Whether the provider says that it does not have this model."""
+        self.never_sent = never_sent
+        """Whether there was no room for it in time."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same call may be answered later: nothing is wrong with it, nor with key or account."""
+        if self.kind == "timeout":
+            return self.never_sent  # a model that is too slow will be so again
+        return self.worth_retrying or self.never_sent
 
 
 def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Setback:

@@ -258,12 +258,18 @@ class HostedVoice:
                 of_provider.went_well()
                 return reply
         except NoSlot as pause:
-            raise Setback("rate_limited", f"{self.provider.name} {pause}") from None
+            raise Setback(
+                "rate_limited",
+                f"{self.provider.name} {pause}",
+                retry_after=pause.wait_seconds,
+                never_sent=True,
+            ) from None
         except TimeoutError:
             raise Setback(
                 "timeout",
                 f"no room for another call to {self.provider.name} in time"
                 f" ({max(of_model.in_flight, of_provider.in_flight)} under way)",
+                never_sent=True,
             ) from None
 
     async def _post(self, connections: Connections, body: bytes, turn: Turn, spent: _Spent) -> HttpAnswer:
@@ -273,7 +279,7 @@ class HostedVoice:
         if turn.deadline is not None:
             seconds = min(seconds, turn.deadline - now)
         if seconds <= 0:
-            raise Setback("timeout", "the round's deadline has passed")
+            raise Setback("timeout", "the round's deadline has passed", never_sent=True)
         try:
             async with asyncio.timeout_at(now + seconds):
                 return await connections.post(self._sent_headers(), body)
@@ -325,6 +331,8 @@ class HostedVoice:
             model=self.model,
             attempts=attempts,
             unknown_model=hurdle.unknown_model,
+            may_pass=hurdle.may_pass,
+            retry_after=hurdle.retry_after,
         )
 
     def _presentable(self, message: str) -> str:

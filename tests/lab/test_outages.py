@@ -1,0 +1,166 @@
+"""Providers that are out for a while: a run waits for them visibly, and loses nothing to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from firecircle.cli.main import run
+from firecircle.lab.runs.folder import RunFolder
+from tests.cli.running import endpoint
+from tests.lab.hosting import TRIO, opinion
+from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
+
+PLAN = f"""
+[concurrency]
+calls = 6
+[[datasets]]
+path = "examples"
+sample = 4
+[circle]
+models = {list(TRIO)}
+max_rounds = 2
+enforce_quorum = false
+timeout_per_round = 2
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+[[arms]]
+name = "parallel"
+kind = "parallel"
+"""
+JUDGEMENTS = 8
+QUICKLY = "[waiting]\nfirst_seconds = 0.2\nlongest_seconds = 0.4\n"
+
+
+@pytest.fixture(autouse=True)
+def _hosted(settings_file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    settings_file(QUICKLY)
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the plan into a folder; the exit status and what was printed."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+
+    def ran(server: LoopbackServer, folder: str = "run", *options: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("FIRECIRCLE_OPENROUTER_BASE_URL", server.base_url)
+        status = run(["lab", "run", str(plan), "--out", str(tmp_path / folder), "--no-save", *options])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return ran
+
+
+def figures(folder: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as database:
+        return database.execute(
+            "SELECT * EXCLUDE (run_id, latency_seconds, attempts) FROM read_parquet(?)",
+            [str(folder / "records.parquet")],
+        ).fetchall()
+
+
+def test_a_server_that_is_down_in_the_middle_costs_a_pause_and_nothing_else(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    with endpoint(opinion) as server:
+        assert lab(server, "calm")[0] == 0
+        calm_calls = len(server.requests)
+    back_at = 0.0
+    refused = 0
+
+    def script(request: ChatRequest) -> Answer:
+        nonlocal back_at, refused
+        if len(server.requests) == 10 and not back_at:
+            back_at = time.monotonic() + 3.5
+        if time.monotonic() < back_at:
+            refused += 1
+            return failure(503, "down for a moment")
+        return opinion(request)
+
+    with endpoint(script) as server:
+        status, out, err = lab(server)
+    assert status == 0, out + err
+    assert re.search(
+        r"paused: openrouter is out \(down for a moment \(HTTP 503\).*\); tried again at \d\d:\d\d:\d\d", err
+    )
+    assert "going on" in err
+    assert figures(tmp_path / "run") == figures(tmp_path / "calm")
+    assert len(server.requests) - refused == calm_calls, "nobody who had answered was asked again"
+    assert RunFolder(tmp_path / "run").pause is None
+
+
+def test_one_long_retry_after_makes_the_run_wait_that_long(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    refused_at: list[float] = []
+
+    def script(request: ChatRequest) -> Answer:
+        if request.model == TRIO[1] and (not refused_at or time.monotonic() < refused_at[0] + 2.5):
+            refused_at.append(time.monotonic())
+            return failure(429, "too many", retry_after="2.5")
+        return opinion(request)
+
+    with endpoint(script) as server:
+        status, out, err = lab(server, "run", "--json")
+    assert status == 0, out + err
+    assert f"paused: {TRIO[1]} is out (too many (HTTP 429)" in err
+    told = json.loads(out)
+    assert {arm["failed"] for arm in told["arms"].values()} == {0}
+    assert {arm["voices_lost"] for arm in told["arms"].values()} == {0}
+    assert sum(arm["records"] for arm in told["arms"].values()) == JUDGEMENTS
+    assert len(refused_at) <= 6, "those that were under way, and no more"
+
+
+def test_a_provider_that_stays_out_stops_the_run_and_the_same_command_goes_on(
+    lab: Callable[..., tuple[int, str, str]], settings_file: Callable[[str], Path], tmp_path: Path
+) -> None:
+    settings_file(QUICKLY + "patience_seconds = 0.5\n")
+    with endpoint(lambda _: Answer(delivery="reset")) as server:
+        status, out, _ = lab(server)
+    assert status == 1
+    assert "stopped: openrouter is still out after" in out
+    assert "give the same command when it answers again: the run goes on" in out
+    assert not (tmp_path / "run" / "records.parquet").exists()
+    with endpoint(opinion) as server:
+        assert lab(server)[0] == 0
+    assert len(figures(tmp_path / "run")) == JUDGEMENTS
+
+
+def test_a_voice_lost_to_its_server_again_and_again_is_told_and_mended_by_the_same_command(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    with endpoint(opinion) as server:
+        assert lab(server, "calm")[0] == 0
+    is_broken = True
+
+    def script(request: ChatRequest) -> Answer:
+        if is_broken and request.model == TRIO[2]:
+            return failure(503, "this one only")
+        return opinion(request)
+
+    with endpoint(script) as server:
+        status, out, _ = lab(server)
+        assert status == 4
+        assert (
+            f"{JUDGEMENTS} lost a voice because a provider did not answer; firecircle lab resume run" in out
+        )
+        assert RunFolder(tmp_path / "run").mendable == JUDGEMENTS
+        is_broken = False
+        asked = len(server.requests)
+        status, out, _ = lab(server)
+        assert status == 0
+        assert "lost a voice" not in out
+        assert asked < len(server.requests)
+    assert figures(tmp_path / "run") == figures(tmp_path / "calm")
