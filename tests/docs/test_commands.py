@@ -28,6 +28,7 @@ NOT_CARRIED_OUT = {
     "FIRECIRCLE_LOCAL_THREADS=1 firecircle lab run docs/": "takes hours",
     "firecircle lab recorded": "needs somebody else's recordings; its own tests have some",
     "firecircle blindspots --try": "asks a language model on this machine",
+    "firecircle harden --voice": "asks a language model on this machine",
     "firecircle evaluate --offline": "asks a language model on this machine",
     "firecircle redteam": "takes a while; its own tests run it",
     "firecircle circles cancel": "needs a circle that sits in another terminal; its own tests have one",

@@ -19,6 +19,7 @@ from firecircle.cli.circles.command import circles_commands
 from firecircle.cli.compare.command import compare
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
+from firecircle.cli.harden.command import harden
 from firecircle.cli.lab.command import lab_commands
 from firecircle.cli.local import local_commands
 from firecircle.cli.mcp.command import mcp
@@ -64,6 +65,7 @@ def command_line() -> typer.Typer:
         evaluate,
         check,
         compare,
+        harden,
         view,
         replay,
         blindspots,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import Annotated
 
@@ -62,11 +63,21 @@ def list_circles(
     firecircle circles list --text '"as we agreed" invoice' --pattern temporal_inconsistency
     """
     from firecircle.cli.circles.view import show_page
+    from firecircle.cli.printable import printable_line
+    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
     filters = given.filters(store)
     with open_store(store) as opened:
         page = opened.circles.find(filters, before=before, limit=limit)
+        of_run = filters.run_id is not None and not opened.circles.count(Filters(run_id=filters.run_id))
+    if of_run and not as_json:
+        name, run = printable_line(filters.run_id or ""), printable_line(given.run or "")
+        print(
+            f"no circle of {name} is in the store: those of embedded voices are written down only when asked"
+            f" for: firecircle lab resume {run} --save",
+            file=sys.stderr,
+        )
     return show_page(page, as_json=as_json)
 
 

@@ -25,8 +25,8 @@ Save = Annotated[
     bool | None,
     typer.Option(
         "--save/--no-save",
-        help="Keep its hosted and local circles in the store, where they are seen while they sit."
-        " Default: keep.",
+        help="Keep its circles in the store. Default: hosted and local ones, while they sit; --save keeps"
+        " those of embedded voices, too, at the end.",
         show_default=False,
     ),
 ]

@@ -64,7 +64,9 @@ def carry_out(
     _unlisted(folder)  # reported at the end, when the store may be free again
     try:
         with store or nullcontext():
-            state = asyncio.run(complete(folder, following, retry_failed=retry_failed, store=store))
+            state = asyncio.run(
+                complete(folder, following, retry_failed=retry_failed, store=store, embedded_too=save is True)
+            )
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
         return INTERRUPTED

@@ -59,9 +59,11 @@ LOCKED = "it is locked: another process is writing"
 class LiveCircles:
     """Writes the circles of one run into a store, one for each judgement, however often it is held."""
 
-    def __init__(self, store: Store | None, about: RunAbout) -> None:
+    def __init__(self, store: Store | None, about: RunAbout, *, embedded_too: bool = False) -> None:
         """Without a store nothing is written."""
         self.store = store
+        self.embedded_too = embedded_too
+        """Whether circles of embedded voices are written as well, once the run is over."""
         self.is_stuck = False
         """Whether the store took nothing any more when the run was over."""
         self.trouble: str | None = None

@@ -69,11 +69,17 @@ class RunState:
 
 
 async def carry_out(
-    folder: RunFolder, arms: Sequence[Arm], follow: Follower, store: Store | None = None
+    folder: RunFolder,
+    arms: Sequence[Arm],
+    follow: Follower,
+    store: Store | None = None,
+    *,
+    embedded_too: bool = False,
 ) -> RunState:
     """Have the arms of the run's plan do everything that is not done yet. Call with the folder held.
 
-    Hosted and local circles are written into the store, if there is one, while they sit.
+    Hosted and local circles are written into the store, if there is one, while they sit; embedded ones, where
+    that is asked for, at the end.
     """
     with Journal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
@@ -84,7 +90,8 @@ async def carry_out(
             follow(tally)
 
         outages = Outages(current_settings().waiting, paused)
-        run = _Run(folder, folder.plan, journal, tally, follow, LiveCircles(store, folder.about), outages)
+        live = LiveCircles(store, folder.about, embedded_too=embedded_too)
+        run = _Run(folder, folder.plan, journal, tally, follow, live, outages)
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)

@@ -145,12 +145,18 @@ def _fresh(path: Path) -> Path:
 
 
 async def complete(
-    folder: RunFolder, following: Following, *, retry_failed: bool = False, store: Store | None = None
+    folder: RunFolder,
+    following: Following,
+    *,
+    retry_failed: bool = False,
+    store: Store | None = None,
+    embedded_too: bool = False,
 ) -> RunState:
     """Carry the run out to its end and write its table. A finished run is left as it is, but for what a
     passing trouble hurt: that is judged again.
 
-    Hosted and local circles are kept in the store, if there is one, from their first event on.
+    Hosted and local circles are kept in the store, if there is one, from their first event on; embedded ones
+    at the end, if `embedded_too`.
     """
     with folder.locked():
         with Journal(folder.journal) as journal:
@@ -160,11 +166,12 @@ async def complete(
         if folder.state == "finished":
             with Journal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
-                return RunState(tally, not_stored=await _synced(folder, journal, store))
+                live = LiveCircles(store, folder.about, embedded_too=embedded_too)
+                return RunState(tally, not_stored=await _synced(folder, journal, live))
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             arms = build_arms(folder.plan, folder.about.default_models)
-            state = await carry_out(folder, arms, follow, store)
+            state = await carry_out(folder, arms, follow, store, embedded_too=embedded_too)
         if state.tally.complete:
             export_records(folder.journal, folder.about.arms, folder.records)
             mendable = state.failed_in_passing + state.hurt_in_passing
@@ -173,10 +180,10 @@ async def complete(
         return state
 
 
-async def _synced(folder: RunFolder, journal: Journal, store: Store | None) -> str | None:
+async def _synced(folder: RunFolder, journal: Journal, live: LiveCircles) -> str | None:
     """Have the store hold what it could not take while the run was carried out; what it still does not."""
     try:
         arms = build_arms(folder.plan, folder.about.default_models)
     except ConfigError:
         return None  # what a setting refers to is no longer there; the figures are
-    return await sync_store(folder, journal, arms, LiveCircles(store, folder.about))
+    return await sync_store(folder, journal, arms, live)

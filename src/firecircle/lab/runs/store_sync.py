@@ -32,7 +32,7 @@ CIRCLES_AT_ONCE = 50
 PATIENCE = 10.0
 """Seconds to wait for an answer of the store, or until it has taken some circles."""
 LONGEST = 60.0
-"""Seconds that are spent on holding circles again."""
+"""Seconds that are spent on holding circles again, unless somebody asked for all of them."""
 SILENT = "it does not answer"
 
 
@@ -43,7 +43,7 @@ async def sync_store(
 
     A run never fails for this.
     """
-    circles = {arm.name: parts for arm in arms if (parts := _stored_circles(arm))}
+    circles = {arm.name: parts for arm in arms if (parts := _stored_circles(arm, live))}
     if live.store is None or not circles:
         return None
     sync = _Sync(folder, journal, circles, live, live.store)
@@ -56,13 +56,13 @@ async def sync_store(
     return missing_note(sync.left, sync.trouble) if sync.left else None
 
 
-def _stored_circles(arm: Arm) -> tuple[CircleArm, ...]:
-    """The circles of an arm that are written down while they sit."""
+def _stored_circles(arm: Arm, live: LiveCircles) -> tuple[CircleArm, ...]:
+    """The circles of an arm that are written down."""
     parts = (arm.first, arm.second) if isinstance(arm, CascadeArm) else (arm,)
     return tuple(
         circle
         for circle in parts
-        if isinstance(circle, CircleArm) and not all(map(is_embedded, circle.models))
+        if isinstance(circle, CircleArm) and (live.embedded_too or not all(map(is_embedded, circle.models)))
     )
 
 
@@ -150,7 +150,8 @@ class _Sync:
     async def _hand_over(self, missing: Sequence[_Missing]) -> None:
         handed: list[Future[str]] = []
         for circle in missing:
-            if not self._has_given_up and time.monotonic() - self._began > LONGEST:
+            late = not self.live.embedded_too and time.monotonic() - self._began > LONGEST
+            if late and not self._has_given_up:
                 self._give_up("holding them again takes too long")
             if self._has_given_up or (writing := await self._hold_again(circle)) is None:
                 self.left += 1
@@ -159,10 +160,10 @@ class _Sync:
         if not handed:
             return
         await asyncio.to_thread(wait, handed, PATIENCE)
-        late = [writing for writing in handed if not writing.done()]
+        unwritten = [writing for writing in handed if not writing.done()]
         refused = [trouble for writing in handed if writing.done() and (trouble := writing.exception())]
-        self.left += len(late) + len(refused)
-        if late:
+        self.left += len(unwritten) + len(refused)
+        if unwritten:
             self._give_up(SILENT)
         elif refused:
             self.trouble = str(refused[-1])

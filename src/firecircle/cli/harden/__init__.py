@@ -1,0 +1,1 @@
+"""`firecircle harden`."""

@@ -1,0 +1,1 @@
+"""Hardening a system prompt: what its wording leaves open, what could be added, and what that changes."""
