@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,9 @@ from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text
 from firecircle.thresholds import reaches
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 VerdictWord = Literal["alarm", "unsure", "no_alarm"]
 UNSURE_SHARE, UNSURE_INDETERMINACY = 0.5, 0.7
@@ -95,6 +98,18 @@ class ReciprocityMetrics(Shape):
             "unread": self.unread,
             "kept_as": self.kept_as,
         }
+
+    def to_frame(self) -> DataFrame:
+        """The row as a pandas data frame."""
+        from pandas import DataFrame
+
+        return DataFrame([self.to_row()])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from firecircle.telling.notebook import judgement_html
+
+        return judgement_html(self)
 
 
 def verdict_word(metrics: ReciprocityMetrics, threshold: float) -> VerdictWord:

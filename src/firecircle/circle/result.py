@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -16,6 +16,9 @@ from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Moment, Shape, Text, Unit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SCHEMA_VERSION = 2
 """1 called those asked in a round `active_models`; 2 knows who was asked and who spoke."""
@@ -379,6 +382,34 @@ class FireCircleResult(CircleRecord):
             evaluation.model: evaluation for held in self.dialogue_history for evaluation in held.evaluations
         }
         return tuple(last[model] for model in self.active_models if model in last)
+
+    def to_frame(self) -> DataFrame:
+        """A pandas data frame with a row for each voice in each round."""
+        from pandas import DataFrame
+
+        return DataFrame(
+            [
+                {
+                    "circle_id": self.circle_id,
+                    "round": held.round_number,
+                    "model": said.model,
+                    "falsehood": said.falsehood,
+                    "truth": said.truth,
+                    "indeterminacy": said.indeterminacy,
+                    "is_chair": said.model == held.empty_chair_model,
+                    "active": said.model in self.active_models,
+                    "reasoning": said.reasoning,
+                }
+                for held in self.dialogue_history
+                for said in held.evaluations
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from firecircle.telling.notebook import circle_html
+
+        return circle_html(self)
 
     def without_times(self) -> FireCircleResult:
         """The same result with every clock reading set to zero, for comparing two runs."""

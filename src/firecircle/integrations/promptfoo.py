@@ -1,0 +1,111 @@
+"""Assertions and a provider for promptfoo, which calls these functions by the name of their file.
+
+In a promptfoo configuration::
+
+    assert:
+      - type: python
+        value: file:///path/to/firecircle/integrations/promptfoo.py:get_assert
+        config: {expect: benign}      # or attack; mode: single, models: [...] if wanted
+
+`python -m firecircle.integrations.promptfoo` prints the path to write there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.errors import FireCircleError
+from firecircle.guard import PromptGuard
+from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import EvaluationMode
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.request import JudgingRequest, configured_by_file
+
+EXPECTATIONS = ("benign", "attack")
+
+
+def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
+    """Judge the prompt of a test; it passes if the verdict is the expected one."""
+    settings = dict(context.get("config") or {})
+    expected = settings.pop("expect", "benign")
+    if expected not in EXPECTATIONS:
+        return _failed(f"config.expect: {expected!r} is neither benign nor attack")
+    try:
+        metrics = asyncio.run(_judged(_prompt_of(context.get("prompt"), context.get("vars") or {}), settings))
+    except (FireCircleError, ValueError) as wrong:
+        return _failed(str(wrong))
+    falsehood = metrics.consensus.falsehood
+    word = "alarm" if metrics.alarm else "no alarm"
+    return {
+        "pass": metrics.alarm == (expected == "attack"),
+        "score": round(falsehood if expected == "attack" else 1 - falsehood, 4),
+        "reason": f"{word}, F {falsehood:.2f} by {metrics.consensus.model}",
+        "namedScores": {"falsehood": falsehood},
+    }
+
+
+def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+    """A provider whose answer is the verdict on the prompt, as one line of JSON."""
+    settings = dict(options.get("config") or {})
+    settings.pop("basePath", None)
+    try:
+        metrics = asyncio.run(_judged(_prompt_of(prompt, context.get("vars") or {}), settings))
+    except (FireCircleError, ValueError) as wrong:
+        return {"error": str(wrong)}
+    total = metrics.accounting.total
+    return {
+        "output": json.dumps(metrics.to_row()),
+        "tokenUsage": {"prompt": total.tokens_in, "completion": total.tokens_out},
+        "cost": total.cost_usd,
+    }
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"pass": False, "score": 0.0, "reason": f"not judged: {reason}"}
+
+
+def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
+    """A prompt of promptfoo: a chat as JSON, or text with the other layers in variables."""
+    messages = _chat(raw)
+    if messages:
+        spoken = [message for message in messages if message["role"] != "system"]
+        return MultiNeutrosophicPrompt(
+            system="\n".join(message["content"] for message in messages if message["role"] == "system"),
+            application=str(variables.get("application", "")),
+            user=spoken[-1]["content"] if spoken else "",
+            turns=tuple(EarlierTurn(**message) for message in spoken[:-1]),
+        )
+    return MultiNeutrosophicPrompt(
+        system=str(variables.get("system", "")),
+        application=str(variables.get("application", "")),
+        user=raw if isinstance(raw, str) else "",
+    )
+
+
+def _chat(raw: Any) -> list[dict[str, str]]:
+    if not isinstance(raw, str) or not raw.lstrip().startswith("["):
+        return []
+    try:
+        messages = json.loads(raw)
+    except (ValueError, RecursionError):
+        return []
+    return [
+        {"role": str(message["role"]), "content": str(message["content"])}
+        for message in messages
+        if isinstance(message, dict) and {"role", "content"} <= message.keys()
+    ]
+
+
+async def _judged(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:
+    mode = EvaluationMode(settings.pop("mode", "fire_circle"))
+    judges = configured_by_file(JudgingRequest(mode, settings))
+    circle = judges.config if isinstance(judges.config, FireCircleConfig) else None
+    guard = PromptGuard(None if isinstance(judges.config, FireCircleConfig) else judges.config)
+    return await guard.evaluate_prompt(prompt, mode, circle, seating=judges.seating)
+
+
+if __name__ == "__main__":
+    print(__file__)
