@@ -22,7 +22,9 @@ import copy
 from typing import TYPE_CHECKING, Literal, Self, get_args
 
 if TYPE_CHECKING:
-    from firecircle.circle.result import FireCircleResult
+    from collections.abc import Sequence
+
+    from firecircle.circle.result import Failure, FireCircleResult
     from firecircle.circle.voice import Usage
 
 FailureKind = Literal[
@@ -127,11 +129,14 @@ class EvaluationError(FireCircleError):
         model: str | None = None,
         layer_name: str | None = None,
         partial_result: FireCircleResult | None = None,
+        failures: Sequence[Failure] = (),
     ) -> None:
         super().__init__(message)
         self.model = model
         self.layer_name = layer_name
         self.partial_result = partial_result
+        self.failures = tuple(failures or (partial_result.failures if partial_result else ()))
+        """The voices that were lost, and how."""
 
 
 class VoiceError(EvaluationError):

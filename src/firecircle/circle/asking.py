@@ -255,5 +255,7 @@ async def judge_alone(
         listener(panel)
     if not panel.evaluations:
         losses = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
-        raise EvaluationError(f"no voice could answer: {losses}", model=panel.failures[0].model)
+        raise EvaluationError(
+            f"no voice could answer: {losses}", model=panel.failures[0].model, failures=panel.failures
+        )
     return panel

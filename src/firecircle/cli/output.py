@@ -11,14 +11,17 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, shown_pause
+
+if TYPE_CHECKING:
+    from firecircle.voices.outages import Pause
 
 NARROWEST, WIDEST = 40, 100
 """Columns. Longer lines are tiring to read, however wide the terminal."""
@@ -76,6 +79,11 @@ def print_json(document: Any) -> None:
     """One JSON document on standard output, in ASCII, so that no text in it can steer a terminal."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
     sys.stdout.flush()
+
+
+def pause_line(pause: Pause) -> str:
+    """Whom everybody waits for, and until when."""
+    return shown_pause(printable_line(pause.host, 60), printable_line(pause.why, 200), pause.resumes_at)
 
 
 def print_line(console: Console, line: str) -> None:

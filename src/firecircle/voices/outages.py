@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from firecircle.errors import FailureKind, FireCircleError
@@ -52,7 +53,7 @@ class _Outage:
 
 
 class Outages:
-    """Which hosts are out, for everybody who asks them in one event loop."""
+    """Which hosts are out. Hosted voices tell it within `noticed`, in the tasks that are begun there."""
 
     def __init__(self, waiting: WaitingTable, changed: Callable[[Pause | None], None]) -> None:
         """`changed` is told of every pause, and with None when it is over."""
@@ -63,6 +64,7 @@ class Outages:
         """When each host last answered anybody."""
         self._answers: dict[str, dict[str, bool]] = {}
         """For each model of a host, whether it answered last time."""
+        self._lost: set[str] = set()
         self._is_tried = False
         self._news = asyncio.Event()
 
@@ -73,6 +75,19 @@ class Outages:
             return None
         host, outage = max(self._out.items(), key=lambda item: item[1].until)
         return Pause(host, outage.why, time.time() + outage.until - time.monotonic())
+
+    @contextmanager
+    def noticed(self) -> Iterator[None]:
+        """While hosted voices tell how their calls end."""
+        token = _listening.set(self)
+        try:
+            yield
+        finally:
+            _listening.reset(token)
+
+    def has_lost(self, model: str) -> bool:
+        """Whether a call to this model failed for a reason that passes."""
+        return model in self._lost
 
     def answered(self, host: str, model: str) -> None:
         """A call was answered: host and model are there."""
@@ -90,6 +105,7 @@ class Outages:
         """
         models = self._answers.setdefault(host, {})
         models[model] = False
+        self._lost.add(model)
         if failure.kind == "rate_limited":
             self._pause(model, failure.message, began, failure.retry_after)
         elif self._answered.get(host, -1.0) < began and (
@@ -148,3 +164,11 @@ class Outages:
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
+
+
+_listening: ContextVar[Outages | None] = ContextVar("outages", default=None)
+
+
+def current_outages() -> Outages | None:
+    """Who wants to know here how calls end."""
+    return _listening.get()

@@ -25,15 +25,16 @@ from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.batch.view import STYLES, WORDS
 from firecircle.cli.evaluate.request import OPTIONS
 from firecircle.cli.evaluate.storage import store_for
-from firecircle.cli.output import console_on, print_json, print_line, progress
+from firecircle.cli.output import console_on, pause_line, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE
+from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND, EvaluationMode
 from firecircle.request import JudgingRequest, checking_models, configured_by_file
 from firecircle.settings import Settings, current_settings
 from firecircle.telling.words import counted
 from firecircle.thresholds import figure_beside
+from firecircle.voices.outages import Pause
 
 NAME = "check"
 MOST_STALE = 5
@@ -80,6 +81,8 @@ class Checked:
             return INTERRUPTED
         if any(finding.word in FAILING[fail_on] for finding in self.findings):
             return ALARM
+        if self.outcome.lost_in_passing:
+            return INCOMPLETE
         return TROUBLE if self.outcome.words["error"] or self.outcome.stopped else NO_ALARM
 
 
@@ -188,6 +191,10 @@ class _Progress:
 
     def show(self, outcome: Outcome) -> None:
         """Findings are shown when all are known: a baseline tells which count."""
+
+    def pause(self, pause: Pause | None) -> None:
+        """Say on the error stream whom everybody waits for."""
+        print_line(console_on(sys.stderr), pause_line(pause) if pause else "going on")
 
 
 def _sort_out(checked: Checked, prompts: dict[str, FilePrompt], baseline: Baseline | None) -> None:

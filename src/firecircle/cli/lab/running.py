@@ -18,7 +18,7 @@ from rich.text import Text
 
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.lab.view import arms_table, show_outcome
-from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.cli.output import console_on, pause_line, print_json, print_line
 from firecircle.cli.printable import printable_line, shortened
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
@@ -27,7 +27,7 @@ from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
 from firecircle.lab.runs.tally import Tally
-from firecircle.telling.words import counted, shown_pause
+from firecircle.telling.words import counted
 from firecircle.voices.outages import Pause
 
 if TYPE_CHECKING:
@@ -146,11 +146,7 @@ def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
     spending = Text(_spending(tally, seconds), style="dim")
     if tally.pause is None:
         return Group(arms_table(tally, width), spending)
-    return Group(arms_table(tally, width), spending, Text(_pausing(tally.pause), style="yellow"))
-
-
-def _pausing(pause: Pause) -> str:
-    return shown_pause(printable_line(pause.host, 60), printable_line(pause.why, 200), pause.resumes_at)
+    return Group(arms_table(tally, width), spending, Text(pause_line(tally.pause), style="yellow"))
 
 
 def _spending(tally: Tally, seconds: float) -> str:
@@ -176,7 +172,7 @@ def _lines(console: Console) -> Iterator[Follower]:
         now = time.monotonic()
         if tally.pause != pause:
             pause = tally.pause
-            print_line(console, _pausing(pause) if pause else "going on")
+            print_line(console, pause_line(pause) if pause else "going on")
         if now - printed_at >= SECONDS_BETWEEN_LINES:
             printed_at = now
             print_line(console, _spending(tally, now - started))

@@ -17,7 +17,7 @@ from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
 from firecircle.lab.runs.limits import CallCapacity
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.names import is_embedded
-from firecircle.voices.outages import Lost, Outages
+from firecircle.voices.outages import Outages
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
@@ -40,7 +40,7 @@ class JournaledVoices:
     live: LiveCircles
     """Writes its circles down while they sit."""
     outages: Outages
-    """Told which calls were answered and which were lost to a trouble that passes."""
+    """Knows which providers are out."""
     set_aside: bool = False
     """Whether somebody was not asked because a host is out: what came of the case does not count then."""
     withheld: list[tuple[bytes, CallPlace, FinishedCall]] = field(default_factory=list)
@@ -129,11 +129,11 @@ class JournaledVoice:
 
     async def _ask(self, turn: Turn, key: bytes) -> FinishedCall:
         loop = asyncio.get_running_loop()
-        attempts, trouble = 1, ""
+        attempts = 1
 
         def retrying(retry: Retry) -> None:
-            nonlocal attempts, trouble
-            attempts, trouble = max(attempts, retry.attempt), retry.reason
+            nonlocal attempts
+            attempts = max(attempts, retry.attempt)
             self._voices.retried(retry)
             turn.on_retry(retry)
 
@@ -148,36 +148,25 @@ class JournaledVoice:
         def affords(more: Usage) -> bool:
             return turn.affords(more) and self._voices.affords(more)
 
-        started, began = loop.time(), time.monotonic()
+        started = loop.time()
         try:
             reply = await self._voice.speak(turn._replace(on_retry=retrying, affords=affords))
         except VoiceError as error:
-            if error.may_pass:
-                failure = Lost(error.kind, str(error), error.retry_after)
-                self._voices.outages.lost(self._host, self._model, failure, began=began)
             return lost(error.kind, str(error), error.attempts, error.usage, may_pass=error.may_pass)
         except asyncio.CancelledError as cancelled:
             # The round's end is this call's failure; anything else that cancels is the run's.
             if turn.deadline is None or loop.time() < turn.deadline:
                 raise
             # Whoever was being tried again was lost to what made that necessary, not to being slow.
-            timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled), may_pass=bool(trouble))
-            if trouble:
-                failure = Lost("http_error", trouble)
-                self._voices.outages.lost(self._host, self._model, failure, began=began)
+            may_pass = self._voices.outages.has_lost(self._model)
+            timeout = lost("timeout", PAST_DEADLINE, 1, usage_of(cancelled), may_pass=may_pass)
+            if may_pass:
                 self._voices.withheld.append((key, self._place(turn), timeout))
             else:
                 await self._journal(key, turn, timeout)
             self._voices.paid(timeout.usage)
             raise
-        self._voices.outages.answered(self._host, self._model)
         return FinishedCall(reply, loop.time() - started)
-
-    @property
-    def _host(self) -> str:
-        """Who answers for this voice, by name."""
-        provider = getattr(self._voice, "provider", None)
-        return str(provider.name) if provider else self._model
 
     def _place(self, turn: Turn) -> CallPlace:
         case = self._voices.case

@@ -97,13 +97,14 @@ async def carry_out(
         free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)
         paid = tuple(arm for arm in arms if not all(map(is_embedded, arm.models)) and arm not in taught)
         try:
-            async with asyncio.TaskGroup() as tracks:
-                if free:
-                    tracks.create_task(run.embedded(free))
-                if paid:
-                    tracks.create_task(run.hosted(paid))
-            if taught and not run.stopped:
-                await run.guided(taught)
+            with outages.noticed():
+                async with asyncio.TaskGroup() as tracks:
+                    if free:
+                        tracks.create_task(run.embedded(free))
+                    if paid:
+                        tracks.create_task(run.hosted(paid))
+                if taught and not run.stopped:
+                    await run.guided(taught)
         except BaseExceptionGroup as several:
             raise _foremost(several) from None
         finally:

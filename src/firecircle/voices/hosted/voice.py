@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +37,7 @@ from firecircle.voices.hosted.prices import (
 from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
 from firecircle.voices.hosted.setbacks import Setback, presentable, without_key
 from firecircle.voices.hosted.slots import NoSlot
+from firecircle.voices.outages import Lost, current_outages
 from firecircle.voices.rehearsal import estimated_usage
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ class _Spent:
     metered: list[Usage] = field(default_factory=list)
     unmetered: list[Turn] = field(default_factory=list)
     """The question of each attempt that was sent and of which nobody says what it took."""
+    trouble: Lost | None = None
+    """What made another attempt necessary, if it passes."""
 
     def note(self, usage: Usage | None, turn: Turn, *, was_sent: bool) -> bool:
         """Note an attempt; whether it took anything."""
@@ -157,19 +161,30 @@ class HostedVoice:
             price_list = asyncio.get_running_loop().run_in_executor(None, load_price_list)
             self._needs_price_list = False
         spent = _Spent()
+        began = time.monotonic()
         try:
             reply = await self._answer(turn, spent)
         except VoiceError as failure:
+            if failure.may_pass:
+                self._tell_of_loss(Lost(failure.kind, str(failure), failure.retry_after), began)
             if price_list and (spent.metered or spent.unmetered):
                 await price_list
             failure.usage = self._cost_of(spent)
             raise
         except asyncio.CancelledError as cancelled:
+            if spent.trouble:
+                self._tell_of_loss(spent.trouble, began)
             carry_usage(cancelled, self._cost_of(spent))
             raise
+        if outages := current_outages():
+            outages.answered(self.provider.name, self.model)
         if price_list and not (len(spent.metered) == 1 and spent.metered[0].cost_usd is not None):
             await price_list
         return replace(reply, usage=self._cost_of(spent))
+
+    def _tell_of_loss(self, loss: Lost, began: float) -> None:
+        if outages := current_outages():
+            outages.lost(self.provider.name, self.model, loss, began=began)
 
     def _cost_of(self, spent: _Spent) -> Usage:
         """Everything a call took: what was told, priced, and an estimate of what was not."""
@@ -214,6 +229,8 @@ class HostedVoice:
                 body = request.body()
                 guessed = self._noted(change, guessed)
             elif hurdle.worth_retrying:
+                if hurdle.may_pass:
+                    spent.trouble = Lost(hurdle.kind, self._presentable(hurdle.message), hurdle.retry_after)
                 wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
             else:
                 raise self._failure(hurdle, attempt)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget, dollars
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
+from firecircle.circle.result import Usages
 from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
 from firecircle.cli.evaluate.batch.files import batch_document, write_rows
@@ -24,15 +27,19 @@ from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse
-from firecircle.errors import ConfigError, PromptError
+from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.request import Configured
+from firecircle.settings import current_settings
 from firecircle.store.opening import Store
+from firecircle.voices.outages import Outages, Pause, StillOut
 
 HOSTED_AT_ONCE, LOCAL_AT_ONCE = 16, 8
+TRIES = 3
+"""How often a prompt is judged whose voices are lost to the network or a limit though providers answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,10 @@ class View(Protocol):
         """The next outcome in the order of the file."""
         ...
 
+    def pause(self, pause: Pause | None) -> None:
+        """Everybody waits for a provider; None when that is over."""
+        ...
+
 
 def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
     """Judge all prompts and show each when all before it are known."""
@@ -138,6 +149,7 @@ class _Progress:
 
     def __init__(self, batch: Batch, view: View) -> None:
         self._view = view
+        self.pause = view.pause
         self._known: dict[int, Outcome] = {}
         self._next = 0
         self.shown: list[Outcome] = []
@@ -191,8 +203,7 @@ async def _judge_within_budget(
     """Judge in turns, each as many prompts as surely fit into what is left; why it ended early, if it did."""
     budget = Budget.of(judges.config)
     if not budget.limited:
-        await _judge_some(request, judges, numbers, progress)
-        return None
+        return await _judge_some(request, judges, numbers, progress)
     records = request.batch.records
     at_most = {
         number: [
@@ -211,17 +222,18 @@ async def _judge_within_budget(
             fitting.append(number)
         if not fitting:
             return _spending(budget, progress.spent, at_most[numbers[0]])
-        await _judge_some(request, judges, fitting, progress)
+        stopped = await _judge_some(request, judges, fitting, progress)
+        if stopped:
+            return stopped
         for number in fitting:
             metrics = progress.by_place[progress.places[number]].metrics
             # Of a prompt that could not be judged nobody knows here what it took: no more than was expected.
-            progress.spent += [_usage(metrics)] if metrics else at_most[number]
+            progress.spent += [_usage(metrics.accounting.total)] if metrics else at_most[number]
         numbers = numbers[len(fitting) :]
     return None
 
 
-def _usage(metrics: ReciprocityMetrics) -> Usage:
-    total = metrics.accounting.total
+def _usage(total: Usages) -> Usage:
     return Usage(
         total.tokens_in,
         None,
@@ -255,15 +267,73 @@ def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]
 
 async def _judge_some(
     request: BatchRequest, judges: Configured, numbers: list[int], progress: _Progress
-) -> None:
+) -> str | None:
+    """Judge these prompts, and those again that an outage hurt; why it ended early, if it did."""
+    outages = Outages(current_settings().waiting, progress.pause)
+    tries: Counter[int] = Counter()
+    hurt: dict[int, Outcome] = {}
+
+    def take(number: int, outcome: Outcome) -> None:
+        progress.take(progress.places[number], outcome)
+        progress.show()
+
+    try:
+        while numbers:
+            async with outages.passage():
+                with outages.noticed():
+                    some = _judged(request, judges, numbers, outages)
+                    done = 0
+                    async for number, outcome, judged in some:
+                        done += 1
+                        hurt.pop(number, None)
+                        is_hurt = _is_hurt(judged, outages)
+                        tries[number] += outages.pause is None
+                        if not is_hurt or tries[number] >= TRIES:
+                            take(number, replace(outcome, lost_in_passing=is_hurt))
+                        else:
+                            hurt[number] = outcome
+                            progress.spent += _spent_in_vain(judged)
+            numbers = [*hurt, *(number for number in numbers[done:] if number not in hurt)]
+    except StillOut as out:
+        for number, outcome in hurt.items():
+            take(number, replace(outcome, lost_in_passing=True))
+        return str(out)
+    return None
+
+
+def _spent_in_vain(judged: ReciprocityMetrics | FireCircleError) -> list[Usage]:
+    """What a judgement took that does not count."""
+    if isinstance(judged, ReciprocityMetrics):
+        return [_usage(judged.accounting.total)]
+    partial = judged.partial_result if isinstance(judged, EvaluationError) else None
+    return [_usage(partial.accounting.total)] if partial else []
+
+
+def _is_hurt(judged: ReciprocityMetrics | FireCircleError, outages: Outages) -> bool:
+    """Whether a voice was lost to a trouble that passes."""
+    if not isinstance(judged, ReciprocityMetrics | EvaluationError):
+        return False
+    return any(
+        failure.kind in ("connection", "rate_limited", "http_error", "timeout")
+        and outages.has_lost(failure.model)
+        for failure in judged.failures
+    )
+
+
+async def _judged(
+    request: BatchRequest, judges: Configured, numbers: list[int], outages: Outages
+) -> AsyncGenerator[tuple[int, Outcome, ReciprocityMetrics | FireCircleError], None]:
+    """The outcomes as they come; while a provider is out, no further prompt is begun."""
     config = judges.config
     records = request.batch.records
     guard = PromptGuard(
         config if isinstance(config, EvaluationConfig) else None, store=request.store, bank=request.bank
     )
-    chosen = [records[number] for number in numbers]
+    # After a pause one prompt goes first.
+    chosen = [records[number] for number in (numbers[:1] if outages.pause else numbers)]
+    goes_first = outages.pause is not None
     outcomes = guard.evaluate_each(
-        [record.prompt for record in chosen],
+        (record.prompt for record in takewhile(lambda _: goes_first or outages.pause is None, chosen)),
         config.mode if isinstance(config, EvaluationConfig) else "fire_circle",
         config if isinstance(config, FireCircleConfig) else None,
         concurrency=request.options.at_once or _usual_concurrency(config),
@@ -279,8 +349,7 @@ async def _judge_some(
             outcome = Outcome.of_prompt(
                 record, request.label_of(record), judged.outcome, config.alarm_threshold
             )
-            progress.take(progress.places[numbers[judged.index]], outcome)
-            progress.show()
+            yield numbers[judged.index], outcome, judged.outcome
 
 
 def _usual_concurrency(config: EvaluationConfig | FireCircleConfig) -> int:

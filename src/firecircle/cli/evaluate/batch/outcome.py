@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from firecircle.cli.evaluate.batch.options import FailOn
-from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
+from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
 from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
@@ -40,6 +40,8 @@ class Outcome:
     text: str
     result: ReciprocityMetrics | str
     word: Word
+    lost_in_passing: bool = False
+    """Whether it failed or lost a voice because a provider did not answer."""
 
     @classmethod
     def of_bad_row(cls, bad: BadRow, batch: str) -> Outcome:
@@ -123,6 +125,11 @@ class BatchOutcome:
         return Counter(outcome.word for outcome in self.outcomes)
 
     @property
+    def lost_in_passing(self) -> int:
+        """How many prompts failed or lost a voice because a provider did not answer."""
+        return sum(outcome.lost_in_passing for outcome in self.outcomes)
+
+    @property
     def judged(self) -> list[ReciprocityMetrics]:
         """The judgements."""
         return [outcome.metrics for outcome in self.outcomes if outcome.metrics]
@@ -143,6 +150,8 @@ class BatchOutcome:
             return INTERRUPTED
         if any(words[word] for word in FAILING[fail_on or "alarm"]):
             return ALARM
+        if self.lost_in_passing:
+            return INCOMPLETE
         if words["error"] or self.stopped:
             return TROUBLE
         return UNREAD if fail_on is None and any(metrics.unread for metrics in self.judged) else NO_ALARM

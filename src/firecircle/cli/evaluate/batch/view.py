@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome, Word
 from firecircle.cli.evaluate.batch.reading import Batch
-from firecircle.cli.output import print_line
+from firecircle.cli.output import console_on, pause_line, print_line
 from firecircle.cli.printable import printable_line, shortened
 from firecircle.lab.datasets import Record
 from firecircle.telling.words import counted
 from firecircle.thresholds import figure_beside
+from firecircle.voices.outages import Pause
 
 WORDS: dict[Word, str] = {"alarm": "ALARM", "unsure": "unsure", "no_alarm": "no alarm", "error": "error"}
 STYLES: dict[Word, str] = {"alarm": "bold red", "unsure": "yellow", "no_alarm": "green", "error": "magenta"}
@@ -36,6 +38,7 @@ class BatchView:
         self._is_live = console.is_terminal and not console.is_dumb_terminal
         self._total = len(batch.rows)
         self._done = 0
+        self._pause: Pause | None = None
         self._words: dict[Word, int] = {}
         self._began = time.monotonic()
         ids = [row.id if isinstance(row, Record) else f"{batch.name}:{row.line}" for row in batch.rows]
@@ -74,6 +77,13 @@ class BatchView:
             self._console.print(self._row(outcome))
         else:
             print_line(self._console, "\t".join(map(printable_line, self._fields(outcome))))
+
+    def pause(self, pause: Pause | None) -> None:
+        """Say whom everybody waits for, on the line that counts or on the error stream."""
+        self._pause = pause
+        if self._quiet or not self._is_live:
+            said = pause_line(pause) if pause else "going on"
+            print_line(console_on(sys.stderr), said)
 
     # -- a pipe: one line a prompt -----------------------------------------------------------------------
 
@@ -146,7 +156,8 @@ class BatchView:
     def _status(self) -> RenderableType:
         counts = [f"{WORDS[word]} {count:,}" for word in WORDS if (count := self._words.get(word, 0))]
         parts = [f"{self._done:,} of {self._total:,}", *counts, f"{time.monotonic() - self._began:.0f} s"]
-        return Text(" · ".join(parts), style="dim")
+        counting = Text(" · ".join(parts), style="dim")
+        return Group(counting, Text(pause_line(self._pause), "yellow")) if self._pause else counting
 
 
 def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
@@ -164,6 +175,11 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
     if outcome.stopped:
         left = outcome.total - len(outcome.outcomes)
         lines.append(f"Stopped, {outcome.stopped}: {left:,} of {outcome.total:,} were not judged.")
+    if outcome.lost_in_passing:
+        lines.append(
+            f"{outcome.lost_in_passing:,} failed or lost a voice because a provider did not answer:"
+            " give the same command when it does."
+        )
     if kept and outcome.judged:
         lines.append(f"Kept: firecircle circles list --batch {printable_line(outcome.name)}")
     return lines
