@@ -6,7 +6,7 @@ WORKERS ?= 4
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test snapshots bench formal docs lock clean
+.PHONY: try check setup lint types arrows test snapshots bench formal audit sbom docs lock clean
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
@@ -21,7 +21,7 @@ try: $(VENV)/.ready          ## convene the embedded circle on an example attack
 	@$(BIN)/firecircle evaluate --example role_confusion-04-attack || test $$? -eq 1
 
 check: $(VENV)/.ready-dev lint   ## every check and every test; types are checked beside the tests
-	@$(MAKE) --no-print-directory --jobs 2 test types arrows
+	@$(MAKE) --no-print-directory --jobs 2 test types arrows audit
 
 setup: $(VENV)/.ready-dev    ## the development environment, nothing else
 
@@ -68,6 +68,18 @@ bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 formal: $(VENV)/.ready-dev   ## check the specification of the circle and show its wrong rules caught; larger with LARGER=--larger
 	$(BIN)/python -m formal $(LARGER)
 
+$(VENV)/audit/.ready: $(VENV)/bin/uv requirements/audit.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/audit
+	@$(BIN)/uv pip install --quiet --python $(VENV)/audit --require-hashes -r requirements/audit.txt
+	@touch $@
+
+audit: $(VENV)/audit/.ready  ## are pinned versions known to be vulnerable? says so when it cannot tell
+	@$(BIN)/python -m security.audit $(VENV)/audit/bin/pip-audit
+
+sbom: $(VENV)/audit/.ready   ## what an installation consists of, as CycloneDX: sbom.cdx.json
+	@PYTHONWARNINGS=ignore $(VENV)/audit/bin/cyclonedx-py requirements requirements/core.txt --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.cdx.json
+	@echo "Written: sbom.cdx.json"
+
 docs: $(VENV)/.ready-dev     ## the site, from docs/ and the code: open docs/_build/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build
 	@echo "Open docs/_build/index.html"
@@ -75,6 +87,7 @@ docs: $(VENV)/.ready-dev     ## the site, from docs/ and the code: open docs/_bu
 lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements/core.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra inspect --extra lab --extra local --extra mcp --extra neural --extra otel --extra postgres --extra view -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --group audit -o requirements/audit.txt
 
 clean:
 	rm -rf $(VENV) docs/_build docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, settings
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
+from tests.network import forbid_network
 
 pytest_plugins = ["pytester"]
+forbid_network()
 
 # A busy machine is no failure: how long an example takes belongs into `bench`.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,1 @@
+"""What keeps watch over what this project depends on."""
