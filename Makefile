@@ -6,7 +6,7 @@ WORKERS ?= 4
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test snapshots bench formal audit sbom docs lock clean
+.PHONY: try check setup lint types arrows test snapshots pictures bench formal audit sbom docs lock clean
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
@@ -19,6 +19,7 @@ endef
 
 try: $(VENV)/.ready          ## convene the embedded circle on an example attack: no key, no network
 	@$(BIN)/firecircle evaluate --example role_confusion-04-attack || test $$? -eq 1
+	@echo; echo "Go on with: source $(BIN)/activate && firecircle --help"
 
 check: $(VENV)/.ready-dev lint   ## every check and every test; types are checked beside the tests
 	@$(MAKE) --no-print-directory --jobs 2 test types arrows audit
@@ -61,6 +62,9 @@ test:
 SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
 snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it
 	$(BIN)/python -m pytest --quiet --inline-snapshot=fix $(SNAPSHOTS) || $(BIN)/python -m pytest --quiet $(SNAPSHOTS)
+
+pictures: $(VENV)/.ready-dev  ## draw the pictures of the README anew, from what is really shown
+	$(BIN)/python docs/pictures.py
 
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench

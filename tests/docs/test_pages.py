@@ -87,3 +87,9 @@ def test_the_dialogue_word_by_word_is_one_of_today() -> None:
     for kind in kinds:
         assert answer_format(kind) in page
         assert answer_format(kind, is_chair=True) in page
+
+
+def test_the_files_of_the_readme_come_with_it() -> None:
+    commands = [block.code for block in BLOCKS if block.page.stem == "README" and block.language == "console"]
+    named = set(re.findall(r"[\w-]+\.(?:txt|csv|toml)\b", "\n".join(commands)))
+    assert named - {"results.csv"} == {path.name for path in (ROOT / "examples" / "files").iterdir()}
