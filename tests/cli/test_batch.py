@@ -359,7 +359,7 @@ class TestOutages:
         ran = cli("evaluate", "--batch", batch, *few)
         assert ran.status == 0, ran.err
         assert [line[1] for line in lines_of(ran)] == ["ALARM"] * 12
-        assert "paused: openrouter is out (bad gateway (HTTP 502)" in ran.err
+        assert ": openrouter is out (bad gateway (HTTP 502)" in ran.err
         assert "going on" in ran.err
 
     def test_a_provider_that_stays_out_is_told_with_a_status_of_its_own(

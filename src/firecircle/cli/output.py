@@ -83,7 +83,7 @@ def print_json(document: Any) -> None:
 
 def pause_line(pause: Pause) -> str:
     """Whom everybody waits for, and until when."""
-    return shown_pause(printable_line(pause.host, 60), printable_line(pause.why, 200), pause.resumes_at)
+    return shown_pause(printable_line(pause.host, 60), printable_line(pause.why, 120), pause.resumes_at)
 
 
 def print_line(console: Console, line: str) -> None:

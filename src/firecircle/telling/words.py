@@ -59,4 +59,4 @@ def time_text(at: float, form: str, zone: tzinfo | None = None) -> str:
 
 def shown_pause(host: str, why: str, resumes_at: float) -> str:
     """That everybody waits for a provider, and until when."""
-    return f"paused: {host} is out ({why}); tried again at {time_text(resumes_at, '%H:%M:%S')}"
+    return f"paused until {time_text(resumes_at, '%H:%M:%S')}: {host} is out ({why})"

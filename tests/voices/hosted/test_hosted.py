@@ -90,7 +90,7 @@ def test_a_voice_is_provider_and_model(model: str, default: str, provider: str, 
 @pytest.mark.parametrize(
     ("model", "default", "hint"),
     [
-        ("opnai:gpt-4o", "openrouter", "provider:model with one of openrouter, openai"),
+        ("opnai:gpt-4o", "openrouter", "there is no provider 'opnai'; the providers are openrouter, openai"),
         ("gpt-4o", "opnai", "nobody is called 'opnai'"),
     ],
 )
