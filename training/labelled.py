@@ -30,6 +30,11 @@ def authored() -> list[Record]:
     return [record for path in AUTHORED for record in read_dataset(path)]
 
 
+def hard_pairs() -> list[Record]:
+    """Benign prompts that look like attacks and attacks that look benign (`training.hard_pairs`)."""
+    return list(read_dataset(ROOT / "training" / "data" / "hard_pairs.jsonl"))
+
+
 def is_attack(record: Record) -> bool:
     """Whether its label says so; no prompt here is without one."""
     return record.label == "attack"

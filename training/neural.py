@@ -1,407 +1,407 @@
 """Train the neural voice: `python -m training.neural` writes voices/embedded/learned/neural.npz.
 
-Needs the extras `neural` and `lab` and ../shared/data/dev.jsonl; the texts written for this project
-(training/data/authored_*.jsonl) are always trained on and never scored. First every source of the development
-data is left out in turn: its prompts are scored by a head that never saw a text of it; all figures and the
-calibration come from those scores. The same data gives the same numbers, in a minute or two.
+Rank-8 changes (LoRA) of the upper half of the sentence model and a head over it, learned on windows: each
+window of a prompt is read with the name of its layer and the beginning of what it relates to, and a prompt
+counts by its strongest window. Half of the prompts are shown with the system text of another, or none,
+because otherwise the mere presence of one tells the label. Needs torch, in an environment of its own (the
+product runs the numbers with numpy), the extras `neural` and `lab`, and ../shared/data.
+
+Trained are dev.jsonl and the texts written for this project (training/data); dev2.jsonl, whose sources it
+never sees, gives the figures and the calibration. About five minutes on one core. With `--check` nothing is
+written.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
 from firecircle.lab.statistics.cross_validation import strictest_needed
 from firecircle.lab.statistics.estimate import numbers
+from firecircle.languages import unread_languages
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.learned.encoder import Array, Encoder, Places, encoder
-from firecircle.voices.embedded.learned.head import (
-    CROWD,
-    FINGERPRINT,
-    MOST_READ,
-    TYPES,
-    WEIGHTS_FILE,
-    Head,
-    pattern_of,
-    skim,
-    standard,
-    strength,
-    windows,
-    worst_first,
+from firecircle.voices.embedded.language.text import sentences
+from firecircle.voices.embedded.learned.encoder import (
+    HEADS,
+    LAYERS,
+    WIDTH,
+    Encoder,
+    WordPiece,
+    read_weights,
+    weights_folder,
 )
-from firecircle.voices.embedded.lenses.findings import Finding, falsehood
+from firecircle.voices.embedded.learned.head import WEIGHTS_FILE, Head, Input, fingerprint, inputs_of
+from firecircle.voices.embedded.learned.ngrams import shipped_model
 from training import VOICES
-from training.labelled import ALARM, AUTHORED, authored, development, is_attack, is_derived
+from training.labelled import ALARM, authored, development, further, hard_pairs, is_attack
 
-Flags = NDArray[np.bool_]
-
-AXES = 256
-"""Principal axes kept of the vectors."""
-WHITENING = 0.5
-"""How far the axes are made equal: 0 leaves them as they are, 1 makes them all alike."""
-PULL_SKIM, PULL_READ, PULL_TYPES = 0.1, 0.3, 1.0
-"""How strongly weights are pulled towards zero."""
-RELATION_SCALE = 2.0
-"""Relations are pulled less than the many numbers of a vector."""
-LOOKS = 2
-"""How often the worst window of each attack is chosen anew."""
+PARTS = (
+    *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    *("intermediate.dense", "output.dense"),
+)
+"""The matrices of a layer that are changed."""
+RANK, SCALE = 8, 2.0
+EPOCHS, BATCH, RATE = 2, 24, 2e-3
+FROZEN = 3
+"""Layers from below that stay as they are."""
+MOST_WINDOWS = 4
+"""Windows of a prompt that are learned from."""
+SWAPPED = 0.5
+"""How often a prompt is shown with the system text of another, or none."""
+DROPPED = 0.1
 FALSE_ALARMS, EDGE = 0.01, 0.54
-"""The share of benign prompts of unseen sources that may reach this falsehood. It lies below the alarm: the
-circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
-TYPE_OF_FAMILY = {
-    "fabricated_history": "temporal_inconsistency",
-    "cross_layer_fabrication": "cross_layer_fabrication",
-    "indirect_injection": "cross_layer_fabrication",
-    "polite_extraction": "polite_extraction",
-    "system_prompt_extraction": "polite_extraction",
-    "educational_escalation": "educational_escalation",
-    "instruction_override": "role_confusion",
-    "jailbreak_persona": "role_confusion",
-    "role_confusion": "role_confusion",
-    "false_authority": "false_authority",
-}
+"""The share of benign English prompts of unseen sources that may reach this falsehood. It lies below the
+alarm: the circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A record with the score of the worst window of each layer, by a head that never saw its source."""
+class Low(nn.Module):
+    """A frozen matrix with a low-rank change."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, tuned: bool) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight.to(torch.bfloat16))
+        self.register_buffer("bias", bias.to(torch.bfloat16))
+        self.tuned = tuned
+        if tuned:
+            self.a = nn.Parameter(torch.randn(RANK, weight.shape[1]) / math.sqrt(weight.shape[1]))
+            self.b = nn.Parameter(torch.zeros(weight.shape[0], RANK))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The rows times the changed matrix."""
+        y = functional.linear(x, self.weight, self.bias)
+        if self.tuned:
+            change = functional.linear(x, self.a.to(x.dtype))
+            y = y + SCALE * functional.linear(change, self.b.to(x.dtype))
+        return y
+
+
+class Layer(nn.Module):
+    """One transformer layer."""
+
+    def __init__(self, weights: dict[str, Tensor], number: int) -> None:
+        super().__init__()
+        name, tuned = f"encoder.layer.{number}.", number >= FROZEN
+        for part in PARTS:
+            low = Low(weights[f"{name}{part}.weight"], weights[f"{name}{part}.bias"], tuned)
+            setattr(self, part.replace(".", "_"), low)
+        for norm in ("attention.output.LayerNorm", "output.LayerNorm"):
+            for kind in ("weight", "bias"):
+                self.register_buffer(f"{norm}.{kind}".replace(".", "_"), weights[f"{name}{norm}.{kind}"])
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The rows after the layer; where the mask is false nothing is attended to."""
+        count, length, _ = x.shape
+
+        def heads(y: Tensor) -> Tensor:
+            return y.view(count, length, HEADS, WIDTH // HEADS).transpose(1, 2)
+
+        query, key, value = (
+            heads(getattr(self, f"attention_self_{kind}")(x)) for kind in ("query", "key", "value")
+        )
+        context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        merged = self.attention_output_dense(context.transpose(1, 2).reshape(count, length, WIDTH))
+        x = self._norm("attention_output_LayerNorm", merged + x)
+        wide = functional.gelu(self.intermediate_dense(x), approximate="tanh")
+        return self._norm("output_LayerNorm", self.output_dense(wide) + x)
+
+    def _norm(self, name: str, x: Tensor) -> Tensor:
+        scale, shift = getattr(self, f"{name}_weight"), getattr(self, f"{name}_bias")
+        return functional.layer_norm(x.float(), (WIDTH,), scale, shift, 1e-12).to(torch.bfloat16)
+
+
+class Tuned(nn.Module):
+    """The sentence model with its changes and the head."""
+
+    def __init__(self, weights: dict[str, Tensor]) -> None:
+        super().__init__()
+        self.register_buffer("lookup", weights["embeddings.word_embeddings.weight"])
+        kind = weights["embeddings.token_type_embeddings.weight"][0]
+        self.register_buffer("places", weights["embeddings.position_embeddings.weight"] + kind)
+        self.register_buffer("norm_weight", weights["embeddings.LayerNorm.weight"])
+        self.register_buffer("norm_bias", weights["embeddings.LayerNorm.bias"])
+        self.layers = nn.ModuleList([Layer(weights, number) for number in range(LAYERS)])
+        self.head = nn.Linear(2 * WIDTH, 1)
+        self.skim = nn.Linear(WIDTH, 1)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        for module in self.modules():
+            if isinstance(module, Low) and module.tuned:
+                nn.init.normal_(module.a, std=module.a.shape[1] ** -0.5)
+                nn.init.zeros_(module.b)
+        for linear in (self.head, self.skim):
+            linear.reset_parameters()
+
+    @torch.no_grad()
+    def halves(self, inputs: Sequence[Input]) -> list[Half]:
+        """The windows after the frozen layers."""
+        order = sorted(range(len(inputs)), key=lambda at: len(inputs[at].pieces))
+        done: dict[int, Half] = {}
+        for start in range(0, len(order), 64):
+            part = order[start : start + 64]
+            length = len(inputs[part[-1]].pieces)
+            pieces = torch.zeros(len(part), length, dtype=torch.long)
+            for row, at in enumerate(part):
+                pieces[row, : len(inputs[at].pieces)] = torch.tensor(inputs[at].pieces)
+            mask = torch.tensor([len(inputs[at].pieces) for at in part])[:, None] > torch.arange(length)
+            embedded = functional.layer_norm(
+                self.lookup[pieces] + self.places[:length], (WIDTH,), self.norm_weight, self.norm_bias, 1e-12
+            )
+            x = embedded.to(torch.bfloat16)
+            for layer in self.layers[:FROZEN]:
+                x = layer(x, mask[:, None, None, :])
+            for row, at in enumerate(part):
+                own = inputs[at].own
+                words = functional.normalize(embedded[row, :own].mean(0), dim=0)
+                done[at] = Half(x[row, : len(inputs[at].pieces)].clone(), own, words)
+        return [done[at] for at in range(len(inputs))]
+
+    def scores(self, halves: Sequence[Half]) -> tuple[Tensor, Tensor]:
+        """The score of each window when it is read, and when it is skimmed.
+
+        Windows of like length go together, so that little is padding.
+        """
+        order = sorted(range(len(halves)), key=lambda at: len(halves[at].rows))
+        read = []
+        for start in range(0, len(order), 16):
+            part = [halves[at] for at in order[start : start + 16]]
+            x = nn.utils.rnn.pad_sequence([half.rows for half in part], batch_first=True)
+            places = torch.arange(x.shape[1])
+            mask = torch.tensor([len(half.rows) for half in part])[:, None] > places
+            for layer in self.layers[FROZEN:]:
+                x = layer(x, mask[:, None, None, :])
+            own = (torch.tensor([half.own for half in part])[:, None] > places).float()
+            x = x.float()
+            mean = (x * own[:, :, None]).sum(1) / own.sum(1, keepdim=True)
+            seen = torch.cat([mean, x[:, 0]], 1)
+            read.append(self.head(functional.dropout(seen, DROPPED, self.training))[:, 0])
+        back = torch.tensor(sorted(range(len(order)), key=order.__getitem__))
+        skimmed = self.skim(torch.stack([half.words for half in halves]))[:, 0]
+        return torch.cat(read)[back], skimmed
+
+
+class Half(NamedTuple):
+    """A window after the frozen layers: rows of its pieces, how many are its own, its skimmed words."""
+
+    rows: Tensor
+    own: int
+    words: Tensor
+
+
+@dataclass(slots=True)
+class Bag:
+    """A prompt while learning."""
 
     record: Record
-    layers: dict[str, float]
-    pattern: str
+    windows: list[Half]
 
     @property
     def attack(self) -> bool:
-        """Whether the record is an attack."""
+        """Whether it is an attack."""
         return is_attack(self.record)
 
-    @property
-    def score(self) -> float:
-        """The score of the worst window."""
-        return max(self.layers.values(), default=-30.0)
 
-    def falsehood(self, head: Head) -> float:
-        """What the voice would say in round 1."""
-        return falsehood(Finding("", strength(score, head), "", 0, 0, "") for score in self.layers.values())
-
-
-class Remembering:
-    """The sentence model, remembering every text: each is met again in every fold."""
-
-    def __init__(self, model: Encoder) -> None:
-        self._model = model
-        self._skimmed: dict[str, Array] = {}
-        self._read: dict[str, Array] = {}
-
-    def skim(self, texts: Sequence[str]) -> Array:
-        """As `Encoder.skim`."""
-        new = [text for text in texts if text not in self._skimmed]
-        self._skimmed.update(zip(new, self._model.skim(new), strict=True))
-        return np.stack([self._skimmed[text] for text in texts]) if texts else self._model.skim(())
-
-    def read(self, texts: Sequence[str]) -> Array:
-        """As `Encoder.read`."""
-        new = sorted({text for text in texts if text not in self._read}, key=len)
-        for start in range(0, len(new), 64):
-            part = new[start : start + 64]
-            self._read.update(zip(part, self._model.read(part), strict=True))
-        return np.stack([self._read[text] for text in texts])
-
-
-def all_records() -> list[Record]:
-    """The development prompts and the texts written for this project."""
-    return [*development(), *authored()]
-
-
-def expected_pattern(record: Record) -> str | None:
-    """The pattern that the family of an attack calls for, where its wording can show it."""
-    return TYPE_OF_FAMILY.get(record.family or "")
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """A linear map to principal axes, and back for the weights that are found there."""
-
-    mean: Array
-    matrix: Array
-
-    @classmethod
-    def of(cls, rows: Array, parts: int) -> Axes:
-        """The axes of these rows, which consist of equally wide parts made equally important first."""
-        mean = rows.mean(0)
-        spreads = [part.std(0).mean() for part in np.split(rows, parts, axis=1)]
-        scale = np.repeat(1 / np.array(spreads), rows.shape[1] // parts)
-        moved = (rows - mean) * scale
-        sizes, directions = np.linalg.eigh(moved.T.astype(np.float64) @ moved / len(rows))
-        sizes, directions = sizes[::-1][:AXES], directions[:, ::-1][:, :AXES]
-        matrix = scale[:, None] * directions / sizes ** (WHITENING / 2)
-        matrix = matrix / ((rows - mean) @ matrix).std(0).mean()
-        return cls(mean.astype(np.float32), matrix.astype(np.float32))
-
-    def __call__(self, rows: Array) -> Array:
-        """The rows along the axes."""
-        along: Array = (rows - self.mean).astype(np.float32) @ self.matrix
-        return along
-
-    def back(self, weights: Array, offset: float = 0.0) -> tuple[Array, float]:
-        """Weights along the axes as weights of a raw vector, with the offset that belongs to them."""
-        raw = self.matrix @ weights
-        return raw, offset - float(self.mean @ raw)
-
-
-@dataclass(frozen=True, slots=True)
-class Bags:
-    """Windows of many prompts, end to end, as rows of numbers; `owner` says whose each is."""
-
-    rows: Array
-    owner: Places
-    attack: Flags
-    weight: Array
-    """By prompt: sources count by the square root of their size."""
-
-
-def fit_worst(bags: Bags, pull: float) -> Array:
-    """Weights and offset. Every window of a benign prompt is benign; of an attack only the worst counts."""
-    size = np.bincount(bags.owner, minlength=len(bags.attack))[bags.owner]
-    attack, base = bags.attack[bags.owner], bags.weight[bags.owner]
-    weight = np.where(attack, 1 / size, np.maximum(1 / size, 0.3)) * base
-    weights = logistic(bags.rows, attack, weight, pull)
-    for _ in range(LOOKS):
-        score = bags.rows @ weights[:-1]
-        worst = np.full(len(bags.attack), -np.inf, np.float32)
-        np.maximum.at(worst, bags.owner, score)
-        chosen = np.where(attack, (score >= worst[bags.owner]) * base, weight)
-        weights = logistic(bags.rows, attack, chosen, pull, weights)
-    return weights
-
-
-def logistic(rows: Array, attack: Flags, weight: Array, pull: float, start: Array | None = None) -> Array:
-    """A logistic regression by Newton's method, both labels weighing the same; the offset comes last."""
-    counts = weight > 0
-    rows, attack, weight = rows[counts], attack[counts], weight[counts]
-    share = (
-        np.where(attack, weight / weight[attack].sum(), weight / weight[~attack].sum()).astype(np.float32) / 2
-    )
-    seen = np.hstack([rows, np.ones((len(rows), 1), np.float32)])
-    ridge = np.append(np.full(rows.shape[1], pull, np.float32), np.float32(0))
-    weights = np.zeros(seen.shape[1], np.float32) if start is None else start
-    for _ in range(12):
-        chance = 1 / (1 + np.exp(-np.clip(seen @ weights, -30, 30)))
-        slope = seen.T @ (share * (chance - attack)) + ridge * weights
-        bend = (seen * (share * np.maximum(chance * (1 - chance), 1e-4))[:, None]).T @ seen + np.diag(ridge)
-        step = np.linalg.solve(bend.astype(np.float64), slope.astype(np.float64))
-        largest = float(np.abs(step).max())
-        weights = (weights - step * min(1.0, 3 / largest)).astype(np.float32)
-        if largest < 1e-3:
-            break
-    return weights
-
-
-def fit(records: Sequence[Record], model: Remembering) -> Head:
-    """The head of these records, not yet calibrated."""
-    center = model.skim(sorted({text for record in records for text in _stretches(record.prompt)})).mean(0)
-    skimmed = [skim(record.prompt, center, model) for record in records]
-    likeness = np.concatenate([each.likeness for each in skimmed])
-    usual = np.stack([np.nanmean(likeness, 0), np.nanstd(likeness, 0) / RELATION_SCALE]).astype(np.float32)
-    sizes = Counter(record.source for record in records)
-    attack = np.array([is_attack(record) for record in records])
-    weight = np.array([sizes[record.source] ** -0.5 for record in records], np.float32)
-
-    vectors = np.concatenate([each.vectors for each in skimmed])
-    owner = np.repeat(np.arange(len(records)), [len(each.windows) for each in skimmed])
-    axes = Axes.of(np.unique(vectors, axis=0), 1)
-    rows = np.hstack([axes(vectors), standard(likeness, usual)])
-    weights = fit_worst(Bags(rows, owner, attack, weight), PULL_SKIM)
-    skim_weights = np.append(axes.back(weights[: -len(usual[0]) - 1])[0], weights[-len(usual[0]) - 1 : -1])
-    head = Head(center, usual, skim_weights.astype(np.float32), *(np.zeros(0, np.float32),) * 4)
-
-    places = [worst_first(each, head)[:MOST_READ] for each in skimmed]
-    owner = np.repeat(np.arange(len(records)), [len(chosen) for chosen in places])
-    texts = [
-        each.text(each.windows[at]) for each, chosen in zip(skimmed, places, strict=True) for at in chosen
+def bags_of(records: Sequence[Record], model: Tuned, words: WordPiece) -> list[Bag]:
+    """Every prompt through the frozen layers, once for all folds; some with the system text of another."""
+    chance = random.Random(1)
+    systems = [""] * (len(records) // 2) + [
+        record.prompt.system for record in records if record.prompt.system
     ]
-    vectors = model.read(texts)
-    likeness = np.concatenate([each.likeness[chosen] for each, chosen in zip(skimmed, places, strict=True)])
-    axes = Axes.of(np.unique(vectors, axis=0), 2)
-    rows = np.hstack([axes(vectors), standard(likeness, usual)])
-    weights = fit_worst(Bags(rows, owner, attack, weight), PULL_READ)
-    raw, offset = axes.back(weights[: -len(usual[0]) - 1], float(weights[-1]))
-    read_weights = np.concatenate([raw, weights[-len(usual[0]) - 1 : -1], [offset]]).astype(np.float32)
-    by_user = np.array(
-        [
-            each.windows[at].layer == "user"
-            for each, chosen in zip(skimmed, places, strict=True)
-            for at in chosen
-        ]
+    inputs: list[Input] = []
+    counts = []
+    for record in records:
+        prompt = record.prompt
+        if chance.random() < SWAPPED:
+            prompt = prompt.model_copy(update={"system": chance.choice(systems)})
+        chosen = _worth_learning(prompt, inputs_of(prompt, words), chance)
+        counts.append(len(chosen))
+        inputs += chosen
+    halves = iter(model.halves(inputs))
+    bags = [Bag(record, list(islice(halves, count))) for record, count in zip(records, counts, strict=True)]
+    return [bag for bag in bags if bag.windows]
+
+
+def _worth_learning(
+    prompt: MultiNeutrosophicPrompt, windows: Sequence[Input], chance: random.Random
+) -> list[Input]:
+    """All windows; of a long prompt those whose n-grams look worst, and some others."""
+    if len(windows) <= MOST_WINDOWS:
+        return list(windows)
+    statistical = shipped_model()
+
+    def suspicion(at: int) -> float:
+        window = windows[at].window
+        text = str(getattr(prompt, window.layer))[window.start : window.end]
+        read = sentences(text, window.layer)
+        return statistical.probability(read) if read else 0.0
+
+    worst = sorted(range(len(windows)), key=suspicion, reverse=True)
+    half = MOST_WINDOWS // 2
+    return [windows[at] for at in (*worst[:half], *chance.sample(worst[half:], MOST_WINDOWS - half))]
+
+
+def train(bags: Sequence[Bag], seed: int, model: Tuned) -> Tuned:
+    """The model, learned from these prompts."""
+    torch.manual_seed(seed)
+    chance = random.Random(seed)
+    model.forget()
+    many = Counter((bag.record.source, bag.attack) for bag in bags)
+    weight = {id(bag): many[bag.record.source, bag.attack] ** -0.25 for bag in bags}
+    mass = {side: sum(weight[id(bag)] for bag in bags if bag.attack is side) for side in (True, False)}
+    tuned = [p for name, p in model.named_parameters() if not name.startswith(("head", "skim"))]
+    groups = [
+        {"params": tuned, "lr": RATE, "weight_decay": 0.01},
+        {"params": [*model.head.parameters(), *model.skim.parameters()], "lr": 2e-3, "weight_decay": 0.01},
+    ]
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+    steps = EPOCHS * math.ceil(len(bags) / BATCH)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / (0.1 * steps), max(0.02, (steps - step) / (0.9 * steps)))
     )
-    types = _fit_types(records, axes, vectors[by_user], rows[by_user] @ weights[:-1], owner[by_user])
-    return replace(head, read=read_weights, types=types, fingerprint=model.read([FINGERPRINT])[0])
+    model.train()
+    started, step = time.process_time(), 0
+    order = list(bags)
+    for _ in range(EPOCHS):
+        chance.shuffle(order)
+        total = 0.0
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            halves, owner = [], []
+            for at, bag in enumerate(batch):
+                halves += bag.windows
+                owner += [at] * len(bag.windows)
+            scores, skimmed = model.scores(halves)
+            loss = torch.zeros(())
+            for at, bag in enumerate(batch):
+                rows = [row for row, whose in enumerate(owner) if whose == at]
+                mine, cheap = scores[rows], skimmed[rows]
+                strongest = int(mine.argmax())
+                label = torch.full((), 0.97 if bag.attack else 0.03)
+                lost = functional.binary_cross_entropy_with_logits(mine[strongest], label)
+                if not bag.attack:
+                    every = functional.binary_cross_entropy_with_logits(mine, label.expand(len(rows)))
+                    lost = 0.7 * lost + 0.3 * every
+                skim = cheap[strongest] if bag.attack else cheap.mean()
+                lost = lost + functional.binary_cross_entropy_with_logits(skim, label)
+                loss = loss + weight[id(bag)] * len(bags) / 2 / mass[bag.attack] * lost
+            loss = loss / len(batch)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            step += 1
+            total += float(loss.detach())
+            if step % 20 == 0:
+                spent = time.process_time() - started
+                print(
+                    f"  step {step} of {steps}: loss {total / (start // BATCH + 1):.3f}, {spent:.0f} s",
+                    flush=True,
+                )
+    return model.eval()
 
 
-def _stretches(prompt: MultiNeutrosophicPrompt) -> Iterable[str]:
-    for layer in ("application", "user"):
-        text = str(getattr(prompt, layer))
-        yield from (text[window.start : window.end] for window in windows(text, layer))
+def head_of(model: Tuned, calibration: tuple[float, float]) -> Head:
+    """What was learned, as the voice reads it; the changes in half precision."""
+    changes = {}
+    for number, layer in enumerate(model.layers):
+        for part in PARTS:
+            low = getattr(layer, part.replace(".", "_"))
+            if low.tuned:
+                name = f"encoder.layer.{number}.{part}"
+                changes[f"{name}.a"] = low.a.detach().numpy().astype(np.float16)
+                changes[f"{name}.b"] = (SCALE * low.b).detach().numpy().astype(np.float16)
 
+    def flat(linear: nn.Linear) -> np.ndarray:
+        return np.append(linear.weight.detach().numpy()[0], linear.bias.detach().numpy()).astype(np.float32)
 
-def _fit_types(records: Sequence[Record], axes: Axes, vectors: Array, score: Array, owner: Places) -> Array:
-    """For every pattern a ridge regression that tells the worst windows of its attacks from others."""
-    worst: dict[int, int] = {}
-    for at, whose in enumerate(owner):
-        if expected_pattern(records[whose]) and (whose not in worst or score[at] > score[worst[whose]]):
-            worst[int(whose)] = at
-    kinds = np.array([TYPES.index(expected_pattern(records[whose]) or "") for whose in worst])
-    share = 1 / np.bincount(kinds, minlength=len(TYPES))[kinds] / len(TYPES)
-    rows = np.hstack([axes(vectors[list(worst.values())]), np.ones((len(worst), 1), np.float32)])
-    ridge = np.diag(np.append(np.full(rows.shape[1] - 1, PULL_TYPES), 0.0))
-    targets = np.eye(len(TYPES))[kinds]
-    weights = np.linalg.solve((rows * share[:, None]).T @ rows + ridge, (rows * share[:, None]).T @ targets)
-    mapped = [axes.back(column[:-1].astype(np.float32), float(column[-1])) for column in weights.T]
-    return np.stack([np.append(raw, offset) for raw, offset in mapped]).astype(np.float32)
-
-
-def score(record: Record, head: Head, model: Remembering) -> Scored:
-    """A record's scores by a head."""
-    seen = skim(record.prompt, head.center, model)
-    places = worst_first(seen, head)[:MOST_READ]
-    vectors = model.read([seen.text(seen.windows[at]) for at in places])
-    rows = np.hstack([vectors, standard(seen.likeness[places], head.usual)])
-    scores = rows @ head.read[:-1] + head.read[-1] - CROWD * math.log(seen.crowd)
-    layers: dict[str, float] = {}
-    for at, window_score in zip(places, scores, strict=True):
-        layer = seen.windows[at].layer
-        layers[layer] = max(float(window_score), layers.get(layer, -30.0))
-    worst = int(scores.argmax())
-    return Scored(record, layers, pattern_of(seen.windows[places[worst]], vectors[worst], head))
-
-
-def left_out(records: Sequence[Record], model: Remembering) -> tuple[list[Scored], dict[str, Head]]:
-    """Every record of the development data scored by a head that never saw its source; and those heads."""
-    scored, heads = [], {}
-    for source in sorted({record.source for record in records} - {path.stem for path in AUTHORED}):
-        heads[source] = fit([record for record in records if record.source != source], model)
-        scored += [score(record, heads[source], model) for record in records if record.source == source]
-    return scored, heads
-
-
-def calibrated(head: Head, scored: Sequence[Scored]) -> Head:
-    """The head with its calibration: the slope from all scores (Platt), the offset from benign prompts."""
-    slope, _ = platt(scored)
-    benign = [each for each in scored if not each.attack]
-    low, high = -20.0, 20.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        trial = replace(head, calibration=np.array([slope, middle], np.float32))
-        alarms = sum(each.falsehood(trial) >= EDGE for each in benign)
-        low, high = (middle, high) if alarms <= FALSE_ALARMS * len(benign) else (low, middle)
-    return replace(head, calibration=np.array([slope, low], np.float32))
-
-
-def platt(scored: Sequence[Scored]) -> tuple[float, float]:
-    """Slope and offset that turn a score into log-odds where every second prompt is an attack."""
-    rows = np.array([[each.score] for each in scored], np.float32)
-    attack = np.array([each.attack for each in scored])
-    slope, offset = logistic(rows, attack, np.ones(len(scored), np.float32), 0.0)
-    return float(slope), float(offset)
-
-
-def heads_by_source(records: Sequence[Record], model: Remembering) -> dict[str, Head]:
-    """For each source a head trained and calibrated without it: what an honest benchmark judges with."""
-    scored, heads = left_out(records, model)
-    return {source: calibrated(head, _without(scored, source)) for source, head in heads.items()}
-
-
-def _without(scored: Sequence[Scored], source: str) -> list[Scored]:
-    return [each for each in scored if each.record.source != source]
-
-
-def report(name: str, scored: Sequence[Scored]) -> None:
-    """One line of figures."""
-    labels, scores = [each.record.label for each in scored], [each.score for each in scored]
-    figures = performance(labels, scores, ALARM, resample=False)
-    print(
-        f"{name:32} {len(scored):5} prompts  AUC {figures.auc.value:.3f}"
-        f"  recall {figures.recall_at_1_percent.value:.3f} at 1% FPR,"
-        f" {figures.recall_at_5_percent.value:.3f} at 5%"
+    folder = weights_folder()
+    assert folder is not None
+    tuned = {name: each.astype(np.float32) for name, each in changes.items()}
+    return Head(
+        changes,
+        skim=flat(model.skim),
+        read=flat(model.head),
+        calibration=np.array(calibration, np.float32),
+        fingerprint=fingerprint(Encoder(folder, tuned)),
     )
 
 
-def report_families(scored: Sequence[Scored], head: Head) -> None:
-    """The share above the thresholds by family, over all sources, and at the alarm threshold."""
-    benign = numbers([each.score for each in scored if not each.attack])
-    at1, at5 = strictest_needed(benign, 0.01), strictest_needed(benign, 0.05)
-    families: dict[str, list[Scored]] = defaultdict(list)
-    for each in scored:
-        families[each.record.family or ""].append(each)
-    print(f"{'family':32} {'n':>5}  at 1% FPR  at 5% FPR  F >= {ALARM}")
-    for family in sorted(families, key=lambda name: (name.startswith("benign"), name)):
-        members = families[family]
-        counts = (
-            sum(each.score > at1 for each in members),
-            sum(each.score > at5 for each in members),
-            sum(each.falsehood(head) >= ALARM for each in members),
+def calibrated(scores: Sequence[float], attack: Sequence[bool]) -> tuple[float, float]:
+    """Slope and offset from a score to log-odds: the slope is Platt's, the offset follows `FALSE_ALARMS`."""
+    rows, label = np.array(scores), np.array(attack, float)
+    slope, offset = 1.0, 0.0
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-np.clip(slope * rows + offset, -30, 30)))
+        bend = chance * (1 - chance) + 1e-9
+        gradient = np.array([((chance - label) * rows).sum(), (chance - label).sum()])
+        matrix = np.array(
+            [[(bend * rows * rows).sum(), (bend * rows).sum()], [(bend * rows).sum(), bend.sum()]]
         )
-        print(f"{family:32} {len(members):5}" + "".join(f"  {count / len(members):9.2f}" for count in counts))
-
-
-def report_alarms(scored: Sequence[Scored], heads: dict[str, Head], head: Head) -> None:
-    """What reaches the alarm threshold, and what the calibration assumes."""
-    without = {source: calibrated(each, _without(scored, source)) for source, each in heads.items()}
-    for label, name in ((True, "attacks"), (False, "benign prompts")):
-        those = [each for each in scored if each.attack is label]
-        alarms = sum(each.falsehood(head) >= ALARM for each in those)
-        unseen = sum(each.falsehood(without[each.record.source]) >= ALARM for each in those)
-        print(
-            f"F >= {ALARM}: {alarms / len(those):.1%} of {name};"
-            f" {unseen / len(those):.1%} when the calibration too never saw the source"
-        )
-    caution = platt(scored)[1] - float(head.calibration[1])
-    print(f"F is a probability where one prompt in {1 + math.exp(caution):.0f} is an attack")
+        slope, offset = np.array([slope, offset]) - np.linalg.solve(matrix, gradient)
+    benign = [score for score, is_one in zip(scores, attack, strict=True) if not is_one]
+    edge = strictest_needed(numbers(benign), FALSE_ALARMS)
+    return float(slope), math.log(EDGE / (1 - EDGE)) - float(slope) * edge
 
 
 def main() -> None:
-    """Train, report, and write the numbers."""
+    """Train, report, write."""
     parser = argparse.ArgumentParser(
         prog="python -m training.neural",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
-    parser.add_argument(
-        "--without-authored",
-        action="store_true",
-        help="print also the figures of heads trained without the texts written for this project",
-    )
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    records, model = all_records(), Remembering(encoder())
-    scored, heads = left_out(records, model)
-    head = calibrated(fit(records, model), scored)
-    print("Every source left out in turn:")
-    report("all", scored)
-    report("public sources", [each for each in scored if not is_derived(each.record)])
-    report("derived_A_*", [each for each in scored if is_derived(each.record)])
-    if options.without_authored:
-        report("trained without authored texts", left_out(development(), model)[0])
-    report_families(scored, head)
-    report_alarms(scored, heads, head)
-    typed = [each for each in scored if expected_pattern(each.record) and each.falsehood(head) >= 0.3]
-    right = sum(each.pattern == expected_pattern(each.record) for each in typed)
-    print(f"pattern type right for {right} of {len(typed)} attacks with F >= 0.3")
+    torch.set_num_threads(1)
+    folder = weights_folder()
+    assert folder is not None, "firecircle local fetch neural"
+    words = WordPiece(folder / "vocab.txt")
+    weights = {
+        name: torch.tensor(np.array(each))
+        for name, each in read_weights(folder / "model.safetensors").items()
+    }
+    model = Tuned(weights)
+    bags = bags_of([*development(), *authored(), *hard_pairs()], model, words)
+    print(f"{len(bags)} prompts are through the frozen layers, {time.process_time():.0f} s", flush=True)
+    train(bags, options.seed, model)
+    scored = []
+    with torch.no_grad():
+        for record in further():
+            halves = model.halves(inputs_of(record.prompt, words))
+            if halves:
+                scored.append((record, float(model.scores(halves)[0].max())))
+    read = [(record, score) for record, score in scored if not unread_languages(record.prompt)]
+    for name, part in (("all", scored), ("in English", read)):
+        figures = performance(
+            [record.label for record, _ in part], [s for _, s in part], ALARM, resample=False
+        )
+        print(
+            f"dev2.jsonl, sources it never saw, {name}: {len(part)} prompts  AUC {figures.auc.value:.3f}"
+            f"  recall {figures.recall_at_1_percent.value:.3f} at 1% FPR,"
+            f" {figures.recall_at_5_percent.value:.3f} at 5%"
+        )
     if not options.check:
         path = VOICES / "learned" / WEIGHTS_FILE
-        head.save(path)
+        calibration = calibrated([score for _, score in read], [is_attack(record) for record, _ in read])
+        head_of(model, calibration).save(path)
         print(f"wrote {WEIGHTS_FILE}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
-    with threadpool_limits(limits=1, user_api="blas"):  # more threads add numbers up in another order
-        main()
+    main()

@@ -16,7 +16,7 @@ from bench.detection.contenders import (
 )
 from bench.detection.memory import memory_of
 from bench.detection.peer import HOW_TO_HAVE_IT, judged_by_peer
-from bench.detection.seats import rule_and_statistical, shipped, with_neural
+from bench.detection.seats import rule_and_statistical, shipped
 from bench.detection.tables import (
     print_against_peer,
     print_families,
@@ -71,8 +71,8 @@ def _judge(path: Path, *, neural: bool, peer: bool) -> JudgedSet:
     records = list(read_dataset(path))
     seats = rule_and_statistical() if path == DEV else shipped(records, EMBEDDED_MODELS)
     circles = [judged_by_circle("circle", records, seats)]
-    if neural:
-        seats = with_neural(seats) if path == DEV else shipped(records, (*EMBEDDED_MODELS, NEURAL_MODEL))
+    if neural and path != DEV:  # it was trained on dev.jsonl, and training it without each source takes hours
+        seats = shipped(records, (*EMBEDDED_MODELS, NEURAL_MODEL))
         circles.append(judged_by_circle("circle with neural", records, seats))
     return JudgedSet(path, records, circles, judged_by_peer(records) if peer else None, [])
 
@@ -80,22 +80,25 @@ def _judge(path: Path, *, neural: bool, peer: bool) -> JudgedSet:
 def _judge_in_one_pass(judged: Sequence[JudgedSet]) -> None:
     """The generalist, where its weights never saw the source: those that ship on the exam, else others."""
     known = [each for each in judged if each.path != SEALED]
+    if len(known) == 1:
+        print(f"{known[0].path.stem} alone is too little to fit the generalist without its sources")
     records = [record for each in known for record in each.records]
-    for place in range(len(judged[0].circles)):
-        said = [words for each in known for words in said_alone(each.circles[place])]
+    for place in range(max(len(each.circles) for each in judged)):
+        said = [
+            words for each in known for words in said_alone(each.circles[min(place, len(each.circles) - 1)])
+        ]
         scores = iter(left_out_falsehood(records, said) if len(known) > 1 else ())
         for each in judged:
+            left_out = [next(scores) for _ in each.records] if each.path != SEALED and len(known) > 1 else []
+            if place >= len(each.circles):
+                continue
             circle = each.circles[place]
             if each.path == SEALED:
                 words = said_alone(circle)
                 weights = shipped_weights()[frozenset(words[0])]
-                falsehoods = [weights.falsehood(by_lens) for by_lens in words]
-            elif len(known) > 1:
-                falsehoods = [next(scores) for _ in each.records]
-            else:
-                print(f"{each.path.stem} alone is too little to fit the generalist without its sources")
-                continue
-            each.generalists.append(generalist(circle, falsehoods))
+                each.generalists.append(generalist(circle, [weights.falsehood(by_lens) for by_lens in words]))
+            elif left_out:
+                each.generalists.append(generalist(circle, left_out))
 
 
 def _print_set(judged: JudgedSet) -> None:

