@@ -14,7 +14,7 @@ from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.quorum import quorum_picture
 from firecircle.telling.safe_text import line_with_codes
 from firecircle.telling.table import VoiceTable, rows_of_circle, table_of_circle
-from firecircle.telling.talking import replay_of
+from firecircle.telling.talking import AMONG_EMBEDDED, replay_of, talk_sentences
 from tests.scripted import PROMPT, Script, circle
 
 SEES_TIME = {"temporal_reasoning": 0.9, "cross_layer_analysis": 0.6}
@@ -118,3 +118,14 @@ def test_the_same_quote_of_several_voices_is_listed_once_with_those_who_quoted_a
     whole, other = gathered_quotes([quote(1, 3, "c"), quote(0, 4, "a"), quote(5, 8, "a"), quote(0, 4, "b")])
     assert (whole.place.start, whole.place.end, whole.voices) == (0, 4, ("a", "b", "c"))
     assert (other.place.start, other.voices) == (5, ("a",))
+
+
+async def test_an_alarm_that_only_embedded_voices_talked_themselves_into_says_so() -> None:
+    lines = {"embedded:time": [0.6, 0.8], "embedded:layers": [0.5, 0.7], "embedded:ngrams": [0.3, 0.4]}
+    config = circle(*lines, max_rounds=2, enforce_quorum=False)
+    talked = await fire_circle_evaluate(PROMPT, config, caller=Script(lines))
+    assert AMONG_EMBEDDED in talk_sentences(talked, line_with_codes)
+    others = {"a": [0.6, 0.8], "b": [0.5, 0.7], "c": [0.3, 0.4]}
+    config = circle(*others, max_rounds=2, enforce_quorum=False)
+    told = await fire_circle_evaluate(PROMPT, config, caller=Script(others))
+    assert AMONG_EMBEDDED not in talk_sentences(told, line_with_codes)

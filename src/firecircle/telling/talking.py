@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
 from firecircle.circle.summary import alarm_word, talk_sentence
+from firecircle.names import is_embedded
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS
 from firecircle.thresholds import figure_beside
@@ -30,6 +31,9 @@ RIVALS = {
     "max_stated": "the highest without guesses",
 }
 """The rules beside the circle's own, as they stand in a sentence."""
+AMONG_EMBEDDED = (
+    "among embedded voices talking moves the threshold: it tells attacks apart hardly better than round 1"
+)
 
 
 def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
@@ -39,6 +43,8 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
     if len(result.dialogue_history) < 2:
         return ["nobody talked: one round was held"]
     sentences = [talk_sentence(result)]
+    if _only_moved_the_threshold(result):
+        sentences.append(AMONG_EMBEDDED)
     if result.rescues:
         sentences.append(f"rescues, voices that rose to an alarm: {_moves(result, result.rescues, line)}")
     if result.groupthink_losses:
@@ -51,6 +57,12 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
     if chair := _chair(result):
         sentences.append(chair)
     return sentences
+
+
+def _only_moved_the_threshold(result: FireCircleResult) -> bool:
+    """Whether embedded voices among themselves talked a prompt over the threshold."""
+    voices = {said.model for said in result.final_evaluations}
+    return result.alarm and not result.rival_verdicts["round1_max"].alarm and all(map(is_embedded, voices))
 
 
 def dissenting_rules(result: FireCircleResult) -> tuple[str, ...]:
