@@ -18,7 +18,7 @@ FieldOption = Annotated[
     typer.Option(
         "--field",
         metavar="FIELD=COLUMN",
-        help="Which column of the file holds what, such as user=Frage; repeat for more.",
+        help="Which column of the file holds what, such as user=Frage; turns= if it has none. Repeatable.",
     ),
 ]
 LabelMapOption = Annotated[
@@ -36,7 +36,7 @@ def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
     from firecircle.lab.datasets import FieldMap
     from firecircle.lab.datasets.record import MAP_FIELDS
 
-    names = dict(_pair(pair, "--field", "user=COLUMN") for pair in written)
+    names = dict(_pair(pair, "--field", "user=COLUMN", may_be_empty=True) for pair in written)
     for field in names:
         if field not in MAP_FIELDS:
             raise ConfigError(
@@ -54,8 +54,9 @@ def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
         raise wrong.renamed("--label-map") from None
 
 
-def _pair(written: str, option: str, example: str) -> tuple[str, str]:
+def _pair(written: str, option: str, example: str, *, may_be_empty: bool = False) -> tuple[str, str]:
+    """Both sides of a pair. A field may be said to have no column: `turns=`."""
     left, equals, right = written.partition("=")
-    if not (equals and left.strip() and right.strip()):
+    if not (equals and left.strip() and (may_be_empty or right.strip())):
         raise ConfigError(option, f"{written!r} is no pair", f"write {option} {example}")
     return left.strip(), right.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -33,7 +33,10 @@ def show_runs(compared: RunComparison, *, as_json: bool) -> None:
     _print_differences(compared.differences)
     _print_figures([(arm.arm, arm.beside) for arm in compared.arms])
     for arm in compared.arms:
-        _print_flips(arm.beside, f" of {printable_line(arm.arm)}")
+        if arm.beside.flips:
+            _print_flips(arm.beside, f" of {printable_line(arm.arm)}")
+    if steady := [arm.arm for arm in compared.arms if not arm.beside.flips]:
+        print(f"no verdict flipped of {printable_line(', '.join(steady))}")
     for side, names in (("first", compared.only_first), ("second", compared.only_second)):
         if names:
             print(f"only in the {side}: {printable_line(', '.join(names))}")
@@ -47,7 +50,11 @@ def show_batches(compared: BatchComparison, *, as_json: bool) -> None:
     _print_names(compared.first, compared.second)
     _print_differences(compared.differences)
     _print_figures([("", compared.beside)])
-    _print_flips(compared.beside, "")
+    if compared.beside.flips:
+        _print_flips(compared.beside, "")
+    else:
+        print("no verdict flipped")
+        print()
     if compared.beside.changed.get("system"):
         console_on(sys.stdout).print(
             Text(
@@ -142,36 +149,38 @@ def _print_figures(sides: Sequence[tuple[str, Beside]]) -> None:
     if rates.row_count:
         print()
         console.print(rates)
-        print("p: McNemar over all labelled prompts that both judged")
+        labelled = sides[0][1].first
+        if labelled:
+            attacks, benign = counted(labelled.attacks, "attack"), counted(labelled.benign, "benign prompt")
+            print(f"of {attacks} and {benign} that both judged; p: McNemar over all of them")
     print()
 
 
 def _print_flips(beside: Beside, of: str) -> None:
-    if not beside.flips:
-        print(f"no verdict flipped{of}")
-        print()
-        return
     more = f", {FEW} of them" if len(beside.flips) > FEW else ""
     print(f"{counted(len(beside.flips), 'verdict')} flipped{of}{more}:")
     console = console_on(sys.stdout)
     width = console.width if console.is_terminal else 10_000
     for flip in beside.flips[:FEW]:
-        console.print(Text(printable_line(_flip_line(flip), width)), soft_wrap=True)
+        for line in _flip_lines(flip):
+            console.print(Text(line if len(line) <= width else f"{line[: width - 1]}…"), soft_wrap=True)
     print()
 
 
-def _flip_line(flip: Flip) -> str:
+def _flip_lines(flip: Flip) -> Iterator[str]:
     right = {None: "", True: " (right)", False: " (wrong)"}[flip.right]
-    label = f" labelled {flip.label}," if flip.label else ""
-    changed = f" [{', '.join(flip.changed)} changed]" if flip.changed else ""
-    circle = f" circle {short_id(flip.circles[1])}" if flip.circles[1] else ""
-    words = f" {flip.words}" if flip.words else ""
+    label = f", labelled {flip.label}" if flip.label else ""
+    circle = f", circle {printable_line(short_id(flip.circles[1]))}" if flip.circles[1] else ""
     verdict = "ALARM" if flip.now == "alarm" else "no alarm"
-    return f"F {flip.first:.2f} → {flip.second:.2f} {verdict}{right}{label} {flip.id}{changed}{circle}{words}"
+    name = printable_line(flip.id, 40)
+    yield f"  {name}  F {flip.first:.2f} → {flip.second:.2f} {verdict}{right}{label}{circle}"
+    changed = f"[{', '.join(flip.changed)} changed] " if flip.changed else ""
+    if flip.words or changed:
+        yield f"      {changed}{printable_line(flip.words or '')}"
 
 
 def _share(estimate: Estimate) -> str:
-    return "–" if estimate.value is None else f"{estimate.value:.0%} of {estimate.n:,}"
+    return "–" if estimate.value is None else f"{estimate.value:.0%}"
 
 
 def _number(value: float | None) -> str:

@@ -61,7 +61,7 @@ def show_hardening(
         .append(" SYSTEM PROMPT ", style="bold reverse cyan")
         .append(
             f"  says something about {len(wording.types) - len(left_open)} of {len(wording.types)} kinds of"
-            f" manipulation; of {counted(known, 'known attack')} its wording says nothing"
+            f" manipulation, and nothing about {counted(known, 'known attack')}"
         )
     )
     console.print()

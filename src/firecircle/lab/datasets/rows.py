@@ -17,7 +17,7 @@ from firecircle.lab.datasets.encodings import (
     likely_encoding,
     not_utf8,
 )
-from firecircle.lab.datasets.record import MAP_FIELDS, BadRow, FieldMap, Row
+from firecircle.lab.datasets.record import LAYER_FIELDS, MAP_FIELDS, BadRow, FieldMap, Row
 from firecircle.prompt import MAX_LAYER_CHARS
 
 LONGEST_FIELD = 8 * MAX_LAYER_CHARS
@@ -228,8 +228,9 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
             present = [str(column[0]) for column in described]
             field_map = field_map.fitted_to(present)
             mapped = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
-            # With no column of the map in the file, all are shown, so that the complaint can list them.
-            columns = list(dict.fromkeys(mapped)) or present
+            # Without a column that holds text all are shown, so that the complaint can list them.
+            has_text = any(field_map.name_of(field) in present for field in LAYER_FIELDS)
+            columns = list(dict.fromkeys(mapped)) if has_text else present
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
             result = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [file])
             line = 0
