@@ -302,12 +302,18 @@ async def test_the_llm_classifier_names_what_observers_did_not() -> None:
     assert result.advisories == ()
 
 
+@pytest.mark.parametrize("failure_mode", ["resilient", "strict"])
 @pytest.mark.parametrize("line", [RuntimeError("down"), "I would rather not", '{"1": "nonsense"}'])
-async def test_a_classifier_that_does_not_answer_is_reported_and_the_heuristic_stands_in(line: Any) -> None:
+async def test_a_classifier_that_does_not_answer_is_reported_and_the_heuristic_stands_in(
+    line: Any, failure_mode: str
+) -> None:
+    """A STRICT circle has heard everybody by then: names are lost, the verdict is not."""
     noticed = [{"description": "An earlier conversation is claimed: 'As we agreed yesterday'"}]
     lines: dict[str, list[Any]] = {m: [0.1, says(0.9, patterns_observed=noticed)] for m in "ab"}
     result = await fire_circle_evaluate(
-        PROMPT, circle("a", "b", **LLM), caller=Script({**lines, "judge": [line]})
+        PROMPT,
+        circle("a", "b", **LLM, failure_mode=failure_mode),
+        caller=Script({**lines, "judge": [line]}),
     )
     assert [found.pattern_type for found in result.patterns] == ["temporal_inconsistency"]
     [advisory] = result.advisories

@@ -285,8 +285,6 @@ class Dialogue:
             made=self._ledger.calls,
         )
         self._ledger.calls_outside_rounds.extend(outcome.calls)
-        if outcome.advisory and self._config.strict:
-            self._abort(EvaluationError, outcome.advisory, model=classifier)
         return self._close(stopped, classification=outcome)
 
     def _close(

@@ -40,8 +40,11 @@ def judge(request: Request) -> int:
     """Judge the prompt and print what came of it; the exit status."""
     console = console_on(sys.stderr if request.as_json else sys.stdout)
     introduction = request.introduction
-    with warned_when_not_kept(), request.store or nullcontext():
-        return _judge(console, request, introduction)
+    with warned_when_not_kept() as unkept:
+        with request.store or nullcontext():
+            status = _judge(console, request, introduction)
+        # The verdict goes first; but whoever waits for 0 would count on what is not there.
+        return TROUBLE if unkept and status == NO_ALARM else status
 
 
 def _judge(console: Console, request: Request, introduction: str) -> int:

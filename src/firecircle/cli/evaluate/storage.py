@@ -74,8 +74,11 @@ class StoredGuide:
 
 
 @contextmanager
-def warned_when_not_kept() -> Iterator[None]:
-    """Print a judgement that could not be kept as one line, after everything else."""
+def warned_when_not_kept() -> Iterator[list[str]]:
+    """Print a judgement that could not be kept as one line, after everything else.
+
+    The list holds why, once the store is closed.
+    """
     unkept: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("always", NotKeptWarning)
@@ -96,7 +99,7 @@ def warned_when_not_kept() -> Iterator[None]:
 
         warnings.showwarning = note
         try:
-            yield
+            yield unkept
         finally:
             for why in unkept:
                 print(f"warning: not kept: {printable_line(why)}", file=sys.stderr)

@@ -119,10 +119,11 @@ def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
     batch = request.batch
     progress = _Progress(batch, view)
     started = time.monotonic()
-    with warned_when_not_kept(), request.store or nullcontext(), view.open():
+    with warned_when_not_kept() as unkept, request.store or nullcontext(), view.open():
         stopped = asyncio.run(_judge_all(request, progress))
         progress.show_rest()
-    return BatchOutcome(batch.name, len(batch.rows), time.monotonic() - started, progress.shown, stopped)
+    seconds = time.monotonic() - started
+    return BatchOutcome(batch.name, len(batch.rows), seconds, progress.shown, stopped, unkept)
 
 
 def _write_files(outcome: BatchOutcome, request: BatchRequest) -> None:

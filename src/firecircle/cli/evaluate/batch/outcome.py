@@ -118,6 +118,8 @@ class BatchOutcome:
     outcomes: list[Outcome] = field(default_factory=list)
     stopped: str | None = None
     """Why it ended before the last prompt, if it did."""
+    unkept: list[str] = field(default_factory=list)
+    """Why something could not be kept."""
 
     @property
     def words(self) -> Counter[Word]:
@@ -141,7 +143,7 @@ class BatchOutcome:
         return None if not costs or None in costs else sum(cost or 0.0 for cost in costs)
 
     def status(self, fail_on: FailOn | None) -> int:
-        """The exit status: called off, then failing verdicts, then what could not be judged or read.
+        """The exit status: called off, then failing verdicts, then what could not be judged, kept or read.
 
         Where the user said what shall fail, an unread prompt fails no more than that.
         """
@@ -152,7 +154,7 @@ class BatchOutcome:
             return ALARM
         if self.lost_in_passing:
             return INCOMPLETE
-        if words["error"] or self.stopped:
+        if words["error"] or self.stopped or self.unkept:
             return TROUBLE
         return UNREAD if fail_on is None and any(metrics.unread for metrics in self.judged) else NO_ALARM
 
