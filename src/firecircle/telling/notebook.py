@@ -48,7 +48,8 @@ def judgement_html(metrics: ReciprocityMetrics) -> str:
 
 
 def _head(metrics: ReciprocityMetrics) -> str:
-    return f"{'ALARM' if metrics.alarm else 'no alarm'}, F {metrics.consensus.falsehood:.2f}"
+    word = "ALARM" if metrics.alarm else "unread" if metrics.unread else "no alarm"
+    return f"{word}, F {metrics.consensus.falsehood:.2f}"
 
 
 def _reason(metrics: ReciprocityMetrics) -> list[str]:

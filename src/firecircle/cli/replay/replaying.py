@@ -26,7 +26,7 @@ from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.report.table import following
-from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, complain
+from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, UNREAD, complain
 from firecircle.convene import replay_circle
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
@@ -163,11 +163,12 @@ def replay_and_report(replay: Replay) -> int:
     result = reaggregate(held, replay.config)
     if result.stopped not in CONCLUSIVE:
         return _report_unfinished(console, replay, result)
+    metrics = metrics_of_circle(result)
     if replay.as_json:
-        print_result(metrics_of_circle(result), replay.request)
+        print_result(metrics, replay.request)
     else:
-        print_all(console, circle_report(console, replay.request, result, metrics_of_circle(result)))
-    return ALARM if result.alarm else NO_ALARM
+        print_all(console, circle_report(console, replay.request, result, metrics))
+    return ALARM if metrics.alarm else UNREAD if metrics.unread else NO_ALARM
 
 
 @contextmanager

@@ -142,8 +142,10 @@ def _verdict(
 ) -> _Verdict:
     falsehood, threshold = metrics.consensus.falsehood, request.threshold
     alarm = reaches(falsehood, threshold)
-    colour = "red" if alarm else "green"
-    headline = Text().append(" ALARM " if alarm else " no alarm ", style=f"bold reverse {colour}")
+    word, colour = (
+        ("ALARM", "red") if alarm else ("UNREAD", "yellow") if metrics.unread else ("no alarm", "green")
+    )
+    headline = Text().append(f" {word} ", style=f"bold reverse {colour}")
     headline.append(f"  F {figure_beside(falsehood, threshold)} ", style="bold")
     headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
     headline.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
