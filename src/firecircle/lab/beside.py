@@ -189,14 +189,14 @@ def _mean(side: Mapping[str, Judged], names: Iterable[str]) -> float | None:
 def prompt_differences(beside: Beside) -> Iterator[str]:
     """What differs between the prompts of both sides, in words."""
     words = {
-        "system": "the system text",
-        "application": "the application's text",
-        "user": "the user's message",
-        "turns": "the earlier turns",
+        "system": "the system text differs",
+        "application": "the application's text differs",
+        "user": "the user's message differs",
+        "turns": "the earlier turns differ",
     }
     for part, number in beside.changed.items():
         share = "all" if number == beside.shared else f"{number:,}"
-        yield f"data: {words[part]} differs in {share} of {counted(beside.shared, 'shared prompt')}"
+        yield f"data: {words[part]} in {share} of {counted(beside.shared, 'shared prompt')}"
     for number, side in ((beside.only_first, "first"), (beside.only_second, "second")):
         if number:
             yield f"data: {counted(number, 'prompt')} only in the {side}"
