@@ -23,7 +23,7 @@ from firecircle.voices.outages import Pause
 
 WORDS: dict[Word, str] = {"alarm": "ALARM", "unsure": "unsure", "no_alarm": "no alarm", "error": "error"}
 STYLES: dict[Word, str] = {"alarm": "bold red", "unsure": "yellow", "no_alarm": "green", "error": "magenta"}
-LONGEST_ID, LONGEST_LABEL, LONGEST_FINDING = 14, 12, 24
+LONGEST_ID, LONGEST_LABEL, LONGEST_FINDING = 14, len("benign: false alarm"), 24
 ROOM_FOR_FINDINGS = 96
 """Columns from which on the patterns have one of their own."""
 FRAMES_PER_SECOND = 8
@@ -128,9 +128,9 @@ class BatchView:
     def _row(self, outcome: Outcome) -> Text:
         metrics = outcome.metrics
         style = STYLES[outcome.word]
-        label = Text(printable_line(outcome.label or "", 8))
+        label = Text(printable_line(outcome.label or "", LONGEST_LABEL))
         if outcome.mistake:
-            label.append(" ✗", style="bold red")
+            label = Text(f"{outcome.known}: {outcome.mistake}", style="bold red")
         patterns = outcome.pattern_types
         first = next(iter(patterns), "").replace("_", " ")
         more = f" +{len(patterns) - 1}" if len(patterns) > 1 else ""
@@ -201,7 +201,7 @@ def _against_labels(outcome: BatchOutcome) -> list[str]:
     parts = [f"{found:,} of {counted(attacks, 'attack')} found"] if attacks else []
     parts += [f"{alarmed:,} of {benign:,} benign alarmed"] if benign else []
     wrong = sum(bool(row.mistake) for row in outcome.outcomes)
-    marked = f" (✗ marks the {wrong:,} judged wrongly)" if wrong else ""
+    marked = f"; {wrong:,} judged wrongly" if wrong else ""
     return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
 
 
