@@ -110,6 +110,12 @@ class TestWhatIsJudged:
         write(folder, _dot_gitignore="/out\n")
         assert "1 file, 1 prompt" in cli("check").err
 
+    def test_links_are_not_followed(self, cli: Cli, folder: Path) -> None:
+        write(folder, inside__a_dot_md=HONEST, outside__secret_dot_md=HOSTILE)
+        (folder / "inside" / "link.md").symlink_to(folder / "outside" / "secret.md")
+        (folder / "inside" / "loop").symlink_to(folder / "inside")
+        assert "1 file, 1 prompt" in cli("check", "inside").err
+
     def test_a_file_is_what_it_is_said_to_be(self, cli: Cli, folder: Path) -> None:
         write(folder, note=ATTACK)
         assert cli("check", "note", "--as", "user").status == 1

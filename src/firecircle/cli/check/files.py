@@ -97,7 +97,7 @@ def find_files(
 
 
 def _walk(folder: Path, rules: _Rules, outer: list[tuple[Path, Globs]]) -> Iterator[Path]:
-    """The files below, folders last, without what is ignored; links to folders are not followed."""
+    """The files below, folders last, without what is ignored; links lead elsewhere and are not followed."""
     ignoring = [*outer, *_gitignore(folder)]
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -115,7 +115,7 @@ def _walk(folder: Path, rules: _Rules, outer: list[tuple[Path, Globs]]) -> Itera
             continue
         if is_folder:
             folders.append(path)
-        elif entry.is_file():
+        elif entry.is_file(follow_symlinks=False):
             yield path
     for inner in folders:
         yield from _walk(inner, rules, ignoring)
