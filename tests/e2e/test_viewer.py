@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from firecircle import MultiNeutrosophicPrompt
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt
+from firecircle.convene import fire_circle_evaluate
 from firecircle.examples import find_example
 from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
@@ -212,6 +213,41 @@ def test_the_grid_opens_reasoning_raw_reply_and_exact_prompt(page: Page, big: st
     playwright.expect(dialog).to_have_count(0)
 
 
+def test_two_answers_stand_beside_each_other_and_have_addresses(page: Page, big: str) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/circles/{big}#v1r2")
+    panels = page.get_by_role("dialog")
+    playwright.expect(panels).to_contain_text("my F is 0.4")
+    page.locator(".reason a").click()
+    playwright.expect(panels).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    playwright.expect(panels).to_have_count(0)
+    page.locator(".pattern").first.hover()
+    playwright.expect(page.locator("mark.lit").first).to_be_visible()
+    playwright.expect(page.locator(".chart g.lit").first).to_be_visible()
+    for kind in ("svg", "png"):
+        page.locator(f"[data-copy={kind}]").click()
+        playwright.expect(page.locator(f"[data-copy={kind}]")).to_have_text(re.compile("Copied|Saved"))
+    page.keyboard.press("j")
+    page.wait_for_url(re.compile(f"/circles/(?!{big})"))
+
+
+def test_a_plain_circle_fits_on_two_screens(page: Page, store: Store) -> None:
+    config = FireCircleConfig.embedded()
+    prompt = find_example(ATTACK).prompt
+    with ThreadPoolExecutor(1) as apart:
+        kept = apart.submit(lambda: asyncio.run(fire_circle_evaluate(prompt, config, store=store))).result()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/circles/{kept.circle_id}")
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1800
+    for width in (722, 960):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto("/circles")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        playwright.expect(page.locator("#count")).to_contain_text("circles")
+
+
 def test_the_slider_replays_the_dialogue(page: Page, big: str) -> None:
     page.goto(f"/circles/{big}")
     slider = page.get_by_label("Stop after round")
@@ -219,8 +255,22 @@ def test_the_slider_replays_the_dialogue(page: Page, big: str) -> None:
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     playwright.expect(page.locator("#replay-round")).to_have_text("1")
-    playwright.expect(page.locator("td.now").first).to_be_visible()
+    playwright.expect(page.locator("td.now")).not_to_have_count(0)
     assert page.locator("table.grid td.later").count() > 0
+    for later in (
+        ".big",
+        "#part-patterns",
+        ".chart .mean",
+        ".chart .label",
+        ".badge.decided",
+        ".zombie .badge",
+    ):
+        playwright.expect(page.locator(later).first).to_be_hidden()
+    playwright.expect(page.locator("mark").first).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    assert page.url.endswith("#round-1")
+    page.reload()
+    playwright.expect(page.locator("#replay-round")).to_have_text("1")
+    slider.focus()
     page.keyboard.press("ArrowRight")
     playwright.expect(page.locator(".roundlist li:visible")).to_contain_text("lost: voice/two")
 

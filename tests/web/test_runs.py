@@ -152,7 +152,7 @@ def test_the_points_of_the_plots_lead_to_their_judgements(
         listed = [float(one) for one in re.findall(r"</svg> ([01][.]\d\d)</td>", page)]
         assert listed
         assert min(listed) >= least - 0.005
-    assert "<h2>What talking did: alone</h2>" in viewer.get(f"{address}?arm=alone").text
+    assert "<h2>What talking did: alone " in viewer.get(f"{address}?arm=alone").text
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,16 @@ def test_a_list_is_the_same_before_and_after_the_end(
 def test_a_report_is_shown_without_scripts_and_without_origin(
     viewer: httpx.Client, runs: tuple[str, str]
 ) -> None:
-    report = viewer.get(f"/runs/{runs[0]}/report")
+    frame = viewer.get(f"/runs/{runs[0]}/report").text
+    assert f'src="/runs/{runs[0]}/report.html" sandbox="allow-top-navigation-by-user-activation"' in frame
+    assert f'href="/runs/{runs[0]}?only=missed#judgements"' in frame
+    report = viewer.get(f"/runs/{runs[0]}/report.html")
     assert report.status_code == 200
-    assert report.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    policy = report.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-top-navigation-by-user-activation; default-src 'none'")
+    assert "frame-ancestors 'self'" in policy
     assert viewer.get(f"/runs/{runs[1]}/report").status_code == 404
+    assert viewer.get(f"/runs/{runs[1]}/report.html").status_code == 404
 
 
 def test_two_runs_are_set_beside_each_other(viewer: httpx.Client, runs: tuple[str, str]) -> None:

@@ -29,14 +29,6 @@ def printable_line(text: str, longest: int | None = None) -> str:
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
-def shortened(name: str, longest: int) -> str:
-    """The name with its middle left out, so that what tells it apart at either end stays."""
-    if len(name) <= longest:
-        return name
-    tail = max(0, longest - 1) // 3
-    return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
-
-
 def _without_towers(text: str) -> str:
     """The text with no more than a few accents on each letter."""
     characters: list[str] = []

@@ -20,7 +20,9 @@ from firecircle.store.finding import (
     LISTED,
     CircleSummary,
     Filters,
+    Order,
     Page,
+    circles_in_order,
     conditions,
     find_circles,
     matching,
@@ -86,11 +88,25 @@ class CircleStore:
         with self.database.reading() as connection:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
 
+    def in_order(
+        self, order: Order, filters: Filters | None = None, *, start: int = 0, limit: int = 50
+    ) -> tuple[CircleSummary, ...]:
+        """Circles by one of their figures, the greatest first."""
+        with self.database.reading() as connection:
+            return circles_in_order(connection, filters or Filters(), order, start=start, limit=limit)
+
     def count(self, filters: Filters | None = None) -> int:
         """How many circles match."""
         with self.database.reading() as connection:
             query, _ = matching(connection, filters or Filters(), [sa.func.count()])
             return int(connection.execute(query).scalar_one())
+
+    def neighbours(self, pk: int) -> tuple[str | None, str | None]:
+        """The ids of the circles that were kept next after and next before this one."""
+        newer = sa.select(circles.c.id).where(circles.c.pk > pk).order_by(circles.c.pk).limit(1)
+        older = sa.select(circles.c.id).where(circles.c.pk < pk).order_by(circles.c.pk.desc()).limit(1)
+        with self.database.reading() as connection:
+            return connection.execute(newer).scalar(), connection.execute(older).scalar()
 
     def finished(self, ids: Sequence[str]) -> dict[str, float | None]:
         """Those of these ids whose circle is stored and came to its end, with its F if it has one."""

@@ -43,7 +43,8 @@ class Filters(Declaration):
     """How the verdict compares with the label: a missed attack and a false alarm are wrong."""
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
-    """Words that all stand in the prompt or in what was said; "several words" in quotes stand together."""
+    """Words that all stand in the prompt or in what was said; "several words" in quotes stand together,
+    and `begin*` stands for every word that begins so."""
 
 
 def is_benign(label: str | None) -> bool:
@@ -115,6 +116,27 @@ def find_circles(
     rows = connection.execute(query.order_by(place.desc()).limit(limit + 1)).mappings().all()
     shown = tuple(summary_of(row) for row in rows[:limit])
     return Page(circles=shown, next_before=shown[-1].pk if len(rows) > limit else None)
+
+
+Order = Literal["falsehood", "talking", "cost", "rounds", "oldest"]
+"""What a list can be put in order by, the greatest first, instead of the newest first."""
+
+
+def circles_in_order(
+    connection: Connection, filters: Filters, order: Order, *, start: int = 0, limit: int = 50
+) -> tuple[CircleSummary, ...]:
+    """Circles by one of their figures; those without it come last. All that match are looked at."""
+    query, place = matching(connection, filters, LISTED)
+    of = circles.c
+    figure: sa.ColumnElement[Any] = {
+        "falsehood": of.falsehood,
+        "talking": of.falsehood - of.round1_falsehood,
+        "cost": of.cost_usd,
+        "rounds": of.rounds,
+        "oldest": -place,
+    }[order]
+    query = query.order_by(figure.is_(None), figure.desc(), place.desc()).offset(start).limit(limit)
+    return tuple(summary_of(row) for row in connection.execute(query).mappings())
 
 
 def matching(
@@ -256,14 +278,19 @@ _INDEX = sa.table("texts_index", sa.column("rowid", sa.Integer), sa.column("text
 
 
 def _matches(text: str) -> sa.ColumnElement[bool]:
-    query = " AND ".join(f'"{words}"' for words in _phrases_in(text))
+    query = " AND ".join(f'"{words}"{"*" if begins else ""}' for words, begins in _phrases_in(text))
     return _INDEX.c.texts_index.op("MATCH", is_comparison=True)(query)
 
 
 def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
     if connection.dialect.name == "sqlite":
         return circles.c.pk.in_(sa.select(_INDEX.c.rowid).where(_matches(text)))
-    queries = [sa.func.phraseto_tsquery("simple", words) for words in _phrases_in(text)]
+    queries = [
+        sa.func.to_tsquery("simple", " <-> ".join(words.split()) + ":*")
+        if begins
+        else sa.func.phraseto_tsquery("simple", words)
+        for words, begins in _phrases_in(text)
+    ]
     words_of: sa.ColumnClause[str] = sa.literal_column("texts.words")
     return sa.exists().where(
         texts.c.circle_pk == circles.c.pk,
@@ -271,13 +298,14 @@ def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
     )
 
 
-def _phrases_in(text: str) -> list[str]:
-    """The words and phrases asked for, free of anything that a query language could read as its own."""
-    parts = (phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text))
-    phrases = [" ".join(re.findall(r"\w+", part)) for part in parts]
-    if not any(phrases):
+def _phrases_in(text: str) -> list[tuple[str, bool]]:
+    """The words and phrases asked for, free of anything that a query language could read as its own, and
+    whether each stands for all that begins so, as in `confid*`."""
+    parts = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text)]
+    phrases = [(" ".join(re.findall(r"\w+", part)), part.endswith("*")) for part in parts]
+    if not any(words for words, _ in phrases):
         raise ConfigError("text", "needs a word to search for")
-    return [words for words in phrases if words]
+    return [(words, begins) for words, begins in phrases if words]
 
 
 LISTED = tuple(circles.c[name] for name in (*CircleSummary.model_fields, "heard_at", "held_by"))

@@ -186,6 +186,14 @@ def name_with_codes(name: str, longest: int | None = None) -> str:
     return line if _PLAIN_NAME.fullmatch(name) else f"“{line.replace('”', '⟨U+201D⟩')}”"
 
 
+def shortened(name: str, longest: int) -> str:
+    """The name with its middle left out, so that what tells it apart at either end stays."""
+    if len(name) <= longest:
+        return name
+    tail = max(0, longest - 1) // 3
+    return f"{name[: longest - 1 - tail]}…{name[len(name) - tail :]}"
+
+
 def line_quoting(names: Iterable[str]) -> SafeLine:
     """As `line_with_codes`, for sentences in which these names stand."""
     known = frozenset(names)

@@ -17,7 +17,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.store.finding import is_attack, is_benign
 from firecircle.telling.answers import cares_about
-from firecircle.telling.patterns import with_names
+from firecircle.telling.patterns import GatheredQuote, gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
@@ -64,6 +64,39 @@ def mistake_against(label: str | None, *, alarm: bool) -> str | None:
     if not alarm and is_attack(label):
         return "attack: missed"
     return "benign: false alarm" if alarm and is_benign(label) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The verdict at a glance: how many saw it, and the words of the prompt that show it best."""
+
+    reached: int
+    """Active voices that reached the alarm threshold in some round."""
+    active: int
+    quote: GatheredQuote | None
+
+
+def headline_of(result: FireCircleResult) -> Headline:
+    """What stands beside the verdict of a circle."""
+    raised_by = _alarmed(result)
+    quotes = [quote for pattern in result.patterns for quote in gathered_quotes(pattern.evidence)]
+    strongest = max(quotes, key=_strength, default=None)
+    return Headline(len(raised_by), len(result.active_models), strongest)
+
+
+def _strength(quote: GatheredQuote) -> tuple[int, bool, int]:
+    """Quoted by many, then word for word, then at length."""
+    return len(quote.voices), not quote.is_loose, len(quote.place.text)
+
+
+def _alarmed(result: FireCircleResult) -> set[str]:
+    """The active voices that reached the alarm threshold in some round."""
+    return {
+        answer.model
+        for held in result.dialogue_history
+        for answer in held.evaluations
+        if reaches(answer.falsehood, result.config.alarm_threshold) and answer.model in result.active_models
+    }
 
 
 def unfinished_sentence(result: FireCircleResult, line: SafeLine) -> str:
@@ -210,12 +243,6 @@ def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
     layers = Counter(place.layer for pattern in result.patterns for place in pattern.evidence)
     if layers:
         return AFTER_ALARM[layers.most_common(1)[0][0]]
-    raised_by = {
-        answer.model
-        for held in result.dialogue_history
-        for answer in held.evaluations
-        if reaches(answer.falsehood, result.config.alarm_threshold) and answer.model in result.active_models
-    }
-    if len(raised_by) == 1:
+    if len(_alarmed(result)) == 1:
         return f"one voice alone raised it: read its reasons {ways.read_reasons} before acting"
     return f"no agreed pattern explains the alarm: read the reasons {ways.read_reasons}"

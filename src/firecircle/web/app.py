@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from firecircle.errors import FireCircleError
 from firecircle.store.opening import Store
-from firecircle.web import pages, run_pages
+from firecircle.web import batch_pages, pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.operations import BASE, OPERATIONS, openapi
 from firecircle.web.convener import Convener
@@ -83,10 +83,13 @@ def _routes() -> list[Route | Mount]:
         Route("/blindspots", pages.blindspots_page),
         Route("/rotation", pages.rotation_page),
         Route("/redteam", pages.redteam_page),
+        Route("/batches", batch_pages.batches_page),
+        Route("/batches/{name:path}", batch_pages.batch_page),
         Route("/runs", run_pages.runs_page),
         Route("/runs/compare", run_pages.compare_page),
         Route("/runs/{run_id}", run_pages.run_page),
         Route("/runs/{run_id}/report", run_pages.report_page),
+        Route("/runs/{run_id}/report.html", run_pages.report_file),
         Route("/runs/{run_id}/circle", run_pages.judgement_page),
         Route(LOGIN, pages.login, methods=["GET", "POST"]),
         *api,

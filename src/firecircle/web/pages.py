@@ -17,6 +17,7 @@ from firecircle.request import JudgingRequest, configured_by_file, embedded_mode
 from firecircle.settings import read_settings_anew
 from firecircle.telling.answers import answer_of
 from firecircle.telling.safe_text import with_codes
+from firecircle.web.api.circles import page_of_circles
 from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery, CircleQuery, PromptQuery
@@ -43,19 +44,25 @@ def circles_page(request: Request) -> Response:
     query, page = CircleQuery(), None
     try:
         query = parameters_as(CircleQuery, _with_times(given))
-        page = viewer.store.circles.find(query, before=query.before, limit=query.limit)
+        page = page_of_circles(viewer.store.circles, query)
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
-    filters = {name: value for name, value in given.items() if name != "before"}
-    older = urlencode({**filters, "before": page.next_before}) if page and page.next_before else None
+    filters = {name: value for name, value in given.items() if name not in ("before", "start")}
+    older = None
+    if page and page.next_before:
+        older = urlencode({**filters, "before": page.next_before})
+    elif page and query.order and len(page.circles) == query.limit:
+        older = urlencode({**filters, "start": query.start + query.limit})
     return page_response(
         request,
         "circles.html",
         status=422 if trouble else 200,
         circles=page.circles if page else (),
         older=older,
-        newest=urlencode(filters) if query.before is not None else None,
+        newest=urlencode(filters) if query.before is not None or query.start else None,
         given=filters,
+        unordered=urlencode({name: value for name, value in filters.items() if name != "order"}),
+        order=query.order,
         trouble=trouble,
         store_name=viewer.store.name,
         pattern_types=PATTERN_TYPES,
@@ -68,7 +75,8 @@ def circle_page(request: Request) -> Response:
     viewer, summary = viewer_of(request), circle_asked_for(request)
     page = page_of(caption_of(summary), viewer.store.circles.load(summary.id))
     template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
-    return page_response(request, template, page=page, standalone=False)
+    newer, older = viewer.store.circles.neighbours(summary.pk)
+    return page_response(request, template, page=page, standalone=False, newer=newer, older=older)
 
 
 def answer_part(request: Request) -> Response:

@@ -17,7 +17,9 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from firecircle.circle.pattern_types import MEANINGS
 from firecircle.circle.result import Usages
+from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
@@ -28,6 +30,7 @@ from firecircle.telling.safe_text import (
     line_with_codes,
     marked_pattern,
     name_with_codes,
+    shortened,
     with_codes,
 )
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
@@ -43,6 +46,7 @@ MOST_NAMED = 2_000
 """Hidden characters in one text that get a mark with their name; a text of nothing else gets plain codes."""
 
 NAVIGATION = (
+    ("Batches", "/batches"),
     ("Runs", "/runs"),
     ("Bank", "/bank"),
     ("Blind spots", "/blindspots"),
@@ -50,6 +54,11 @@ NAVIGATION = (
     ("Red team", "/redteam"),
 )
 """Pages beside the circles: name and path."""
+
+STANDING_WORDS = {
+    "zombie": "zombie: lost after its first words; they stay on record, its vote does not count",
+    "excluded": "excluded: lost before its first words",
+}
 
 STYLE_SHEET = "viewer.css"
 SCRIPTS = ("theme.js", "reading.js")
@@ -69,10 +78,12 @@ def templates() -> Environment:
         "plain": with_codes,
         "line": lambda text, longest=160: line_with_codes(text, longest),
         "name": name_with_codes,
+        "short": shortened,
         "when": when,
         "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
         "money": money,
         "spent": spent,
+        "cost": cost_of,
         "seconds": seconds,
         "falsehood": figure_beside,
         "unit": lambda value: f"{value:.2f}",
@@ -93,6 +104,8 @@ def templates() -> Environment:
         "round_words": ROUND_WORDS,
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,
+        "type_meanings": {kind.value: meaning for kind, meaning in MEANINGS.items()},
+        "standing_words": STANDING_WORDS,
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
         "marked_pattern": marked_pattern(),
@@ -147,6 +160,13 @@ def money(value: float | None) -> str:
     if value == 0:
         return "free"
     return "< $0.0001" if value < 0.0001 else f"${value:.4f}" if value < 1 else f"${value:.2f}"
+
+
+def cost_of(summary: CircleSummary) -> str:
+    """What a line of the list cost. A sum of nothing is free only where nobody charges."""
+    if summary.cost_usd == 0 and not all(is_embedded(voice) or is_local(voice) for voice in summary.voices):
+        return "$0 known"
+    return "–" if summary.cost_usd is None else money(summary.cost_usd)
 
 
 def spent(total: Usages) -> str:

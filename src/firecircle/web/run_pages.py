@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
 ROWS = 50
 SITTING = 20
 """How many sitting circles a run's page lists; the list of circles has the rest."""
-LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-"""A report is a page of its own with its style inside; it is shown without scripts and without origin."""
+LOCKED = (
+    "sandbox allow-top-navigation-by-user-activation; default-src 'none'; style-src 'unsafe-inline';"
+    " img-src data:; frame-ancestors 'self'"
+)
+"""A report is a page of its own with its style inside; it is shown without scripts and without origin. Its
+links lead to the viewer's pages."""
 
 
 class OneRecord(Shape):
@@ -84,14 +89,26 @@ def run_page(request: Request) -> Response:
 
 
 def report_page(request: Request) -> Response:
-    """A finished run's report, locked in."""
+    """A finished run's report inside the viewer's frame."""
+    run, _ = _report_asked_for(request)
+    return page_response(request, "report_frame.html", run_id=run.about.run_id)
+
+
+def report_file(request: Request) -> Response:
+    """The report itself, locked in; only a page of the viewer may frame it."""
+    _, path = _report_asked_for(request)
+    headers = {"content-security-policy": LOCKED, "x-frame-options": "SAMEORIGIN"}
+    return FileResponse(path, media_type="text/html", headers=headers)
+
+
+def _report_asked_for(request: Request) -> tuple[RunFolder, Path]:
     run = run_asked_for(request.path_params["run_id"])
     path = run.path / REPORT
     if not path.is_file():
         raise RequestError(
             404, f"report: not written yet; `firecircle lab report {run.about.run_id}` writes it"
         )
-    return FileResponse(path, media_type="text/html", headers={"content-security-policy": LOCKED})
+    return run, path
 
 
 def compare_page(request: Request) -> Response:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from firecircle.cli.lab.view import table_console
 from firecircle.cli.output import console_on, print_json, short_id
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted
 
 if TYPE_CHECKING:

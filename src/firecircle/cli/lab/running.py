@@ -19,7 +19,7 @@ from rich.text import Text
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.lab.view import arms_table, show_outcome
 from firecircle.cli.output import console_on, pause_line, print_json, print_line
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
 from firecircle.lab.runs.folder import RunFolder, register_run
@@ -27,6 +27,7 @@ from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete
 from firecircle.lab.runs.tally import Tally
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted
 from firecircle.voices.outages import Pause
 

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.output import console_on, print_json
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
 from firecircle.errors import StoreError
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import time_text
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from rich.text import Text
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.cli.output import bar, console_on, print_json, print_line, print_sections, section
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted
 
 VALID, NOT_VALID = 0, 1

@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.cli.output import bar, console_on, print_json, print_sections, section
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
 from firecircle.rotation.affinity import Affinity, factors
 from firecircle.rotation.drawing import DrawCheck
 from firecircle.rotation.fairness import Evenness, FairnessReport, Simulation
 from firecircle.rotation.history import Draw
 from firecircle.telling.answers import CHAIR_SYMBOL
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, time_text
 
 SAME, ANOTHER = 0, 1

@@ -19,13 +19,15 @@ from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured_by_file
-from firecircle.store.finding import CircleSummary
+from firecircle.store.circles import CircleStore
+from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.api.reading import body_as, query_as
 from firecircle.web.api.shapes import (
     Amount,
     Asked,
     Begun,
     CircleQuery,
+    Counts,
     Estimate,
     ExportQuery,
     Judging,
@@ -115,10 +117,16 @@ def _amount(sums: Usages) -> Amount:
 
 
 def list_circles(request: Request) -> Response:
-    """A page of circles, the newest first."""
-    query = query_as(CircleQuery, request)
-    page = viewer_of(request).store.circles.find(query, before=query.before, limit=query.limit)
+    """A page of circles, the newest first, or those with the greatest figure."""
+    page = page_of_circles(viewer_of(request).store.circles, query_as(CircleQuery, request))
     return JSONResponse(page.model_dump())
+
+
+def page_of_circles(circles: CircleStore, query: CircleQuery) -> Page:
+    """What a list shows; one in another order is paged by `start`."""
+    if query.order is None:
+        return circles.find(query, before=query.before, limit=query.limit)
+    return Page(circles=circles.in_order(query.order, query, start=query.start, limit=query.limit))
 
 
 def get_circle(request: Request) -> Response:
@@ -191,6 +199,13 @@ def export_circle(request: Request) -> Response:
         kind = "text/html; charset=utf-8"
     name = file_name(summary, query.format)
     return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+def count_circles(request: Request) -> Response:
+    """How many circles the filters of a list leave, and how many are kept."""
+    circles = viewer_of(request).store.circles
+    counts = Counts(matching=circles.count(query_as(CircleQuery, request)), total=circles.count())
+    return JSONResponse(counts.model_dump())
 
 
 def watch_circles(request: Request) -> Response:

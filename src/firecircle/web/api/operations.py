@@ -86,6 +86,15 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
+        "/counts",
+        "count_circles",
+        circles.count_circles,
+        shapes.Counts,
+        query=shapes.CircleQuery,
+        refusals=(422,),
+    ),
+    Operation(
+        "GET",
         "/live",
         "watch_circles",
         circles.watch_circles,

@@ -11,7 +11,7 @@ from firecircle.prompt import MAX_LAYER_CHARS
 from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry, BankFilters
-from firecircle.store.finding import CircleSummary, Filters
+from firecircle.store.finding import CircleSummary, Filters, Order
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
@@ -87,13 +87,25 @@ class CircleQuery(Filters):
     limit: int = Field(default=50, ge=1, le=200)
     before: int | None = Field(default=None, ge=0, lt=2**62)
     """`next_before` of the page before."""
+    order: Order | None = None
+    """By which figure, the greatest first; without it the newest come first."""
+    start: int = Field(default=0, ge=0, le=10**9)
+    """With `order`: how many to pass by, instead of `before`."""
     since: float | None = Field(default=None, ge=0, le=1e11)
     until: float | None = Field(default=None, ge=0, le=1e11)
     pattern: Name | None = None
     voice: Name | None = None
     label: Name | None = None
     run_id: Name | None = None
+    batch: Name | None = None
     text: Words | None = None
+
+
+class Counts(Shape):
+    """How many circles match, and how many there are."""
+
+    matching: int
+    total: int
 
 
 class Circle(Shape):

@@ -10,8 +10,10 @@ from firecircle.circle.result import CallRecord, FireCircleResult
 from firecircle.telling.safe_text import name_with_codes
 
 WIDTH, HEIGHT = 600, 290
-LEFT, RIGHT, TOP, BOTTOM = 34, 170, 10, 26
+LEFT, RIGHT, TOP, BOTTOM = 34, 186, 10, 26
 LABEL_APART = 13
+LEADER = 18
+"""Room for the thin line that leads from the last dot of a voice to its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Line:
     steps: tuple[Step, ...]
     label_x: float
     label_y: float
-    lost: bool
+    lost: int | None
+    """The round in which the voice was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,9 @@ class Convergence:
     width: int
     height: int
     lines: tuple[Line, ...]
-    band: str
-    mean: str
+    bands: tuple[tuple[str, int], ...]
+    """Mean F and one standard deviation around it, from a round to that of the number."""
+    means: tuple[Step, ...]
     threshold_y: float
     threshold: float
     left: float
@@ -83,7 +87,7 @@ def convergence(result: FireCircleResult) -> Convergence | None:
 
     answers = [(held.round_number, answer) for held in rounds for answer in held.evaluations]
     models = dict.fromkeys(answer.model for _, answer in answers)
-    lost = {failure.model for failure in result.failures}
+    lost = {failure.model: failure.round_number for failure in result.failures}
     lines = []
     for number, model in enumerate(models):
         falsehoods = [(place, answer.falsehood) for place, answer in answers if answer.model == model]
@@ -91,17 +95,27 @@ def convergence(result: FireCircleResult) -> Convergence | None:
             Dot(x(r), y(f), r, f"{name_with_codes(model)}, round {r}: F {f:.2f}") for r, f in falsehoods
         )
         steps = tuple(Step(a.x, a.y, b.x, b.y, b.round_number) for a, b in pairwise(dots))
-        lines.append(Line(model, number, dots, steps, dots[-1].x + 8, dots[-1].y, model in lost))
+        lines.append(Line(model, number, dots, steps, dots[-1].x + 8, dots[-1].y, lost.get(model)))
     metrics = result.round_metrics
-    upper = [f"{x(m.round_number)},{y(m.f_score_mean + m.f_score_stddev)}" for m in metrics]
-    lower = [f"{x(m.round_number)},{y(m.f_score_mean - m.f_score_stddev)}" for m in reversed(metrics)]
+    edges = [
+        (
+            x(m.round_number),
+            y(m.f_score_mean + m.f_score_stddev),
+            y(m.f_score_mean),
+            y(m.f_score_mean - m.f_score_stddev),
+            m.round_number,
+        )
+        for m in metrics
+    ]
     threshold = result.config.alarm_threshold
     return Convergence(
         width=WIDTH,
         height=HEIGHT,
         lines=_spread_labels(lines),
-        band=" ".join(upper + lower) if len(metrics) > 1 else "",
-        mean=" ".join(f"{x(m.round_number)},{y(m.f_score_mean)}" for m in metrics),
+        bands=tuple(
+            (f"{a[0]},{a[1]} {b[0]},{b[1]} {b[0]},{b[3]} {a[0]},{a[3]}", b[4]) for a, b in pairwise(edges)
+        ),
+        means=tuple(Step(a[0], a[2], b[0], b[2], b[4]) for a, b in pairwise(edges)),
         threshold_y=y(threshold),
         threshold=threshold,
         left=LEFT,
@@ -118,7 +132,7 @@ def convergence(result: FireCircleResult) -> Convergence | None:
 
 def _spread_labels(lines: list[Line]) -> tuple[Line, ...]:
     """Labels that do not lie on each other: each at least a line below the one above it, in one column."""
-    column = max(line.label_x for line in lines)
+    column = max(line.label_x for line in lines) + LEADER
     floor = HEIGHT - 4.0
     placed: dict[str, float] = {}
     below = TOP + 4.0 - LABEL_APART

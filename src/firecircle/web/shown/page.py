@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firecircle.circle.measures import account
@@ -17,11 +18,13 @@ from firecircle.telling.table import VoiceRow, progress_of, rows_of_circle, rows
 from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
 from firecircle.telling.verdict import (
     Cautions,
+    Headline,
     Ways,
     cautions_of_circle,
     cautions_of_panel,
     circle_sentences,
     deciding_reason,
+    headline_of,
     lost_voices,
     next_step,
     panel_sentences,
@@ -51,6 +54,8 @@ class Caption:
     run_id: str | None = None
     arm: str | None = None
     record_id: str | None = None
+    is_right: bool | None = None
+    """Whether the verdict agrees with the label, where both are there."""
 
 
 def caption_of(summary: CircleSummary) -> Caption:
@@ -63,6 +68,7 @@ def caption_of(summary: CircleSummary) -> Caption:
         summary.run_id,
         summary.arm,
         summary.record_id,
+        summary.is_right,
     )
 
 
@@ -106,6 +112,10 @@ class CirclePage:
     progress: str
     """How far a sitting circle is."""
     outcome: Outcome
+    headline: Headline | None
+    """None while it sits and without a verdict."""
+    deciding_cell: str
+    """Where the deciding answer stands on the page; empty where none decided."""
     layers: tuple[ShownLayer, ...]
     earlier_turns: str
     rows: tuple[VoiceRow, ...]
@@ -121,6 +131,11 @@ class CirclePage:
     left_out: tuple[Observation, ...]
     """Observations that became no pattern."""
     more_left_out: int
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The voices by their number on the page."""
+        return {row.model: number for number, row in enumerate(self.rows, start=1)}
 
 
 def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | PanelPage:
@@ -143,6 +158,7 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
     sitting = caption.status == "sitting"
     line = line_quoting((*judged.config.models, *(seat.model for seat in judged.substitutions)))
     left_out = [observation for observation in judged.observations if observation.left_out]
+    rows = rows_of_circle(judged)
     return CirclePage(
         caption=caption,
         judged=judged,
@@ -150,9 +166,11 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         sitting=sitting,
         progress=progress_of(judged) if sitting else "",
         outcome=_circle_outcome(judged, line, sitting=sitting),
+        headline=None if sitting or judged.consensus is None else headline_of(judged),
+        deciding_cell=_deciding_cell(rows),
         layers=shown_layers(judged.prompt, judged.patterns),
         earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
-        rows=rows_of_circle(judged),
+        rows=rows,
         chart=convergence(judged),
         quorum=quorum_picture(judged),
         replay=replay_of(judged, line),
@@ -162,6 +180,18 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         moves=moves_of(judged),
         left_out=tuple(left_out[:MOST_OBSERVATIONS]),
         more_left_out=max(0, len(left_out) - MOST_OBSERVATIONS),
+    )
+
+
+def _deciding_cell(rows: Sequence[VoiceRow]) -> str:
+    return next(
+        (
+            f"v{number}r{cell.round_number}"
+            for number, row in enumerate(rows, start=1)
+            for cell in row.cells
+            if cell is not None and cell.decides
+        ),
+        "",
     )
 
 

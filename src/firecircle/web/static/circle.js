@@ -42,7 +42,10 @@ function whereTheReaderIs() {
     [...one.querySelectorAll(".wide, .scroll")].map((box, at) => [one.id, at, box.scrollLeft, box.scrollTop]));
   const slider = document.getElementById("replay");
   const stopped = slider && Number(slider.value) < Number(slider.max) ? Number(slider.value) : null;
+  const isWide = document.getElementById("show-ti")?.checked;
   return () => {
+    const box = document.getElementById("show-ti");
+    if (box && isWide) box.checked = true;
     if (part && !focused.isConnected) {
       const { voice, ofRound } = focused.dataset;
       const same = voice ? answerButton(voice, ofRound) : focused.id ? document.getElementById(focused.id) : null;
@@ -52,11 +55,7 @@ function whereTheReaderIs() {
       const box = document.getElementById(name)?.querySelectorAll(".wide, .scroll")[at];
       if (box) [box.scrollLeft, box.scrollTop] = [left, top];
     }
-    const fresh = document.getElementById("replay");
-    if (stopped !== null && fresh) {
-      fresh.value = String(stopped);
-      stopAfter(stopped);
-    }
+    if (stopped !== null) stopAfter(stopped);
   };
 }
 
@@ -95,6 +94,20 @@ function heard(circle) {
 }
 
 if (bar().dataset.status === "sitting") follow(bar().dataset.circle, heard);
+
+// -- by keyboard --------------------------------------------------------------------------------------
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=range], [type=checkbox]), select, textarea")) return;
+  const link = { j: "older", k: "newer", l: "to-list" }[event.key];
+  if (link) document.getElementById(link)?.click();
+  const slider = document.getElementById("replay");
+  const step = { "[": -1, "]": 1 }[event.key];
+  if (slider && step) {
+    slider.value = String(Number(slider.value) + step);
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  if (event.key === "t") document.getElementById("show-ti")?.click();
+});
 
 // -- acting ---------------------------------------------------------------------------------------
 document.addEventListener("click", async (event) => {

@@ -40,9 +40,61 @@ document.querySelector("form.filters").addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", () => { for (const field of document.querySelector("form.filters").elements) field.disabled = false; });
 
+// -- how many, and which columns -------------------------------------------------------------------------
+const NOT_COUNTED = ["before", "start", "limit", "order", "from", "to"];
+async function count() {
+  const asked = new URLSearchParams(location.search);
+  if (["from", "to"].some((name) => asked.get(name))) return;
+  const query = new URLSearchParams([...asked].filter(([name, value]) => value.trim() && !NOT_COUNTED.includes(name)));
+  const answer = await fetch(`/api/v1/counts?${query}`).catch(() => null);
+  if (!answer?.ok) return;
+  const { matching, total } = await answer.json();
+  const place = document.getElementById("count");
+  if (place) place.textContent = matching === total ? `${total.toLocaleString("en")} circles` : `${matching.toLocaleString("en")} of ${total.toLocaleString("en")} circles`;
+}
+
+const remembered = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };
+const hidden = new Set(remembered("firecircle-columns", []));
+function showColumns() {
+  for (const cell of document.querySelectorAll("#list [data-c]")) cell.classList.toggle("unwanted", hidden.has(cell.dataset.c));
+}
+function offerColumns() {
+  const place = document.getElementById("columns");
+  if (!place) return;
+  for (const head of document.querySelectorAll("#list th[data-c]")) {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = !hidden.has(head.dataset.c);
+    box.addEventListener("change", () => {
+      if (box.checked) hidden.delete(head.dataset.c); else hidden.add(head.dataset.c);
+      try { localStorage.setItem("firecircle-columns", JSON.stringify([...hidden])); } catch { /* then only here */ }
+      showColumns();
+    });
+    label.append(box, ` ${head.textContent.replace("↓", "").trim()}`);
+    place.append(label);
+  }
+}
+offerColumns();
+showColumns();
+count();
+
+// -- the place of the reader, kept for the way back --------------------------------------------------------
+const PLACE = `firecircle-place ${location.pathname}${location.search}`;
+addEventListener("pagehide", () => {
+  try { sessionStorage.setItem(PLACE, JSON.stringify({ top: scrollY, row: at >= 0 ? rows()[at]?.dataset.href : null })); } catch { /* then not */ }
+});
+if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
+  try {
+    const { top, row } = JSON.parse(sessionStorage.getItem(PLACE)) ?? {};
+    if (row) choose(rows().findIndex((one) => one.dataset.href === row));
+    if (top) scrollTo({ top, behavior: "instant" });
+  } catch { /* nothing was kept */ }
+}
+
 async function look() {
   const asked = new URLSearchParams(location.search);
-  if (document.hidden || ["before", "from", "to", "limit"].some((name) => asked.has(name))) return;
+  if (document.hidden || ["before", "from", "to", "limit", "order", "start"].some((name) => asked.has(name))) return;
   const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
   const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
   if (!answer?.ok) return;
@@ -55,6 +107,8 @@ async function look() {
   if (!fresh || !old) return location.reload();
   const chosen = at >= 0 ? rows()[at]?.dataset.href : null;
   old.replaceWith(fresh);
+  showColumns();
+  count();
   at = chosen ? rows().findIndex((row) => row.dataset.href === chosen) : -1;
   if (at >= 0) choose(at);
 }

@@ -2,8 +2,10 @@
 
 // -- who saw a quote ------------------------------------------------------------------------------
 const tip = document.getElementById("tip");
+let tipFor = null;
 
 function showTip(target) {
+  tipFor = target;
   tip.textContent = target.dataset.tip;
   tip.hidden = false;
   const box = target.getClientRects()[0] ?? target.getBoundingClientRect();
@@ -17,12 +19,16 @@ const tipped = (event) => (event.target instanceof Element ? event.target.closes
 for (const kind of ["mouseover", "focusin"]) {
   document.addEventListener(kind, (event) => { const found = tipped(event); if (found) showTip(found); });
 }
-for (const kind of ["mouseout", "focusout", "scroll"]) {
-  document.addEventListener(kind, () => { tip.hidden = true; }, kind === "scroll" ? { capture: true, passive: true } : undefined);
-}
+document.addEventListener("mouseout", () => { if (!tipFor?.matches(":focus")) tip.hidden = true; });
+document.addEventListener("focusout", () => { tip.hidden = true; });
+document.addEventListener("scroll", () => {
+  if (tip.hidden) return;
+  if (tipFor.isConnected && tipFor.matches(":hover, :focus")) showTip(tipFor);
+  else tip.hidden = true;
+}, { capture: true, passive: true });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 
-// -- the dialogue round by round ------------------------------------------------------------------
+// -- the dialogue round by round: nothing that came later is shown -------------------------------------
 export function stopAfter(round) {
   for (const one of document.querySelectorAll("[data-round]")) one.classList.toggle("later", Number(one.dataset.round) > round);
   for (const one of document.querySelectorAll("[data-column]")) {
@@ -30,39 +36,59 @@ export function stopAfter(round) {
     one.classList.toggle("later", Number(one.dataset.column) > round);
   }
   for (const one of document.querySelectorAll("[data-only]")) one.hidden = Number(one.dataset.only) !== round;
-  const shown = document.getElementById("replay-round");
-  if (shown) shown.textContent = String(round);
+  const slider = document.getElementById("replay");
+  if (!slider) return;
+  slider.value = String(round);
+  document.getElementById("replay-round").textContent = slider.value;
+  document.getElementById("main").classList.toggle("rewound", Number(slider.value) < Number(slider.max));
 }
 
 document.addEventListener("input", (event) => {
-  if (event.target instanceof HTMLInputElement && event.target.id === "replay") stopAfter(Number(event.target.value));
+  if (!(event.target instanceof HTMLInputElement) || event.target.id !== "replay") return;
+  stopAfter(Number(event.target.value));
+  const isLast = event.target.value === event.target.max;
+  history.replaceState(null, "", isLast ? location.pathname + location.search : `#round-${event.target.value}`);
 });
 
-// -- one answer in full ---------------------------------------------------------------------------
+// -- answers in full, two of them beside each other -----------------------------------------------------
 export function answerButton(voice, round) {
   return [...document.querySelectorAll("button.answer")].find((one) => one.dataset.voice === voice && one.dataset.ofRound === round) ?? null;
 }
 
-function dialogWith(content, voice, round) {
-  document.getElementById("answer")?.remove();
-  const dialog = document.createElement("dialog");
-  dialog.id = "answer";
-  dialog.setAttribute("aria-label", "one answer in full");
+const MOST_PANELS = 2;
+const panels = () => [...document.querySelectorAll("dialog.panel")];
+
+function arrange() {
+  panels().reverse().forEach((panel, place) => panel.classList.toggle("second", place > 0));
+  document.body.classList.toggle("with-panel", panels().length > 0);
+}
+
+function openPanel(content, voice, round) {
+  for (const old of panels().slice(0, Math.max(0, panels().length - MOST_PANELS + 1))) old.close();
+  const panel = document.createElement("dialog");
+  panel.className = "panel";
+  panel.setAttribute("aria-label", "one answer in full");
   const close = document.createElement("button");
   close.type = "button";
   close.className = "close";
   close.textContent = "Close";
-  close.addEventListener("click", () => dialog.close());
-  dialog.append(close, content);
-  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  dialog.addEventListener("close", () => {
-    dialog.remove();
+  close.addEventListener("click", () => panel.close());
+  panel.append(close, content);
+  panel.addEventListener("close", () => {
+    const hadFocus = panel.contains(document.activeElement) || document.activeElement === document.body;
+    panel.remove();
+    arrange();
     // A live page may have exchanged the button meanwhile.
-    if (document.activeElement === document.body) answerButton(voice, round)?.focus({ preventScroll: true });
+    if (hadFocus) answerButton(voice, round)?.focus({ preventScroll: true });
   });
-  document.body.append(dialog);
-  dialog.showModal();
+  document.body.append(panel);
+  panel.show();
+  arrange();
 }
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") panels().at(-1)?.close();
+});
 
 function written(voice, round) {
   for (const one of document.querySelectorAll("details[data-answer]")) {
@@ -77,21 +103,115 @@ async function fetched(voice, round) {
   return page.querySelector("article, main") ?? document.createTextNode("This answer cannot be shown.");
 }
 
-document.addEventListener("click", async (event) => {
-  const button = event.target instanceof Element ? event.target.closest("button.answer") : null;
-  if (!button) return;
+async function openAnswer(button) {
   const { voice, ofRound } = button.dataset;
   const here = written(voice, ofRound);
-  if (here) {
-    dialogWith(here.querySelector("article").cloneNode(true), voice, ofRound);
-  } else {
-    dialogWith(await fetched(voice, ofRound), voice, ofRound);
+  const content = here ? here.querySelector("article").cloneNode(true) : await fetched(voice, ofRound).catch(() => document.createTextNode("The server does not answer."));
+  openPanel(content, voice, ofRound);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target instanceof Element ? event.target.closest("button.answer") : null;
+  if (!button) return;
+  if (button.id) history.replaceState(null, "", `#${button.id}`);
+  openAnswer(button);
+});
+
+// An address leads to a cell (#v2r1) or a round (#round-2).
+function goToAddress() {
+  const place = decodeURIComponent(location.hash.slice(1));
+  const round = /^round-([0-9]{1,2})$/.exec(place);
+  if (round && document.getElementById("replay")) stopAfter(Number(round[1]));
+  if (!/^v[0-9]{1,3}r[0-9]{1,2}$/.test(place)) return;
+  const button = document.getElementById(place);
+  if (button?.matches("button.answer")) openAnswer(button);
+}
+addEventListener("hashchange", goToAddress);
+if (location.hash) goToAddress();
+
+// -- what belongs together is lit together: words, cells and curves of a pattern or a voice ---------------
+const numbers = (text) => (text ?? "").split(" ").filter(Boolean);
+
+function light(event) {
+  const from = event.target instanceof Element ? event.target.closest("[data-p], [data-v]") : null;
+  const main = document.getElementById("main");
+  const patterns = new Set(numbers(from?.dataset.p));
+  const voices = new Set([...numbers(from?.dataset.v), ...numbers(from?.dataset.vs)]);
+  if (from && from.dataset.p && !from.dataset.vs) {
+    for (const one of document.querySelectorAll(".pattern[data-p]")) if (patterns.has(one.dataset.p)) numbers(one.dataset.vs).forEach((voice) => voices.add(voice));
   }
+  if (from && from.dataset.v) {
+    for (const one of document.querySelectorAll(".pattern[data-p]")) if (numbers(one.dataset.vs).includes(from.dataset.v)) patterns.add(one.dataset.p);
+  }
+  main.classList.toggle("linking", Boolean(from));
+  for (const one of document.querySelectorAll("[data-p]")) one.classList.toggle("lit", numbers(one.dataset.p).some((number) => patterns.has(number)));
+  for (const one of document.querySelectorAll("tr[data-v], g[data-v]")) one.classList.toggle("lit", voices.has(one.dataset.v));
+}
+for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, light);
+
+// -- a chart for a slide ----------------------------------------------------------------------------------
+const DRAWN = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order", "visibility"];
+
+function standingAlone(chart) {
+  const copy = chart.cloneNode(true);
+  const originals = [chart, ...chart.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((one, place) => {
+    const style = getComputedStyle(originals[place]);
+    for (const name of DRAWN) one.style.setProperty(name, style.getPropertyValue(name));
+  });
+  const [, , width, height] = chart.getAttribute("viewBox").split(" ").map(Number);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.style.setProperty("background", getComputedStyle(chart.closest("section")).backgroundColor);
+  return { text: new XMLSerializer().serializeToString(copy), width, height };
+}
+
+async function asPng({ text, width, height }) {
+  const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [3 * width, 3 * height];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element ? event.target.closest("button.copy") : null;
+  const chart = button?.closest("section").querySelector("svg.chart");
+  if (!chart) return;
+  const drawing = standingAlone(chart);
+  const isSvg = button.dataset.copy === "svg";
+  const before = button.textContent;
+  const blob = isSvg ? new Blob([drawing.text], { type: "image/svg+xml" }) : await asPng(drawing);
+  try {
+    if (isSvg) await navigator.clipboard.writeText(drawing.text);
+    else await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
+    button.textContent = "Copied";
+  } catch {
+    save(blob, `chart.${button.dataset.copy}`); // no clipboard here: it becomes a file
+    button.textContent = "Saved";
+  }
+  setTimeout(() => { button.textContent = before; }, 2000);
 });
 
 // A link to the opening of every prompt leads out of the dialog and unfolds what it points at.
 document.addEventListener("click", (event) => {
   if (!(event.target instanceof Element) || !event.target.closest('a[href="#opening"]')) return;
-  document.getElementById("answer")?.close();
+  panels().forEach((panel) => panel.close());
   for (const one of document.querySelectorAll("#opening details")) one.open = true;
 });

@@ -15,8 +15,9 @@ from rich.text import Text
 from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome, Word
 from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.output import console_on, pause_line, print_line
-from firecircle.cli.printable import printable_line, shortened
+from firecircle.cli.printable import printable_line
 from firecircle.lab.datasets import Record
+from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted
 from firecircle.thresholds import figure_beside
 from firecircle.voices.outages import Pause

@@ -1,0 +1,85 @@
+"""Batches: prompts that one command judged together, kept as circles under `NAME:id`."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from firecircle.shapes import Shape
+from firecircle.store.circles import CircleStore
+from firecircle.store.database import Database
+from firecircle.store.finding import CircleSummary, Filters
+from firecircle.store.tables import circles
+
+MOST_IN_A_BATCH = 5_000
+"""Judgements that are read for one page."""
+
+
+class BatchLine(Shape):
+    """A batch and how it came out."""
+
+    name: str
+    circles: int
+    alarms: int
+    began: float
+
+
+class Change(Shape):
+    """One prompt of a batch, and what another batch made of it."""
+
+    after: CircleSummary
+    before: CircleSummary | None
+
+    @property
+    def turned(self) -> bool:
+        """Whether the two came to different verdicts."""
+        return self.before is not None and self.before.alarm != self.after.alarm
+
+
+def list_batches(database: Database) -> tuple[BatchLine, ...]:
+    """The batches that are kept, the newest first."""
+    of = circles.c
+    with database.reading() as connection:
+        colon = (
+            sa.func.instr(of.record_id, ":")
+            if connection.dialect.name == "sqlite"
+            else sa.func.strpos(of.record_id, ":")
+        )
+        name = sa.func.substr(of.record_id, 1, colon - 1)
+        query = (
+            sa.select(
+                name,
+                sa.func.count(),
+                sa.func.sum(sa.case((of.alarm.is_(True), 1), else_=0)),
+                sa.func.min(of.started_at),
+            )
+            .where(of.run_id.is_(None), of.record_id.like("%_:%"))
+            .group_by(name)
+            .order_by(sa.func.max(of.pk).desc())
+        )
+        return tuple(
+            BatchLine(name=str(batch), circles=int(number), alarms=int(alarms), began=float(began))
+            for batch, number, alarms, began in connection.execute(query)
+        )
+
+
+def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
+    """The newest judgement of every prompt of a batch, by the prompt's id, in the order they were judged."""
+    newest: dict[str, CircleSummary] = {}
+    before = None
+    while len(newest) < MOST_IN_A_BATCH:
+        page = store.find(Filters(batch=name), before=before, limit=1000)
+        for summary in page.circles:
+            newest.setdefault((summary.record_id or "").removeprefix(f"{name}:"), summary)
+        before = page.next_before
+        if before is None:
+            break
+    return dict(reversed(newest.items()))
+
+
+def compared(store: CircleStore, name: str, other: str | None = None) -> dict[str, Change]:
+    """The prompts of a batch, each beside what another batch made of it."""
+    before = judgements_of(store, other) if other else {}
+    return {
+        record_id: Change(after=summary, before=before.get(record_id))
+        for record_id, summary in judgements_of(store, name).items()
+    }

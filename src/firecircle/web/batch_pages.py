@@ -1,0 +1,54 @@
+"""Pages of batches: what one command judged, and how it compares with another time."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from firecircle.shapes import Shape
+from firecircle.store.batches import MOST_IN_A_BATCH, compared, list_batches
+from firecircle.web.api.reading import filled_in, parameters_as
+from firecircle.web.api.shapes import Name
+from firecircle.web.pages import page_response
+from firecircle.web.problems import RequestError
+from firecircle.web.viewer import viewer_of
+
+
+class BatchQuery(Shape):
+    """Which other batch stands beside it."""
+
+    before: Name | None = None
+
+
+def batches_page(request: Request) -> Response:
+    """All batches."""
+    return page_response(request, "batches.html", batches=list_batches(viewer_of(request).store.database))
+
+
+def batch_page(request: Request) -> Response:
+    """One batch: its summary, its verdicts, and what another made of the same prompts."""
+    name, store = request.path_params["name"], viewer_of(request).store
+    query = parameters_as(BatchQuery, filled_in(request))
+    changes = compared(store.circles, name, query.before)
+    if not changes:
+        raise RequestError(404, f"{name}: no such batch; `firecircle evaluate --batch` makes one")
+    judged = [change.after for change in changes.values()]
+    return page_response(
+        request,
+        "batch.html",
+        name=name,
+        before=query.before,
+        others=[batch.name for batch in list_batches(store.database) if batch.name != name],
+        changes=changes,
+        most=MOST_IN_A_BATCH,
+        counts={
+            "alarm": sum(one.alarm is True for one in judged),
+            "no alarm": sum(one.alarm is False for one in judged),
+            "no verdict": sum(one.alarm is None for one in judged),
+            "missed": sum(one.is_right is False and not one.alarm for one in judged),
+            "false alarms": sum(one.is_right is False and bool(one.alarm) for one in judged),
+        },
+        labelled=sum(one.is_right is not None for one in judged),
+        turned=sum(change.turned for change in changes.values()),
+        shared=sum(change.before is not None for change in changes.values()),
+    )

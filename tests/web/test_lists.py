@@ -1,0 +1,85 @@
+"""Lists: in another order, counted, searched by beginnings; a batch beside another."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import httpx
+import pytest
+
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
+from firecircle.store.opening import Store
+from tests.scripted import Script, says
+from tests.web.serving import judged
+
+
+@pytest.fixture(scope="module")
+def kept(store: Store) -> dict[str, str]:
+    """Three circles: talking raised the second most, the third is the highest."""
+    ids = {}
+    for name, first, last in (("calm", 0.1, 0.1), ("raised", 0.2, 0.8), ("high", 0.9, 0.9)):
+        prompt = MultiNeutrosophicPrompt(user=f"{name} confidential words", turns=())
+        lines = {model: [says(first), says(last)] for model in ("a", "b")}
+        ids[name] = judged(store, prompt, lines=lines, max_rounds=2).circle_id
+    return ids
+
+
+def _listed(client: httpx.Client, **query: str) -> list[str]:
+    text = client.get("/circles", params=query).text
+    return re.findall(r'<tr data-href="/circles/([0-9a-f]+)"', text)
+
+
+def test_a_list_is_put_in_order_and_paged(client: httpx.Client, kept: dict[str, str]) -> None:
+    assert _listed(client, order="falsehood") == [kept["high"], kept["raised"], kept["calm"]]
+    assert _listed(client, order="talking")[0] == kept["raised"]
+    assert _listed(client, order="oldest") == list(kept.values())
+    page = client.get("/circles", params={"order": "falsehood", "limit": "2"}).text
+    assert 'aria-sort="descending"' in page
+    assert "order=falsehood&amp;limit=2&amp;start=2" in page
+    assert _listed(client, order="falsehood", limit="2", start="2") == [kept["calm"]]
+    assert client.get("/api/v1/circles", params={"order": "height"}).status_code == 422
+    assert "0.20 → 0.80" in page
+
+
+def test_what_a_list_leaves_is_counted(client: httpx.Client, kept: dict[str, str]) -> None:
+    assert client.get("/api/v1/counts").json() == {"matching": 3, "total": 3}
+    assert client.get("/api/v1/counts", params={"alarm": "true"}).json() == {"matching": 2, "total": 3}
+
+
+def test_a_beginning_finds_the_word(client: httpx.Client, kept: dict[str, str]) -> None:
+    assert _listed(client, text="confid*") == list(reversed(kept.values()))
+    assert _listed(client, text="confid") == []
+    assert _listed(client, text='"calm confid*"') == [kept["calm"]]
+
+
+def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[str, str]) -> None:
+    page = client.get(f"/circles/{kept['raised']}").text
+    assert "<b>2 of 2</b> voices reached 0.70" in page
+    assert "Round 1 → end: <b>F 0.20 → 0.80</b>" in page
+    link = re.search(r'<b>Why:</b> <a href="#(v[0-9]+r[0-9]+)"', page)
+    assert link is not None
+    assert f'id="{link[1]}" class="answer decides"' in page
+    assert f'id="newer" href="/circles/{kept["high"]}"' in page
+    assert f'id="older" href="/circles/{kept["calm"]}"' in page
+
+
+def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> None:
+    prompts = [MultiNeutrosophicPrompt(user=f"prompt {number}", turns=()) for number in range(2)]
+    for name, falsehoods in (("monday", (0.1, 0.9)), ("tuesday", (0.9, 0.9))):
+        for number, (prompt, falsehood) in enumerate(zip(prompts, falsehoods, strict=True)):
+            config = FireCircleConfig(models=("a", "b"), max_rounds=2, enforce_quorum=False)
+            script = Script({model: [says(falsehood)] * 2 for model in ("a", "b")})
+            guard = PromptGuard(caller=script, store=store)
+            judging = guard.evaluate_prompt(
+                prompt, "fire_circle", config, label="attack", record_id=f"{name}:{number}"
+            )
+            asyncio.run(judging)
+    listed = client.get("/batches").text
+    assert listed.index("/batches/tuesday") < listed.index("/batches/monday")
+    page = client.get("/batches/tuesday", params={"before": "monday"}).text
+    assert "<b>2</b> prompts: 2 alarm (2 labelled)." in page
+    assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
+    assert page.count(">turned</span>") == 1
+    assert "1 alarm, 1 no alarm, 1 missed" in client.get("/batches/monday").text
+    assert client.get("/batches/wednesday").status_code == 404
