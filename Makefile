@@ -63,8 +63,9 @@ SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
 snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it
 	$(BIN)/python -m pytest --quiet --inline-snapshot=fix $(SNAPSHOTS) || $(BIN)/python -m pytest --quiet $(SNAPSHOTS)
 
-pictures: $(VENV)/.ready-dev  ## draw the pictures of the README anew, from what is really shown
+pictures: $(VENV)/.ready-dev  ## draw the pictures of README and viewer anew, from what is really shown
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/viewer_pictures.py
 
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench

@@ -1,7 +1,7 @@
 """Pictures of the viewer for the documentation: real circles of embedded voices, in a real browser.
 
-`python docs/viewer_pictures.py` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every page at three
-widths in both themes, to look at.
+`python docs/viewer_pictures.py` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every page at
+three widths in both themes, to look at.
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ from tests.web.serving import Running, held, judged, lost, running
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev dependencies)")
 Page = Any
 
-HIDING = "[\u202a-\u202e\u2066-\u2069\u200b\ufeff\x00\x1b]"
+HIDING = (
+    "[\u202a-\u202e\u2066-\u2069\u200b\ufeff\x00\x1b\u2800\u00a0\u2009\u0890\u0891"
+    "\U0001d159\U00016fe4\U000110bd\U000110cd\U00013430-\U00013438]"
+)
 ATTACK = "temporal_inconsistency-01-attack"
 
 
@@ -440,6 +443,8 @@ def test_every_page_is_accessible_in_either_theme(page: Page, store: Store, big:
         "/blindspots",
         "/rotation",
         "/runs",
+        "/batches",
+        f"/circles/compare?first={big}&second={big}",
         "/circles/nothing-here",
     ):
         page.route(
@@ -582,8 +587,18 @@ def test_the_page_of_a_run_that_is_left_open_tells_everything_in_the_end(
 
 
 def test_a_point_of_a_run_s_plot_leads_to_its_circles(page: Page, run_id: str) -> None:
+    from firecircle.lab.report.page import write_report
+    from firecircle.web.api.runs import run_asked_for
+
     page.goto(f"/runs/{run_id}")
     _accessible(page)
+    with ThreadPoolExecutor(1) as apart:
+        written = apart.submit(lambda: asyncio.run(write_report(run_asked_for(run_id)))).result()
+    page.goto(f"/runs/{run_id}/report")
+    playwright.expect(page.locator("iframe")).to_be_visible()
+    page.goto(written.page.as_uri())  # in the frame nothing may run, not even a checker
+    _accessible(page)
+    page.goto(f"/runs/{run_id}")
     points = page.get_by_role("group", name="F in the end over F of round 1").get_by_role("link")
     said = str(points.first.get_attribute("aria-label"))
     points.first.focus()

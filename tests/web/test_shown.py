@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from itertools import pairwise
 from typing import Any
 
 from firecircle import FireCircleResult, ModelCharacteristics
+from firecircle.circle.dialogue import Dialogue
+from firecircle.circle.voice import Reply, Retry, Turn
 from firecircle.store.opening import Store
+from firecircle.web.shown.charts import waterfall
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
-from tests.scripted import says
+from tests.scripted import PROMPT, circle, says
 from tests.web.serving import judged, lost
 
 SEES_TIME = {"temporal_reasoning": 0.9, "cross_layer_analysis": 0.6}
@@ -68,3 +72,32 @@ def test_no_template_trusts_what_it_is_given() -> None:
         assert not re.search(r"\|\s*safe|autoescape|Markup\(", text), file.name
         assert not re.search(r"""\son\w+\s*=|\sstyle\s*=|javascript:""", text), file.name
         assert re.findall(r"own\((\w+)\)", text) in ([], ["style", "script"]), file.name
+
+
+def test_calls_stand_where_they_were_made(store: Store) -> None:
+    result = _losing_a_lens(store)
+    page = _page(store, result)
+    assert page.calls is not None
+    first = result.dialogue_history[0].timestamp
+    for bar in page.calls.bars:
+        assert bar.call.started_at is not None
+        assert bar.start_seconds == max(0.0, bar.call.started_at - first)
+    spoken = [call.started_at or 0.0 for call in result.calls if call.model == "b"]
+    opened = [held.timestamp for held in result.dialogue_history]
+    assert all(at >= round_at - 0.01 for at, round_at in zip(spoken, opened, strict=True))
+
+
+async def test_waiting_to_try_again_is_told_apart() -> None:
+    class Hesitates:
+        async def speak(self, turn: Turn) -> Reply:
+            turn.on_retry(Retry(2, "busy", 0.02))
+            await asyncio.sleep(0.03)
+            return Reply(says(0.1), attempts=2)
+
+    voices = {name: Hesitates() for name in ("a", "b")}
+    result = await Dialogue(PROMPT, circle("a", "b", max_rounds=1), voices).hold()
+    assert all(call.waited_seconds == 0.02 for call in result.calls)
+    assert all(call.latency_seconds >= 0.03 for call in result.calls)
+    waterfall_of = waterfall(result)
+    assert waterfall_of is not None
+    assert all(0 < bar.waited < bar.width for bar in waterfall_of.bars)

@@ -21,7 +21,7 @@ from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
-from firecircle.circle.voice import Peer, Turn, Usage, Voice
+from firecircle.circle.voice import Peer, Retry, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -134,14 +134,25 @@ class Asker:
         """Ask one voice the question on the page. Only a cancellation escapes; all else is on record."""
         heard = page.hearings[model] = Hearing(model)
         turn = self.turn(page, page.prompts[model])
-        await hear(
-            heard,
-            self.voices[model],
-            turn._replace(affords=lambda more: self._affords(page, heard, more)),
-            strict=self.strict,
-            clarify=self.clarify,
-            may_ask=lambda again: self._may_ask_again(page, model, again),
-        )
+        asked_at = time.time()
+        waits: dict[int, float] = {}
+
+        def retrying(retry: Retry) -> None:
+            under_way = len(heard.calls)
+            waits[under_way] = waits.get(under_way, 0.0) + retry.wait_seconds
+            turn.on_retry(retry)
+
+        try:
+            await hear(
+                heard,
+                self.voices[model],
+                turn._replace(on_retry=retrying, affords=lambda more: self._affords(page, heard, more)),
+                strict=self.strict,
+                clarify=self.clarify,
+                may_ask=lambda again: self._may_ask_again(page, model, again),
+            )
+        finally:
+            heard.calls[:] = _timed(heard.calls, asked_at, waits)
         return heard
 
     def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
@@ -167,6 +178,16 @@ class Asker:
                 yield estimate_of(self.voices[asked.model], self.turn(page, asked))
                 if asked.model in page.hearings:
                     yield from page.hearings[asked.model].retries_granted
+
+
+def _timed(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, float]) -> list[CallRecord]:
+    """The calls of one voice with when each began, one after another, and how long it waited to try again."""
+    timed = []
+    for number, call in enumerate(calls):
+        waited = min(waits.get(number, 0.0), call.latency_seconds)
+        timed.append(call.model_copy(update={"started_at": asked_at, "waited_seconds": waited}))
+        asked_at += call.latency_seconds
+    return timed
 
 
 async def hear_all(asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_fails: bool = False) -> None:

@@ -117,6 +117,10 @@ class CallRecord(Shape):
     purpose: CallPurpose = "answer"
     attempts: int = 1
     latency_seconds: float = 0.0
+    started_at: Moment | None = None
+    """When the voice was asked; None in recordings from before this was measured."""
+    waited_seconds: float = 0.0
+    """The part of the latency that was spent waiting for a further attempt."""
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None
@@ -418,13 +422,14 @@ class FireCircleResult(CircleRecord):
             for held in self.dialogue_history
         )
         timeless = {"latency_seconds": 0.0}
+        untimed = {**timeless, "started_at": None, "waited_seconds": 0.0}
         return self.model_copy(
             update={
                 "started_at": 0.0,
                 "duration_seconds": 0.0,
                 "dialogue_history": rounds,
                 "failures": tuple(f.model_copy(update={"elapsed_seconds": 0.0}) for f in self.failures),
-                "calls": tuple(call.model_copy(update=timeless) for call in self.calls),
+                "calls": tuple(call.model_copy(update=untimed) for call in self.calls),
                 "accounting": Accounting(
                     total=self.accounting.total.model_copy(update=timeless),
                     by_round={

@@ -75,6 +75,7 @@ def _routes() -> list[Route | Mount]:
     return [
         Route("/", pages.home),
         Route("/circles", pages.circles_page),
+        Route("/circles/compare", pages.circles_beside_page),
         Route("/circles/{circle_id}", pages.circle_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
         Route("/convene", pages.convene_page),

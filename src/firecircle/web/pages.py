@@ -20,7 +20,14 @@ from firecircle.telling.safe_text import with_codes
 from firecircle.web.api.circles import page_of_circles
 from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
-from firecircle.web.api.shapes import BankEntries, BankQuery, BlindspotQuery, CircleQuery, PromptQuery
+from firecircle.web.api.shapes import (
+    BankEntries,
+    BankQuery,
+    BlindspotQuery,
+    CircleQuery,
+    CompareQuery,
+    PromptQuery,
+)
 from firecircle.web.middleware import LOGIN, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, title_of
 from firecircle.web.rendering import turns_json
@@ -77,6 +84,24 @@ def circle_page(request: Request) -> Response:
     template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
     newer, older = viewer.store.circles.neighbours(summary.pk)
     return page_response(request, template, page=page, standalone=False, newer=newer, older=older)
+
+
+def circles_beside_page(request: Request) -> Response:
+    """Two circles beside each other."""
+    from firecircle.lab.compare_kept import compare_circles
+
+    query, circles = query_as(CompareQuery, request), viewer_of(request).store.circles
+    try:
+        comparison = compare_circles(circles, query.first, query.second)
+    except ConfigError as unknown:
+        raise RequestError(404, str(unknown)) from None
+    return page_response(
+        request,
+        "compare_circles.html",
+        comparison=comparison,
+        first=circles.summary(comparison.first),
+        second=circles.summary(comparison.second),
+    )
 
 
 def answer_part(request: Request) -> Response:

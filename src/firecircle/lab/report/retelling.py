@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from firecircle.circle.measures import account
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError
 from firecircle.lab.arms.arm import Case
@@ -131,19 +132,51 @@ async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircl
     with Journal(run.journal) as journal:
         return [
             await _held_again(
-                arms.get(judged.arm), judged, records.get((judged.dataset, judged.record_id)), journal
+                run, arms.get(judged.arm), judged, records.get((judged.dataset, judged.record_id)), journal
             )
             for judged in judgements
         ]
 
 
 async def _held_again(
-    arm: CircleArm | None, judged: Judged, record: Record | None, journal: Journal
+    run: RunFolder, arm: CircleArm | None, judged: Judged, record: Record | None, journal: Journal
 ) -> FireCircleResult | None:
     if arm is None or record is None or judged.f is None:
         return None
     case = Case(record, judged.dataset, judged.repeat, judged.seed)
-    held = await arm.hold(case, ReplayedVoices(journal, arm.name, case))
+    voices = ReplayedVoices(journal, arm.name, case)
+    held = await arm.hold(case, voices)
     # Words are shown only if they led to the numbers on record.
     consensus = held.result.consensus
-    return held.result if consensus is not None and abs(consensus.falsehood - judged.f) < 1e-9 else None
+    if consensus is None or abs(consensus.falsehood - judged.f) >= 1e-9:
+        return None
+    return _as_it_took(held.result, voices.seconds_then, run.about.started_at)
+
+
+def _as_it_took(
+    result: FireCircleResult, seconds_then: Mapping[tuple[int, str], Sequence[float]], began: float
+) -> FireCircleResult:
+    """The circle with the times its calls took when they were made, from the beginning of the run on."""
+    left = {place: list(seconds) for place, seconds in seconds_then.items()}
+    calls, took = [], dict[tuple[int, str], float]()
+    for call in result.calls:
+        place = (call.round_number, call.model)
+        seconds = left[place].pop(0) if left.get(place) else call.latency_seconds
+        calls.append(call.model_copy(update={"latency_seconds": seconds, "started_at": None}))
+        took[place] = took.get(place, 0.0) + seconds
+    rounds, at = [], began
+    for held in result.dialogue_history:
+        longest = max(
+            (spent for (number, _), spent in took.items() if number == held.round_number), default=0.0
+        )
+        rounds.append(held.model_copy(update={"timestamp": at, "duration_seconds": longest}))
+        at += longest
+    return result.model_copy(
+        update={
+            "started_at": began,
+            "duration_seconds": at - began,
+            "dialogue_history": tuple(rounds),
+            "calls": tuple(calls),
+            "accounting": account(calls),
+        }
+    )

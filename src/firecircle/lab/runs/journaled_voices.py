@@ -191,6 +191,8 @@ class ReplayedVoices:
     journal: Journal
     arm: str
     case: Case
+    seconds_then: dict[tuple[int, str], list[float]] = field(default_factory=dict)
+    """How long the calls took when they were made, by round and voice."""
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The embedded voice itself, or one that repeats."""
@@ -214,4 +216,5 @@ class _ReplayedVoice:
         call = self.source.journal.find_call(call_key(self.source.arm, self.source.case, self.model, turn))
         if call is None:
             raise VoiceError("this call is not in the journal", kind="connection", model=self.model)
+        self.source.seconds_then.setdefault((turn.round_number, self.model), []).append(call.seconds)
         return call.replayed()

@@ -156,6 +156,8 @@ class CallBar:
     call: CallRecord
     x: float
     width: float
+    waited: float
+    """The part of the width that was spent waiting to try again."""
     start_seconds: float
 
 
@@ -168,11 +170,15 @@ class Waterfall:
 
 
 def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
-    """The line, from the first question on. All voices of a round are asked when it opens; a voice's later
-    calls follow its first, and calls outside of rounds the last of them."""
+    """The line, from the first question on, with each call where it was made.
+
+    In recordings that do not tell when, all voices of a round are asked as it opens, a voice's later calls
+    follow its first, and calls outside of rounds the last of them.
+    """
     if not judged.calls:
         return None
     opened = {1: 0.0}
+    first = min((call.started_at for call in judged.calls if call.started_at is not None), default=0.0)
     if isinstance(judged, FireCircleResult) and judged.dialogue_history:
         first = judged.dialogue_history[0].timestamp
         opened = {held.round_number: held.timestamp - first for held in judged.dialogue_history}
@@ -182,6 +188,8 @@ def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
         key = (call.model, call.round_number)
         after = max(ends.values(), default=0.0)
         start = ends.get(key, max(0.0, opened.get(call.round_number, after)))
+        if call.started_at is not None:
+            start = max(0.0, call.started_at - first)
         ends[key] = start + call.latency_seconds
         placed.append((call, start))
     span = max(ends.values()) or 1.0
@@ -190,6 +198,7 @@ def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
             call,
             round(min(start / span * LINE_WIDTH, LINE_WIDTH - NARROWEST_CALL), 1),
             round(max(NARROWEST_CALL, call.latency_seconds / span * LINE_WIDTH), 1),
+            round(call.waited_seconds / span * LINE_WIDTH, 1),
             start,
         )
         for call, start in placed

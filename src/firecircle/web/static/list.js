@@ -1,4 +1,6 @@
 // The list by keyboard, and fresh while the reader looks at its first page.
+import { ask, say } from "/static/asking.js";
+
 const rows = () => [...document.querySelectorAll("#list tbody tr")];
 let at = -1;
 
@@ -26,7 +28,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", (event) => {
-  if (event.target.closest("a, button, input") || getSelection().toString()) return;
+  if (event.target.closest("a, button, input, .c-pick") || getSelection().toString()) return;
   const row = event.target.closest("#list tbody tr");
   if (row) location.href = row.dataset.href;
 });
@@ -39,6 +41,53 @@ document.querySelector("form.filters").addEventListener("submit", (event) => {
   for (const field of event.target.elements) if (field.name && !field.value.trim()) field.disabled = true;
 });
 addEventListener("pageshow", () => { for (const field of document.querySelector("form.filters").elements) field.disabled = false; });
+
+// -- several at once ---------------------------------------------------------------------------------------
+const picked = () => rows().filter((row) => row.querySelector(".pick")?.checked);
+const idOf = (row) => decodeURIComponent(row.dataset.href.slice("/circles/".length));
+const addressOf = (row) => `/api/v1${row.dataset.href}`;
+
+function tellPicked() {
+  const number = picked().length;
+  document.getElementById("chosen").hidden = !number;
+  document.getElementById("how-many").textContent = `${number} selected`;
+  document.getElementById("compare-chosen").disabled = number !== 2;
+}
+
+async function onEach(method, ending, body) {
+  let done = 0;
+  for (const row of picked()) if (await ask(method, addressOf(row) + ending, body)) done += 1;
+  return done;
+}
+
+document.addEventListener("change", (event) => { if (event.target.matches(".pick")) tellPicked(); });
+document.addEventListener("click", async (event) => {
+  const action = event.target.id;
+  if (action === "label-chosen") {
+    const label = prompt("The label of these circles; nothing takes it away");
+    if (label === null) return;
+    if (await onEach("PUT", "/label", { label: label.trim() || null })) location.reload();
+  } else if (action === "delete-chosen") {
+    if (!confirm(`Take ${picked().length} circles out of the store for good?`)) return;
+    if (await onEach("DELETE", "")) location.reload();
+  } else if (action === "compare-chosen") {
+    const [first, second] = picked().map(idOf);
+    location.href = `/circles/compare?${new URLSearchParams({ first, second })}`;
+  } else if (action === "export-chosen") {
+    const lines = [];
+    for (const row of picked()) {
+      const answer = await fetch(`${addressOf(row)}/export?format=json`).catch(() => null);
+      if (!answer?.ok) return say("The server did not hand out all of them.");
+      lines.push(JSON.stringify(await answer.json()));
+    }
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`${lines.join("\n")}\n`], { type: "application/jsonl" }));
+    link.download = "circles.jsonl";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  return undefined;
+});
 
 // -- how many, and which columns -------------------------------------------------------------------------
 const NOT_COUNTED = ["before", "start", "limit", "order", "from", "to"];
@@ -106,7 +155,10 @@ async function look() {
   const old = document.querySelector("#list tbody");
   if (!fresh || !old) return location.reload();
   const chosen = at >= 0 ? rows()[at]?.dataset.href : null;
+  const kept = new Set(picked().map((row) => row.dataset.href));
   old.replaceWith(fresh);
+  for (const row of rows()) row.querySelector(".pick").checked = kept.has(row.dataset.href);
+  tellPicked();
   showColumns();
   count();
   at = chosen ? rows().findIndex((row) => row.dataset.href === chosen) : -1;
