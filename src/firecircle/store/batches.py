@@ -44,7 +44,7 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
             if connection.dialect.name == "sqlite"
             else sa.func.strpos(of.record_id, ":")
         )
-        name = sa.func.substr(of.record_id, 1, colon - 1)
+        name = sa.func.substr(of.record_id, 1, colon - 1).label("batch")
         query = (
             sa.select(
                 name,
@@ -53,7 +53,7 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
                 sa.func.min(of.started_at),
             )
             .where(of.run_id.is_(None), of.record_id.like("%_:%"))
-            .group_by(name)
+            .group_by("batch")
             .order_by(sa.func.max(of.pk).desc())
         )
         return tuple(
