@@ -58,6 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _nothing_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(FILE_VARIABLE, "")
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    monkeypatch.delenv("SLIPCOVER_ENABLED", raising=False)  # or a pytest of a test's own counts too
     forget_quirks()
     for kind in ("cache", "data"):
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path.parent / f"{tmp_path.name}-{kind}"))
