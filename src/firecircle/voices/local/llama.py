@@ -39,6 +39,8 @@ MOST_COMPLETIONS = 500
 SILENT = -1
 MEMORY_TO_THINK = 256 << 20
 """What a model takes besides its file, at least."""
+ADDRESSES_TO_THINK = 550_000_000
+"""Address space that it takes besides its file: a model of 93 MB spoke with 700 MB, not with 600."""
 MEMORY = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
@@ -292,6 +294,27 @@ def _require_memory(weights: Weights) -> None:
             f"{weights.path} needs about {needed / 1e6:,.0f} MB of memory and {free / 1e6:,.0f} MB are free;"
             " close something, or take a smaller model"
         )
+    room, wanted = _address_space_left(), weights.path.stat().st_size + ADDRESSES_TO_THINK
+    if room is not None and room < wanted:
+        # Where the limit is met in the middle of loading, llama.cpp may end the whole process.
+        raise CannotLoad(
+            f"{weights.path} needs about {wanted / 1e6:,.0f} MB of address space and this process may take"
+            f" {max(0, room) / 1e6:,.0f} MB more; raise the limit (ulimit -v), or take a smaller model"
+        )
+
+
+def _address_space_left() -> int | None:
+    """The bytes that a limit on this process leaves it; None without one, or where there are none."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else limit - pages * resource.getpagesize()
 
 
 def free_memory() -> int | None:
