@@ -57,7 +57,7 @@ arrows:
 	$(BIN)/lint-imports
 
 test:
-	$(BIN)/python -W 'ignore:Unable to activate pytest branch' -m slipcover -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m slipcover -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
 snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it
