@@ -87,7 +87,7 @@ function openPanel(content, voice, round) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") panels().at(-1)?.close();
+  if (event.key === "Escape") panels().filter((panel) => panel.open).at(-1)?.close();
 });
 
 function written(voice, round) {
