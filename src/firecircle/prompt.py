@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,7 @@ OTHER_NAMES = {
     **dict.fromkeys(("human", "customer"), "user"),
     **dict.fromkeys(("ai", "bot", "gpt", "model", "agent"), "assistant"),
     **dict.fromkeys(("developer", "operator"), "system"),
-    **dict.fromkeys(("function", "ipython"), "tool"),
+    **dict.fromkeys(("function", "ipython", "document", "context"), "tool"),
 }
 """What others call the same roles."""
 
@@ -36,11 +37,17 @@ class EarlierTurn(Declaration):
     @classmethod
     def _known_role(cls, role: str) -> str:
         """Which turn this is depends on how often the user spoke: nobody may speak under an unknown name."""
-        plain = role.strip().lower()
-        plain = OTHER_NAMES.get(plain, plain)
-        if plain not in ROLES:
+        plain = plain_role(role)
+        if plain is None:
             raise PromptError("turns", f"{role!r} is no role", f"it is one of {', '.join(ROLES)}")
         return plain
+
+
+def plain_role(role: str) -> str | None:
+    """Who speaks, under the one name it has here; None for a name that nobody has."""
+    plain = role.strip().lower()
+    plain = OTHER_NAMES.get(plain, plain)
+    return plain if plain in ROLES else None
 
 
 class Layer(NamedTuple):
@@ -125,3 +132,21 @@ def _layers(
 
 def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:
     return "\n".join(f"{turn.role}: {turn.content}" for turn in turns or ())
+
+
+def prompt_of_messages(messages: Iterable[tuple[str, str]]) -> MultiNeutrosophicPrompt:
+    """A chat of roles and texts in layers: the operator's words, what tools returned, the last user message.
+
+    What was said before that message are the earlier turns; what was answered to it is not under judgement,
+    nor is what somebody said whose role is none.
+    """
+    said = [(plain_role(role), text) for role, text in messages if text.strip()]
+    last = max((place for place, (role, _) in enumerate(said) if role == "user"), default=None)
+    return MultiNeutrosophicPrompt(
+        system="\n\n".join(text for role, text in said if role == "system"),
+        application="\n\n".join(text for role, text in said if role == "tool"),
+        user="" if last is None else said[last][1],
+        turns=None
+        if last is None
+        else [{"role": role, "content": text} for role, text in said[:last] if role in ("user", "assistant")],
+    )

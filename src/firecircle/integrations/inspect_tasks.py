@@ -30,7 +30,7 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.convene import fire_circle_evaluate
 from firecircle.errors import EvaluationError
 from firecircle.names import EvaluationMode
-from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.voices.caller import Caller
 
@@ -54,7 +54,7 @@ def circle_scorer(
 
     async def score(state: TaskState, target: Target) -> Score:
         try:
-            result = await _held(prompt_of(_as_sent(state)), models, inspect_models, settings)
+            result = await _held(_layered(_as_sent(state)), models, inspect_models, settings)
         except EvaluationError as failed:
             return Score.unscored(explanation=str(failed))
         assert result.consensus is not None
@@ -90,7 +90,7 @@ def circle_guard(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         try:
-            result = await _held(prompt_of(state.messages), models, inspect_models, settings)
+            result = await _held(_layered(state.messages), models, inspect_models, settings)
         except EvaluationError as failed:
             state.store.set(STORED_AS, {"error": str(failed)})
             return state
@@ -106,16 +106,8 @@ def circle_guard(
     return solve
 
 
-def prompt_of(messages: Sequence[ChatMessage]) -> MultiNeutrosophicPrompt:
-    """A conversation as layers: system text, tool results, the last user message, and what came before."""
-    spoken = [message for message in messages if message.role in ("user", "assistant")]
-    last = max((place for place, message in enumerate(spoken) if message.role == "user"), default=None)
-    return MultiNeutrosophicPrompt(
-        system="\n".join(message.text for message in messages if message.role == "system"),
-        application="\n".join(message.text for message in messages if message.role == "tool"),
-        user=spoken[last].text if last is not None else "",
-        turns=tuple(EarlierTurn(role=turn.role, content=turn.text) for turn in spoken[:last]),
-    )
+def _layered(messages: Sequence[ChatMessage]) -> MultiNeutrosophicPrompt:
+    return prompt_of_messages((message.role, message.text) for message in messages)
 
 
 def _as_sent(state: TaskState) -> list[ChatMessage]:

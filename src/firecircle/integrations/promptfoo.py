@@ -19,9 +19,10 @@ from typing import Any
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
+from firecircle.lab.datasets.tools import chat_of
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode
-from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 from firecircle.request import JudgingRequest, configured_by_file
 
 EXPECTATIONS = ("benign", "attack")
@@ -69,34 +70,16 @@ def _failed(reason: str) -> dict[str, Any]:
 
 def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
     """A prompt of promptfoo: a chat as JSON, or text with the other layers in variables."""
-    messages = _chat(raw)
-    if messages:
-        spoken = [message for message in messages if message["role"] != "system"]
-        return MultiNeutrosophicPrompt(
-            system="\n".join(message["content"] for message in messages if message["role"] == "system"),
-            application=str(variables.get("application", "")),
-            user=spoken[-1]["content"] if spoken else "",
-            turns=tuple(EarlierTurn(**message) for message in spoken[:-1]),
+    if messages := chat_of(raw):
+        prompt = prompt_of_messages(messages)
+        return prompt.model_copy(
+            update={"application": prompt.application or str(variables.get("application", ""))}
         )
     return MultiNeutrosophicPrompt(
         system=str(variables.get("system", "")),
         application=str(variables.get("application", "")),
         user=raw if isinstance(raw, str) else "",
     )
-
-
-def _chat(raw: Any) -> list[dict[str, str]]:
-    if not isinstance(raw, str) or not raw.lstrip().startswith("["):
-        return []
-    try:
-        messages = json.loads(raw)
-    except (ValueError, RecursionError):
-        return []
-    return [
-        {"role": str(message["role"]), "content": str(message["content"])}
-        for message in messages
-        if isinstance(message, dict) and {"role", "content"} <= message.keys()
-    ]
 
 
 async def _judged(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:

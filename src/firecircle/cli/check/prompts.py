@@ -11,7 +11,7 @@ from typing import Any
 from firecircle.cli.check.files import STRUCTURED, FileKind, PromptFile
 from firecircle.errors import PromptError
 from firecircle.lab.datasets import Record
-from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 
 LARGEST_BYTES = 4_000_000
 MOST_NODES = 100_000
@@ -20,8 +20,6 @@ SYSTEM_KEYS = ("system", "system_prompt", "systemprompt", "system_message", "ins
 TEMPLATE_KEYS = ("prompt", "template", "prompt_template")
 USER_KEYS = ("user", "user_prompt", "user_message", "message", "question", "query", "input", "text")
 APPLICATION_KEYS = ("application", "context", "document", "documents")
-SYSTEM_ROLES = ("system", "developer")
-TOOL_ROLES = ("tool", "function", "ipython", "document", "context")
 _FEWEST_WORDS = 3
 """A value with fewer words is a name or a setting, no prompt."""
 
@@ -122,20 +120,13 @@ def _conversation(messages: list[Any]) -> MultiNeutrosophicPrompt | None:
     """A list of messages with roles as a layered prompt: the last message of the user is under judgement."""
     if not messages or not all(isinstance(m, Mapping) and isinstance(m.get("role"), str) for m in messages):
         return None
-    said = [(message["role"].strip().lower(), _content(message.get("content"))) for message in messages]
-    last = max((at for at, (role, _) in enumerate(said) if role in ("user", "human")), default=None)
-    earlier = [
-        EarlierTurn(role="user" if role in ("user", "human") else "assistant", content=content)
-        for at, (role, content) in enumerate(said)
-        if role in ("user", "human", "assistant", "ai", "model") and at != last and content.strip()
-        if last is None or at < last
-    ]
-    return _prompt(
-        system=_joined(content for role, content in said if role in SYSTEM_ROLES),
-        application=_joined(content for role, content in said if role in TOOL_ROLES),
-        user=said[last][1] if last is not None else "",
-        turns=tuple(earlier) if last is not None else None,
-    )
+    try:
+        prompt = prompt_of_messages(
+            (message["role"], _content(message.get("content"))) for message in messages
+        )
+    except PromptError as wrong:
+        raise NotReadError(str(wrong)) from None
+    return prompt if prompt.system or prompt.application or prompt.user else None
 
 
 def _content(content: Any) -> str:

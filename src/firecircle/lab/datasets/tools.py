@@ -15,6 +15,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.datasets.record import BadRow, Row
 from firecircle.lab.datasets.rows import jsonl_rows
 from firecircle.plugins import PluginDataset, plugin_datasets
+from firecircle.prompt import prompt_of_messages
 
 FORMAT_GLANCE = 65_536
 """Bytes from which a tool's result file is told from a plain dataset."""
@@ -112,7 +113,7 @@ def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:
     variables = result.get("vars") or test.get("vars") or {}
     prompt = result.get("prompt")
     raw = prompt.get("raw") if isinstance(prompt, dict) else prompt
-    cells = _layers(_chat(raw) or _injected(variables) or ([("user", raw)] if isinstance(raw, str) else []))
+    cells = _layers(chat_of(raw) or _injected(variables) or ([("user", raw)] if isinstance(raw, str) else []))
     if cells is None:
         return None
     about = test.get("metadata")
@@ -127,8 +128,8 @@ def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _chat(raw: Any) -> list[tuple[str, str]]:
-    """The messages of a prompt that is written as a list of them."""
+def chat_of(raw: Any) -> list[tuple[str, str]]:
+    """The roles and texts of a prompt that promptfoo has as a list of messages; empty if it is none."""
     if not isinstance(raw, str) or not raw.lstrip().startswith("["):
         return []
     try:
@@ -171,10 +172,6 @@ def _pyrit(pieces: list[dict[str, Any]]) -> Iterator[dict[str, Any] | None]:
 
 
 def _layers(messages: list[tuple[str, str]]) -> dict[str, Any] | None:
-    """A conversation as the layers of its last message: what the operator said, and what came before."""
-    spoken = [message for message in messages if message[0] not in ("system", "developer")]
-    if not spoken:
-        return None
-    system = "\n".join(text for role, text in messages if role in ("system", "developer"))
-    turns = [{"role": role, "content": text} for role, text in spoken[:-1]]
-    return {"system": system, "user": spoken[-1][1], "turns": turns}
+    """A conversation as cells of a row; None where nobody under judgement speaks."""
+    prompt = prompt_of_messages(messages)
+    return prompt.model_dump() if prompt.user else None
