@@ -32,12 +32,19 @@ async def held(
     seed: int | None = None,
     patterns: tuple[str, ...] = (),
     reasoning: str = "plain words",
+    alarm_threshold: float = 0.7,
 ) -> FireCircleResult:
     """A circle of as many rounds as there are numbers, kept if there is a store."""
     fields = {"patterns_observed": [pattern(kind) for kind in patterns], "reasoning": reasoning}
     return await fire_circle_evaluate(
         prompt,
-        circle(*voices, max_rounds=len(falsehoods), seed=seed, extra_round_on_divergence=False),
+        circle(
+            *voices,
+            max_rounds=len(falsehoods),
+            seed=seed,
+            extra_round_on_divergence=False,
+            alarm_threshold=alarm_threshold,
+        ),
         caller=script(*falsehoods, voices=voices, **fields),
         store=store,
         label=label,

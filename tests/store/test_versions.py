@@ -61,6 +61,17 @@ async def test_an_older_database_is_brought_up_to_date(place: str, older: str) -
             assert version == revisions()[-1]
 
 
+async def test_thresholds_of_older_circles_are_read_from_their_documents(store: Store, place: str) -> None:
+    for threshold in (0.7, 0.4):
+        await held(store, 0.1, reasoning='"alarm_threshold":0.1', alarm_threshold=threshold)
+    with store.database.writing() as connection:
+        connection.execute(sa.text("ALTER TABLE circles DROP COLUMN alarm_threshold"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0005'"))
+    store.close()
+    with open_store(place) as again:
+        assert [one.alarm_threshold for one in again.circles.find().circles] == [0.4, 0.7]
+
+
 def _make_older(place: str, version: str) -> None:
     if "://" not in place:
         Path(place).parent.mkdir()

@@ -42,6 +42,17 @@ def test_a_list_is_put_in_order_and_paged(client: httpx.Client, kept: dict[str, 
     assert "0.20 → 0.80" in page
 
 
+def test_a_bar_has_its_tick_at_the_circle_s_own_threshold(client: httpx.Client, store: Store) -> None:
+    for threshold, place in ((0.5, "21.0"), (0.9, "37.8")):
+        lines = {model: [says(0.6)] * 2 for model in ("a", "b")}
+        name = judged(store, lines=lines, max_rounds=2, alarm_threshold=threshold, label="ticked").circle_id
+        row = client.get("/circles", params={"label": "ticked"}).text.split(
+            f'<tr data-href="/circles/{name}"'
+        )[1]
+        assert f'<rect x="{place}" width="2" height="8" class="tick"/>' in row.partition("</tr>")[0]
+        client.delete(f"/api/v1/circles/{name}")
+
+
 def test_what_a_list_leaves_is_counted(client: httpx.Client, kept: dict[str, str]) -> None:
     assert client.get("/api/v1/counts").json() == {"matching": 3, "total": 3}
     assert client.get("/api/v1/counts", params={"alarm": "true"}).json() == {"matching": 2, "total": 3}

@@ -73,6 +73,8 @@ class CircleSummary(Shape):
     """Which judgement of the run it is, or which prompt of a batch."""
     title: str
     alarm: bool | None
+    alarm_threshold: float | None = None
+    """The F from which on this circle raises an alarm; None where its document cannot be read."""
     truth: float | None
     indeterminacy: float | None
     falsehood: float | None

@@ -85,6 +85,7 @@ def _common(judged: CircleOrPanel, cost_usd: float | None) -> Row:
         "title": title_of(judged.prompt),
         "failures": len(judged.failures),
         "cost_usd": cost_usd,
+        "alarm_threshold": judged.config.alarm_threshold,
     }
 
 

@@ -48,6 +48,7 @@ circles = Table(
     Column("record_id", Text),  # of the run's dataset, or which prompt of a batch
     Column("title", Text, nullable=False, default=""),
     Column("alarm", Boolean),
+    Column("alarm_threshold", Double),  # the F from which on it is one
     Column("truth", Double),
     Column("indeterminacy", Double),
     Column("falsehood", Double),
