@@ -28,6 +28,7 @@ from firecircle.cli.quorum.command import quorum
 from firecircle.cli.redteam.command import redteam
 from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
+from firecircle.cli.scan.command import scan
 from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
 from firecircle.cli.view import view
 from firecircle.cli.voices.command import doctor, voices
@@ -75,6 +76,7 @@ def command_line() -> typer.Typer:
         examples,
         calibrate,
         redteam,
+        scan,
         mcp,
     ):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from hashlib import blake2b
 from itertools import chain, islice
@@ -144,7 +144,7 @@ def read_dataset(
         return _bundled(path)
     file = Path(path)
     names = field_map or FieldMap()
-    rows = _rows(file, names)
+    rows = raw_rows(file, names)
     return _records(rows, names, file, name or file.stem, on_bad_row or _refuse(file), cure_words)
 
 
@@ -164,10 +164,14 @@ def _bundled(name: str) -> Iterator[Record]:
     )
 
 
-def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
+def raw_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | BadRow]:
+    """The rows of a file or folder after the first `skip`, each bad one in its place.
+
+    Of JSONL, text and Parquet what is skipped is not even read into cells.
+    """
     try:
         if path.is_dir():
-            return folder_rows(path, field_map)
+            return islice(folder_rows(path, field_map), skip, None)
         with path.open("rb") as file:
             beginning = file.read(FORMAT_GLANCE)
     except OSError as unreadable:
@@ -179,16 +183,16 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
             f"convert it: iconv -f {encoding} -t UTF-8 {path.name} > new{path.suffix}",
         )
     if (rows := tool_rows(path, beginning)) is not None:
-        return rows
+        return islice(rows, skip, None)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
-            return jsonl_rows(path)
+            return jsonl_rows(path, skip)
         case ".csv" | ".tsv":
-            return csv_rows(path)
+            return islice(csv_rows(path), skip, None)
         case ".parquet":
-            return parquet_rows(path, field_map)
+            return parquet_rows(path, field_map, skip)
         case ".txt":
-            return text_rows(path)
+            return text_rows(path, skip)
         case ".json":
             raise ConfigError(
                 "dataset",
@@ -203,6 +207,27 @@ def _rows(path: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
             )
 
 
+def fitted_map(
+    path: Path, field_map: FieldMap | None = None, cure_words: Callable[[Cure], str] = Cure.in_plan
+) -> FieldMap:
+    """The field map that every row of this file is read with; a `ConfigError` where none fits."""
+    names = field_map or FieldMap()
+    return _fitted(list(islice(raw_rows(path, names), GLANCE)), names, path, cure_words)[0]
+
+
+def _fitted(
+    glance: Sequence[Row | BadRow], field_map: FieldMap, path: Path, cure_words: Callable[[Cure], str]
+) -> tuple[FieldMap, str]:
+    """The map that fits these first rows, and what would cure rows that it does not fit."""
+    readable = [row for row in glance if isinstance(row, Row)]
+    present = list(dict.fromkeys(name for row in readable for name in row.cells))
+    field_map = field_map.fitted_to(present)
+    cure = cure_for(readable, field_map)
+    advice = cure_words(cure) if cure else ""
+    _check_fields(present, field_map, path, advice)
+    return field_map, advice
+
+
 def _records(
     rows: Iterator[Row | BadRow],
     field_map: FieldMap,
@@ -212,12 +237,7 @@ def _records(
     cure_words: Callable[[Cure], str],
 ) -> Iterator[Record]:
     glance = list(islice(rows, GLANCE))
-    readable = [row for row in glance if isinstance(row, Row)]
-    present = list(dict.fromkeys(name for row in readable for name in row.cells))
-    field_map = field_map.fitted_to(present)
-    cure = cure_for(readable, field_map)
-    advice = cure_words(cure) if cure else ""
-    _check_fields(present, field_map, path, advice)
+    field_map, advice = _fitted(glance, field_map, path, cure_words)
     seen = SeenIds()
     good = bad = 0
     kinds: dict[str, BadRow] = {}
@@ -246,16 +266,23 @@ def _kind_of(reason: str) -> str:
     return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
 
 
-def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -> Record | BadRow:
+def read_row(row: Row | BadRow, field_map: FieldMap, dataset: str) -> Record | BadRow:
+    """The record of a row, or why it is none."""
     if isinstance(row, BadRow):
         return row
     try:
-        record = record_of(row, field_map, dataset)
+        return record_of(row, field_map, dataset)
     except ConfigError as wrong:
         return BadRow(row.line, str(wrong))
-    before = seen.first_line(record.id, row.line)
+
+
+def _read(row: Row | BadRow, field_map: FieldMap, dataset: str, seen: SeenIds) -> Record | BadRow:
+    record = read_row(row, field_map, dataset)
+    if isinstance(record, BadRow):
+        return record
+    before = seen.first_line(record.id, record.row)
     if before is not None:
-        return BadRow(row.line, f"{field_map.id}: {record.id[:60]!r} was already used in row {before}")
+        return BadRow(record.row, f"{field_map.id}: {record.id[:60]!r} was already used in row {before}")
     return record
 
 

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from glob import escape
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -160,9 +161,9 @@ LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
 """Four layers at their limit, each character written as a pair of \\u escapes."""
 
 
-def jsonl_rows(path: Path) -> Iterator[Row | BadRow]:
-    """The JSON object of every line that is not blank."""
-    for number, line in _lines(path):
+def jsonl_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
+    """The JSON object of every line that is not blank, after the first ones that are skipped."""
+    for number, line in islice(_lines(path), skip, None):
         yield line if isinstance(line, BadRow) else _jsonl_row(number, line)
 
 
@@ -198,9 +199,9 @@ def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
     return Row(number, cells)
 
 
-def text_rows(path: Path) -> Iterator[Row | BadRow]:
-    """Every line that is not blank, as the user's message."""
-    for number, line in _lines(path):
+def text_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
+    """Every line that is not blank, as the user's message, after the first ones that are skipped."""
+    for number, line in islice(_lines(path), skip, None):
         if isinstance(line, BadRow):
             yield line
             continue
@@ -214,8 +215,8 @@ BATCH = 500
 MEMORY_LIMIT = "256MB"
 
 
-def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
-    """Every row, with only the columns that the map may name."""
+def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row]:
+    """Every row after the first ones that are skipped, with only the columns that the map may name."""
     try:
         import duckdb
     except ImportError:
@@ -232,8 +233,8 @@ def parquet_rows(path: Path, field_map: FieldMap) -> Iterator[Row]:
             has_text = any(field_map.name_of(field) in present for field in LAYER_FIELDS)
             columns = list(dict.fromkeys(mapped)) if has_text else present
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-            result = connection.execute(f"SELECT {quoted} FROM read_parquet(?)", [file])
-            line = 0
+            result = connection.execute(f"SELECT {quoted} FROM read_parquet(?) OFFSET {skip:d}", [file])
+            line = skip
             while batch := result.fetchmany(BATCH):
                 for cells in batch:
                     line += 1

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
+from firecircle.lab.following import follow_parent
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
@@ -95,18 +93,8 @@ def _begin(plan: Plan, run_id: str, seats: tuple[str, ...]) -> None:
     from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
 
     global _worker
-    # Ctrl-C reaches the whole group; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    follow_parent()
     _worker = _Worker(run_id, {arm.name: arm for arm in build_arms(plan, seats)}, asyncio.new_event_loop())
-
-
-def _leave_with_parent() -> None:
-    """A parent that was killed cannot tell its children; they would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def judge_tasks(tasks: Sequence[Task]) -> list[RecordRow]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -15,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
+from firecircle.lab.parquet import lines_to_parquet
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
@@ -27,31 +27,17 @@ from firecircle.lab.runs.tally import Tally
 from firecircle.shapes import Shape
 from firecircle.store.opening import Store
 
-MEMORY_LIMIT = "512MB"
-
 
 def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
     """Write the table, all of it or nothing; how many rows it has."""
     import duckdb
 
-    draft = target.with_name(f".{target.name}.part")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as folder:
         lines = Path(folder) / "records.jsonl"
         try:
             count = _write_lines(journal, arms, lines)
-            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in column_types().items())
-            renamed = ", ".join(f"{field} AS {column}" for field, column in IN_TABLE.items())
-            with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as database:
-                database.execute("SET preserve_insertion_order = true")
-                database.execute(
-                    f"COPY (SELECT * RENAME ({renamed}) FROM read_json(?, format='newline_delimited',"
-                    f" columns={{{columns}}}, maximum_object_size=67108864)) TO '{_quoted(draft)}'"
-                    " (FORMAT parquet, COMPRESSION zstd)",
-                    [str(lines)],
-                )
-            os.replace(draft, target)
+            lines_to_parquet(lines, column_types(), target, renamed=IN_TABLE)
         except (OSError, duckdb.Error) as broken:
-            draft.unlink(missing_ok=True)
             reason = str(broken).splitlines()[0]
             raise StoreError(
                 f"{target}: cannot be written: {reason}; mend that (is the disk full?) and run the same"
@@ -67,10 +53,6 @@ def _write_lines(journal: Path, arms: Sequence[str], lines: Path) -> int:
             file.write(record + b"\n")
             count += 1
     return count
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 @cache

@@ -1,0 +1,1 @@
+"""`firecircle scan`: screen a large corpus with the embedded circle."""

@@ -1,0 +1,161 @@
+"""The files of a corpus, how their columns are read, and their rows from any place on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets import BadRow, FieldMap, Record
+from firecircle.lab.datasets.curing import Cure
+from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
+from firecircle.lab.datasets.record import Row
+from firecircle.shapes import Shape, Text
+
+TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+"""What is looked for in a folder; a folder without any is one of texts."""
+LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
+"""Files that have no more rows than lines."""
+CHUNK = 1 << 20
+WHOLE = 1 << 30
+"""Bytes up to which the digest of a file is of all of it; of a larger one, of samples, size and time."""
+SAMPLES = 64
+
+
+class CorpusFile(Shape):
+    """One file of the corpus, or a folder of texts."""
+
+    path: Text
+    digest: Text
+    rows: int | None
+    """About how many rows it has, if that is quickly told."""
+    most_rows: int | None
+    """How many it has at most, if that is sure."""
+    field_map: FieldMap
+    """As it fits this file."""
+
+    @property
+    def dataset(self) -> str:
+        """What rows without an id are numbered under."""
+        return Path(self.path).stem
+
+
+def find_files(patterns: Iterable[str]) -> tuple[Path, ...]:
+    """The files that paths, folders and globs stand for, each once, in a fixed order."""
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        if path.is_dir():
+            tables = sorted(
+                Path(place) / name
+                for place, _, names in os.walk(path)
+                for name in names
+                if Path(name).suffix.lower() in TABLES and not name.startswith(".")
+            )
+            found.update(dict.fromkeys(tables or [path]))
+        elif path.exists() or not has_magic(pattern):
+            found[path] = None
+        elif matching := sorted(glob(pattern, recursive=True)):
+            found.update(dict.fromkeys(Path(name) for name in matching if Path(name).is_file()))
+        else:
+            raise ConfigError("CORPUS", f"no file matches {pattern}", "mind the quotes around a glob")
+    if not found:
+        raise ConfigError("CORPUS", "it holds no file", "give .parquet, .jsonl, .csv, .txt or a folder")
+    return tuple(found)
+
+
+def look_at(
+    paths: Iterable[Path], field_map: FieldMap, on_bytes: Callable[[int], None] = lambda read: None
+) -> tuple[CorpusFile, ...]:
+    """Every file with its digest and the columns that are recognised in it; `on_bytes` is told how far it is.
+
+    A file that cannot be read at all is a `ConfigError`: better now than in the middle.
+    """
+    files: list[CorpusFile] = []
+    read = 0
+    for path in paths:
+        try:
+            fitted = fitted_map(path, field_map, Cure.in_options)
+            digest, rows, most = _digest(path, lambda more: on_bytes(read + more))  # noqa: B023 - called at once
+            read += path.stat().st_size
+        except ConfigError as wrong:
+            raise wrong.renamed(
+                "--field" if (wrong.field or "").startswith("FieldMap") else "CORPUS"
+            ) from None
+        except OSError as unreadable:
+            raise ConfigError("CORPUS", f"{path}: {unreadable.strerror}") from None
+        files.append(
+            CorpusFile(path=str(path.resolve()), digest=digest, rows=rows, most_rows=most, field_map=fitted)
+        )
+    return tuple(files)
+
+
+def _digest(path: Path, on_bytes: Callable[[int], None]) -> tuple[str, int | None, int | None]:
+    """What tells whether a file is still the same, about how many rows it has, and how many at most."""
+    digest = hashlib.blake2b(digest_size=16)
+    if path.is_dir():
+        files = sorted(Path(place) / name for place, _, names in os.walk(path) for name in names)
+        for file in files:
+            digest.update(f"{file.relative_to(path)}\0".encode("utf-8", "surrogateescape"))
+            digest.update(_digest(file, on_bytes)[0].encode())
+        return digest.hexdigest(), len(files), len(files)
+    about = path.stat()
+    lines = 0
+    with path.open("rb") as opened:
+        if about.st_size <= WHOLE:
+            while chunk := opened.read(CHUNK):
+                digest.update(chunk)
+                lines += chunk.count(b"\n")
+                on_bytes(opened.tell())
+        else:
+            digest.update(f"{about.st_size}/{about.st_mtime_ns}".encode())
+            for number in range(SAMPLES):
+                opened.seek(number * (about.st_size - CHUNK) // (SAMPLES - 1))
+                chunk = opened.read(CHUNK)
+                digest.update(chunk)
+                lines += chunk.count(b"\n")
+            lines = lines * about.st_size // (SAMPLES * CHUNK)
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        rows = _parquet_rows(path)
+        return digest.hexdigest(), rows, rows
+    if ending not in LINED:
+        return digest.hexdigest(), None, None
+    about_rows = max(0, lines - (ending in (".csv", ".tsv")))
+    return digest.hexdigest(), about_rows, lines + 1 if about.st_size <= WHOLE else None
+
+
+def _parquet_rows(path: Path) -> int | None:
+    import duckdb
+
+    try:
+        with duckdb.connect() as database:
+            asked = database.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [str(path)])
+            row = asked.fetchone()
+            return int(row[0]) if row else None
+    except duckdb.Error:
+        return None
+
+
+@dataclass(slots=True)
+class FileCursor:
+    """Rows of one file, read forward; going back opens it anew."""
+
+    file: CorpusFile
+    _rows: Iterator[Row | BadRow] | None = None
+    _at: int = 0
+
+    def take(self, start: int, count: int) -> list[Record | BadRow]:
+        """Up to so many rows from this one on, fewer at the end. `ConfigError` if the file breaks off."""
+        if self._rows is None or start < self._at:
+            self._rows = raw_rows(Path(self.file.path), self.file.field_map, start)
+        else:
+            next(islice(self._rows, start - self._at, start - self._at), None)
+        rows = [read_row(row, self.file.field_map, self.file.dataset) for row in islice(self._rows, count)]
+        self._at = start + len(rows)
+        return rows

@@ -1,0 +1,201 @@
+"""One shard of a corpus: read, judged by the embedded circle, and written whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firecircle.circle.config import FireCircleConfig
+from firecircle.convene import SeatedCircle, seat_circle
+from firecircle.errors import ConfigError, EvaluationError, StoreError
+from firecircle.lab.datasets import BadRow, Record
+from firecircle.lab.parquet import lines_to_parquet
+from firecircle.lab.scan.corpus import CorpusFile, FileCursor
+from firecircle.languages import unread_languages
+from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, verdict_word
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.telling.patterns import gathered_quotes
+
+COLUMNS = {
+    "file": "VARCHAR",
+    "row": "BIGINT",
+    "id": "VARCHAR",
+    "label": "VARCHAR",
+    "verdict": "VARCHAR",
+    "alarm": "BOOLEAN",
+    "falsehood": "DOUBLE",
+    "truth": "DOUBLE",
+    "indeterminacy": "DOUBLE",
+    "decided_by": "VARCHAR",
+    "patterns": "VARCHAR[]",
+    "quotes": "STRUCT(pattern VARCHAR, layer VARCHAR, quote VARCHAR)[]",
+    "unread": "VARCHAR[]",
+    "error": "VARCHAR",
+    "text": "VARCHAR",
+}
+"""The columns of a shard with their DuckDB types. `text` is the beginning of what was judged."""
+LONGEST_TEXT = 160
+LONGEST_QUOTE = 300
+SEED = 0
+"""The same for all: embedded voices do not read the marks that it decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some rows of one file, by their places there."""
+
+    file: int
+    number: int
+    """Within the file, from 0."""
+    start: int
+    count: int
+
+    @property
+    def name(self) -> str:
+        """The file it becomes."""
+        return f"{self.file:05d}-{self.number:06d}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class ScreeningJob:
+    """What every worker has to know."""
+
+    files: tuple[CorpusFile, ...]
+    config: FireCircleConfig
+    shared: MultiNeutrosophicPrompt
+    """The layers of prompts that have none of their own."""
+    folder: str
+    """Where the shards go."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardReport:
+    """What came of a shard; no rows means that the file ended before it."""
+
+    shard: Shard
+    rows: int
+    verdicts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    broken: str | None = None
+    """Why the rest of the file cannot be read."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the file has no further rows."""
+        return self.rows < self.shard.count or self.broken is not None
+
+
+class Screener:
+    """Judges shards, one after another, in the process that made it."""
+
+    def __init__(self, job: ScreeningJob) -> None:
+        self._job = job
+        self._circle: SeatedCircle = seat_circle(job.config)
+        self._loop = asyncio.new_event_loop()
+        self._cursors: dict[int, FileCursor] = {}
+
+    def screen(self, shard: Shard, on_row: Callable[[], None] = lambda: None) -> ShardReport:
+        """Judge a shard and write it; `on_row` is told of each row that is done."""
+        started, cpu = time.monotonic(), time.process_time()
+        broken = None
+        rows: list[Record | BadRow] = []
+        try:
+            rows = self._cursor(shard.file).take(shard.start, shard.count)
+        except ConfigError as wrong:
+            self._cursors.clear()
+            broken, rows = self._until_broken(shard, wrong)
+        if not rows:
+            return ShardReport(shard, 0, broken=broken)
+        verdicts: Counter[str] = Counter()
+        target = Path(self._job.folder) / shard.name
+        try:
+            with tempfile.TemporaryDirectory(dir=self._job.folder, prefix=".shard-") as folder:
+                lines = Path(folder) / "rows.jsonl"
+                with lines.open("w", encoding="utf-8") as file:
+                    for row in rows:
+                        cells = self._loop.run_until_complete(self._judged(row, shard.file))
+                        file.write(json.dumps(cells) + "\n")
+                        verdicts[str(cells["verdict"])] += 1
+                        on_row()
+                lines_to_parquet(lines, COLUMNS, target)
+        except OSError as full:
+            raise StoreError(f"{target}: cannot be written: {full.strerror or full}") from None
+        return ShardReport(
+            shard, len(rows), verdicts, time.monotonic() - started, time.process_time() - cpu, broken
+        )
+
+    def _cursor(self, file: int) -> FileCursor:
+        if file not in self._cursors:  # one file at a time is kept open
+            self._cursors = {file: FileCursor(self._job.files[file])}
+        return self._cursors[file]
+
+    def _until_broken(self, shard: Shard, wrong: ConfigError) -> tuple[str, list[Record | BadRow]]:
+        """The rows before the place from which on a file cannot be read, one by one."""
+        rows: list[Record | BadRow] = []
+        cursor = FileCursor(self._job.files[shard.file])
+        try:
+            for place in range(shard.start, shard.start + shard.count):
+                rows += cursor.take(place, 1)
+        except ConfigError as here:
+            wrong = here
+        return str(wrong), rows
+
+    async def _judged(self, row: Record | BadRow, file: int) -> dict[str, object]:
+        """The cells of one row."""
+        source = self._job.files[file]
+        if isinstance(row, BadRow):
+            name = f"{source.dataset}:{row.line}"
+            return {"file": source.path, "row": row.line, "id": name, "verdict": "error", "error": row.reason}
+        record = row.completed(self._job.shared)
+        known = {
+            "file": source.path,
+            "row": record.row,
+            "id": record.id,
+            "label": record.label,
+            "text": beginning_of(record.prompt),
+        }
+        try:
+            metrics = metrics_of_circle(await self._circle.hold(record.prompt, seed=SEED))
+        except (EvaluationError, ConfigError) as failed:
+            return {**known, "verdict": "error", "error": str(failed)}
+        return {**known, **cells_of(metrics, record.prompt, self._job.config.alarm_threshold)}
+
+
+def cells_of(
+    metrics: ReciprocityMetrics, prompt: MultiNeutrosophicPrompt, threshold: float
+) -> dict[str, object]:
+    """What a judgement says, for the columns of a shard."""
+    consensus = metrics.consensus
+    return {
+        "verdict": verdict_word(metrics, threshold),
+        "alarm": metrics.alarm,
+        "falsehood": consensus.falsehood,
+        "truth": consensus.truth,
+        "indeterminacy": consensus.indeterminacy,
+        "decided_by": consensus.model,
+        "patterns": list(dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns)),
+        "quotes": [
+            {
+                "pattern": pattern.pattern_type,
+                "layer": quote.place.layer,
+                "quote": quote.place.text[:LONGEST_QUOTE],
+            }
+            for pattern in metrics.patterns
+            for quote in gathered_quotes(pattern.evidence)
+        ],
+        "unread": [name for name, _ in unread_languages(prompt).most_common()] if metrics.unread else [],
+    }
+
+
+def beginning_of(prompt: MultiNeutrosophicPrompt) -> str:
+    """The first words of the lowest layer that has any, on one line."""
+    texts = (prompt.user, prompt.application, prompt.system)
+    text = next((text for text in texts if text.strip()), "")
+    return " ".join(text[: 4 * LONGEST_TEXT].split())[:LONGEST_TEXT]
