@@ -1,7 +1,5 @@
 """Fire Circle: several voices judge a layered prompt alone, then talk about what they saw."""
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 """As in `typing`, which takes longer to import than all of this module."""
 
@@ -173,6 +171,8 @@ def __getattr__(name: str) -> object:
         return number
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = globals()[name] = getattr(import_module(f"firecircle.{_ROOM_OF[name]}"), name)
     return value
 

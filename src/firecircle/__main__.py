@@ -1,10 +1,12 @@
 """`firecircle` and `python -m firecircle`.
 
 The command line takes a moment to load. Whoever presses Ctrl-C in that moment gets a line, not a traceback.
+Until `main` has begun Python itself answers, so nothing that takes time is imported before; `signal` would
+bring `enum` and `functools` along.
 """
 
+import _signal as signal  # type: ignore[import-not-found]  # what `signal` wraps
 import os
-import signal
 import sys
 
 INTERRUPTED = 130

@@ -28,8 +28,8 @@ from firecircle.lab.runs.starting import complete, open_run
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
 from tests.lab.hosting import TRIO, opinion
+from tests.lab.killing import wait_until_asked
 from tests.lab.live_runs import PLAN, finish, gated, running, until
-from tests.lab.test_kill import wait_until_asked
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
 
 ARMS = f"""

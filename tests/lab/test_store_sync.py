@@ -17,8 +17,8 @@ from firecircle.lab.runs.folder import list_runs
 from firecircle.store.finding import Filters
 from firecircle.store.opening import open_store
 from tests.lab.hosting import TRIO, opinion
+from tests.lab.killing import wait_until_asked
 from tests.lab.live_runs import PLAN, finish, gated, running, until
-from tests.lab.test_kill import wait_until_asked
 from tests.lab.test_live import ARMS, carried_out, heard, kept
 from tests.loopback import LoopbackServer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -66,25 +65,6 @@ def test_a_circle_killed_at_any_point_leaves_what_was_heard(
     (line,) = list(export_lines(store.circles, Filters()))[1:]
     assert json.loads(line)["document"]["stopped"] == "interrupted"
     assert sum(store.circles.prune(Filters(label="killed"))) == 1
-
-
-def test_circles_killed_at_random_moments_can_all_be_read(tmp_path: Path) -> None:
-    place = str(tmp_path / "circles.sqlite")
-    with open_store(place) as store:
-        for number in range(3):
-            with holding(place, str(number), 200, NEVER) as process:
-                sitting_or_over = time.monotonic() + 30
-                while not store.circles.count(Filters(label=str(number))):
-                    assert time.monotonic() < sitting_or_over
-                    time.sleep(0.01)
-                time.sleep(random.random() / 3)
-                process.kill()
-        kept = list(store.circles.each())
-        assert {summary.label for summary, _ in kept} == {"0", "1", "2"}
-        for summary, result in kept:
-            assert isinstance(result, FireCircleResult)
-            assert result.stopped == summary.status
-            assert summary.status in ("interrupted", "all_rounds_held")
 
 
 def test_many_circles_of_two_processes_are_all_kept(store: Store, place: str) -> None:
