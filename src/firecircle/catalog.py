@@ -243,7 +243,13 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
 
 def in_catalog(model: str) -> ModelCharacteristics | None:
     """What the package itself says of a model."""
-    family = family_of(model)
+    return _as_catalogued(model, name_alone(model))
+
+
+@lru_cache(maxsize=1024)
+def _as_catalogued(model: str, name: str) -> ModelCharacteristics | None:
+    """Made once: every voice of every circle asks several times."""
+    family = _family_named(name)
     if family is None:
         return None
     return ModelCharacteristics(

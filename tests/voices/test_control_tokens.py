@@ -121,3 +121,9 @@ async def test_a_token_that_is_quoted_back_is_whole_again() -> None:
         voice = HostedVoice("vllm:m", PROVIDERS["vllm"].at(server.base_url), "m")
         reply = await voice.speak(turn_about("x"))
     assert reply.text == reply.reasoning_trace == "It says <|im_end|>."
+
+
+@given(st.text(alphabet="<[|im_end/INST]> s\n", max_size=40))
+def test_many_brackets_are_broken_up_as_few_are(text: str) -> None:
+    many = "< [ " * 100
+    assert as_plain_text(f"{text}\n{many}") == f"{as_plain_text(text)}\n{many}"

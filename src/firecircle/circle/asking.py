@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from firecircle.catalog import Limits
 from firecircle.circle import events
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.base_config import EvaluationConfig
@@ -38,6 +39,7 @@ class Turns:
     ledger: Ledger
     tell: events.Listener
     _peers: dict[tuple[str, int | None], Peer] = field(default_factory=dict)
+    _limits: dict[str, Limits] = field(default_factory=dict)
 
     def is_extra(self, number: int) -> bool:
         """Whether a round is held only because the voices are divided."""
@@ -64,7 +66,9 @@ class Turns:
         """The question to one voice, with all that goes with it."""
         model = asked.model
         question = asked.question(page.question)
-        limits = self.config.limits(model)
+        limits = self._limits.get(model)
+        if limits is None:
+            limits = self._limits[model] = self.config.limits(model)
         return Turn(
             messages=messages(self.questions.system, self.questions.evidence, question),
             prompt=self.prompt,
@@ -195,8 +199,10 @@ async def hear_all(asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_
     hearings = [asyncio.create_task(hearing) for hearing in asking]
     try:
         under_way = set(hearings)
+        # Whoever waits for all need not wake up for each.
+        when = asyncio.FIRST_COMPLETED if until_one_fails else asyncio.FIRST_EXCEPTION
         while under_way:
-            over, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            over, under_way = await asyncio.wait(under_way, return_when=when)
             failed = [hearing for hearing in over if hearing.result().failure]
             if failed and until_one_fails:
                 break

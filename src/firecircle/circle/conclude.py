@@ -39,12 +39,12 @@ def conclude(record: CircleRecord) -> FireCircleResult:
         for held in record.dialogue_history
     )
     spoken = [evaluation for held in history for evaluation in held.evaluations]
-    quorum = final_quorum(record, active)
+    characteristics = {model: config.characteristics(model) for model in active}
+    quorum = final_quorum(record, active, characteristics)
     is_conclusive = record.stopped in CONCLUSIVE
     missing = _missing_for_consensus(config, active, quorum) if is_conclusive else record.abort_reason
     consensus = highest_falsehood(spoken, active) if is_conclusive and not missing else None
 
-    characteristics = {model: config.characteristics(model) for model in active}
     observations = observe(history, typing_from(record.classified), record.prompt)
     sifted = sift(
         observations, active, config.pattern_threshold, characteristics if config.enforce_quorum else None
@@ -114,7 +114,9 @@ def highest_falsehood(
     )
 
 
-def final_quorum(record: CircleRecord, active: Sequence[str]) -> QuorumVerdict:
+def final_quorum(
+    record: CircleRecord, active: Sequence[str], characteristics: Mapping[str, ModelCharacteristics]
+) -> QuorumVerdict:
     """The quorum the survivors form at the end, and whether the absent were ever spoken for."""
     config = record.config
     chairs = [held.occupied_chair for held in record.dialogue_history if held.occupied_chair]
@@ -122,7 +124,7 @@ def final_quorum(record: CircleRecord, active: Sequence[str]) -> QuorumVerdict:
     if config.require_empty_chair_role and not chairs:
         advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
     return judge_quorum(
-        [config.characteristics(model) for model in active],
+        [characteristics[model] for model in active],
         config.quorum_rules,
         chair=chairs[-1] if chairs else None,
         advisories=advisories,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
@@ -65,6 +66,11 @@ class FailureMode(Enum):
 
     STRICT = "strict"
     RESILIENT = "resilient"
+
+
+@lru_cache(maxsize=1024)
+def _undeclared(model: str) -> ModelCharacteristics:
+    return ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
 
 
 @with_fields_in_help
@@ -266,7 +272,7 @@ class FireCircleConfig(BaseEvaluationConfig):
         if self.enforce_quorum:
             return characteristics_of(model, self.model_characteristics)
         declared = find_characteristics(model, self.model_characteristics)
-        return declared or ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
+        return declared or _undeclared(model)
 
     @property
     def quorum_rules(self) -> QuorumRules:

@@ -17,6 +17,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import NoReturn
 
+from firecircle.catalog import ModelCharacteristics
 from firecircle.circle import events
 from firecircle.circle.asking import Asker, Turns, hear_all
 from firecircle.circle.budget import Budget
@@ -79,6 +80,7 @@ class Dialogue:
         )
         self._ledger = Ledger(config)
         self._reserves = list(config.reserves)
+        self._characteristics: dict[str, ModelCharacteristics] = {}
         self._turns = Turns(prompt, config, self._circumstances, self._questions, self._ledger, self._tell)
         self._asker = Asker(
             voices,
@@ -222,11 +224,17 @@ class Dialogue:
 
     def _weigh(self, models: Iterable[str], page: RoundPage) -> QuorumVerdict:
         return judge_quorum(
-            [self._config.characteristics(model) for model in models],
+            [self._brought_by(model) for model in models],
             self._config.quorum_rules,
             chair=page.occupied_chair,
             enforced=self._config.enforce_quorum,
         )
+
+    def _brought_by(self, model: str) -> ModelCharacteristics:
+        """What a voice is declared to bring, looked up once."""
+        if model not in self._characteristics:
+            self._characteristics[model] = self._config.characteristics(model)
+        return self._characteristics[model]
 
     def _may_go_on(self, models: Sequence[str], verdict: QuorumVerdict) -> bool:
         viable = len(models) >= self._config.min_viable_models

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.voices.control_tokens import as_plain_text
-from firecircle.voices.hosted.schema import strict_schema_once, without_keywords
+from firecircle.voices.hosted.schema import MOST_SCHEMAS, strict_schema_once, without_keywords
 from firecircle.voices.hosted.verdict_word import CANDIDATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from firecircle.circle.voice import Message, Turn
     from firecircle.voices.hosted.providers import Provider
@@ -68,13 +68,14 @@ class Quirks:
         return tuple(words)
 
 
+NO_QUIRKS = Quirks()
 _known: dict[tuple[str, str], Quirks] = {}
 """By address and model."""
 
 
 def known_quirks(provider: Provider, name: str) -> Quirks:
     """What this process has found out about a model at an address."""
-    return _known.get((provider.base_url, name), Quirks())
+    return _known.get((provider.base_url, name), NO_QUIRKS)
 
 
 def remember(provider: Provider, name: str, found: Quirks) -> None:
@@ -85,6 +86,10 @@ def remember(provider: Provider, name: str, found: Quirks) -> None:
 def forget_quirks() -> None:
     """Know nothing of any model, as a new process does."""
     _known.clear()
+
+
+_ENCODER = json.JSONEncoder(default=dict)
+_schemas_written: dict[tuple[int, frozenset[str]], tuple[Mapping[str, Any] | None, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,23 @@ class ChatRequest:
 
     def body(self) -> bytes:
         """The request, ready to be sent."""
-        return json.dumps(self.fields(), default=dict).encode()
+        fields = self.fields()
+        schema = fields.pop("response_format", None)
+        written = _ENCODER.encode(fields)
+        if schema is not None:
+            written = f'{written[:-1]}, "response_format": {self._schema_written(schema)}}}'
+        return written.encode()
+
+    def _schema_written(self, schema: dict[str, Any]) -> str:
+        """The largest part that is always the same, written once for each schema of the circle."""
+        key = id(self.turn.reply_schema), self.quirks.schema_omitted
+        original, written = _schemas_written.get(key, (None, ""))
+        if original is not self.turn.reply_schema:
+            if len(_schemas_written) >= MOST_SCHEMAS:
+                _schemas_written.clear()
+            written = _ENCODER.encode(schema)
+            _schemas_written[key] = self.turn.reply_schema, written
+        return written
 
     def _schema(self) -> dict[str, Any]:
         """The answer's schema in the words that all strict endpoints take, less those this one does not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -66,7 +67,7 @@ class Provider(Declaration):
     @property
     def on_this_machine(self) -> bool:
         """Whether the endpoint is a server on loopback."""
-        return on_this_machine(urlsplit(self.base_url).hostname or "")
+        return on_this_machine(_host_of(self.base_url))
 
     @property
     def reads_control_tokens(self) -> bool:
@@ -74,12 +75,18 @@ class Provider(Declaration):
 
         By address, not by name: a known provider may be moved. Routers pass messages on to such servers.
         """
-        return (urlsplit(self.base_url).hostname or "") not in TEXT_STAYS_TEXT
+        return _host_of(self.base_url) not in TEXT_STAYS_TEXT
 
     @property
     def address_variable(self) -> str:
         """The environment variable that gives this provider another address."""
         return f"FIRECIRCLE_{self.name.upper().replace('-', '_')}_BASE_URL"
+
+
+@lru_cache(maxsize=256)
+def _host_of(base_url: str) -> str:
+    """Every call asks where it goes."""
+    return urlsplit(base_url).hostname or ""
 
 
 TEXT_STAYS_TEXT = frozenset(
@@ -94,6 +101,7 @@ TEXT_STAYS_TEXT = frozenset(
 """Who takes a control token in a message for text. Any other server may be one of the user's own."""
 
 
+@lru_cache(maxsize=256)
 def on_this_machine(host: str) -> bool:
     """Whether a host is this machine itself."""
     try:
@@ -138,7 +146,16 @@ RESERVED = tuple(prefix.rstrip(":") for prefix in (EMBEDDED, LOCAL))
 def known_providers() -> Mapping[str, Provider]:
     """The providers that come with the package, as `firecircle.toml` changes them, and its own."""
     settings = current_settings()
-    return {**PROVIDERS, **{name: _declared(name, settings) for name in settings.providers}}
+    if not settings.providers:
+        return PROVIDERS
+    if not _declared_by or _declared_by[0][0] is not settings:
+        declared = {name: _declared(name, settings) for name in settings.providers}
+        _declared_by[:] = [(settings, {**PROVIDERS, **declared})]
+    return _declared_by[0][1]
+
+
+_declared_by: list[tuple[Settings, Mapping[str, Provider]]] = []
+"""The settings that were last asked for, and the providers under them: every voice of every circle asks."""
 
 
 def _declared(name: str, settings: Settings) -> Provider:

@@ -10,6 +10,7 @@ USD_A_TICK = 1e-10
 """How xAI counts money."""
 BEYOND_BELIEF = 10**15
 """No call takes as many tokens or ticks."""
+NOTHING = Usage()
 
 
 def stated_usage(body: Any) -> dict[str, Any] | None:
@@ -30,14 +31,15 @@ def usage_if_any(body: Any) -> Usage | None:
     if stated is None:
         return None
     usage = usage_in(stated)
-    return None if usage == Usage() else usage
+    return None if usage == NOTHING else usage
 
 
 def usage_in(usage: dict[str, Any]) -> Usage:
     """Tokens and money in any spelling."""
     asked = _first(usage, "prompt_tokens", "input_tokens")
     answered = _first(usage, "completion_tokens", "output_tokens")
-    into, out_of = _details(usage, "prompt", "input"), _details(usage, "completion", "output")
+    into = _details(usage, "prompt_tokens_details", "input_tokens_details")
+    out_of = _details(usage, "completion_tokens_details", "output_tokens_details")
     if asked is not None and answered is not None:
         asked, answered = _with_the_rest(asked, answered, usage, into, out_of)
     cached = [
@@ -87,19 +89,24 @@ def _with_the_rest(
     return asked, answered + (0 if rest in of_question and rest != thought else rest)
 
 
-def _details(usage: dict[str, Any], *sides: str) -> dict[str, Any]:
-    for side in sides:
-        details = usage.get(f"{side}_tokens_details")
+def _details(usage: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        details = usage.get(name)
         if isinstance(details, dict):
             return details
     return {}
 
 
 def _first(holder: dict[str, Any], *names: str) -> int | None:
-    return next((count for name in names if (count := _count(holder.get(name))) is not None), None)
+    for name in names:
+        if (count := _count(holder.get(name))) is not None:
+            return count
+    return None
 
 
 def _count(value: Any) -> int | None:
+    if value is None:  # as most are
+        return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

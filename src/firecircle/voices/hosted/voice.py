@@ -119,7 +119,8 @@ class HostedVoice:
         self._key = key
         self._backoff = backoff or Backoff()
         self._headers: Mapping[str, str] | None = None
-        self._needs_price_list = stated_tariff(model, provider, name) is None
+        self._stated_tariff = stated_tariff(model, provider, name)
+        self._needs_price_list = self._stated_tariff is None
 
     def __repr__(self) -> str:
         return f"HostedVoice({self.model!r} at {self.provider.base_url})"
@@ -127,7 +128,7 @@ class HostedVoice:
     @cached_property
     def tariff(self) -> Tariff | None:
         """What its tokens cost; None when the price is unknown."""
-        return tariff_of(self.model, self.provider, self.name)
+        return self._stated_tariff or tariff_of(self.model, self.provider, self.name)
 
     def estimate(self, turn: Turn) -> Usage:
         """What answering the turn may consume."""
@@ -357,12 +358,12 @@ class HostedVoice:
 
     def _as_said(self, reply: Reply) -> Reply:
         """The reply with the control tokens it quotes whole again, and without the key if it holds it."""
-        return replace(
-            reply,
-            text=self._cleared(reply.text),
-            reasoning_trace=self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None,
-            violation_probability=reply.violation_probability if self.by_word else None,
-        )
+        text = self._cleared(reply.text)
+        trace = self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None
+        probability = reply.violation_probability if self.by_word else None
+        if (text, trace, probability) == (reply.text, reply.reasoning_trace, reply.violation_probability):
+            return reply
+        return replace(reply, text=text, reasoning_trace=trace, violation_probability=probability)
 
     def _cleared(self, text: str) -> str:
         text = as_written(text) if self.provider.reads_control_tokens else text
