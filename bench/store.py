@@ -1,23 +1,29 @@
-"""What keeping costs a circle, and how finding grows with what is kept. Run `python -m bench.store [MOST]`.
+"""What keeping costs a circle, and how finding grows with what is kept.
 
-The many circles are varied copies of a few that were really held, kept through the store's own functions.
+`python -m bench.store` measures SQLite in a folder of its own, `--store URL` an empty PostgreSQL database or
+schema; `--explain` prints how the database looks for each answer. The many circles are varied copies of a few
+that were really held, kept through the store's own functions.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import io
 import json
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
 
 from bench.speed import PROMPT, circle_of, cpu_seconds, elapsed, endpoint, interleaved
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle.store.batches import list_batches
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import ImportProgress, export_lines, import_circles
@@ -160,8 +166,19 @@ def questions(store: Store) -> dict[str, Ask]:
         "search, a common phrase": lambda: find(Filters(text='"as we agreed"')),
         "search, no such word": lambda: find(Filters(text="qqqq")),
         "search, every circle, rare label": lambda: find(Filters(text="agreed", label="rare")),
-        "show by the beginning of an id": lambda: store.circles.load(newest.id[:8]),
+        "list, a page from the middle": lambda: find(before=newest.pk // 2),
+        "list, a page from the middle, alarms": lambda: find(Filters(alarm=True), before=newest.pk // 2),
+        "list, missed attacks": lambda: find(Filters(outcome="missed")),
+        "list, F from 0.85": lambda: find(Filters(least_falsehood=0.85)),
+        "list, greatest F first": lambda: store.circles.in_order("falsehood"),
+        "list, a run nobody knows": lambda: find(Filters(run_id="none")),
+        "list, a batch nobody knows": lambda: find(Filters(batch="none")),
+        "batches": lambda: list_batches(store.database),
+        "open by its id": lambda: store.circles.load(newest.id),
+        "open by the beginning of an id": lambda: store.circles.load(newest.id[:8]),
+        "its neighbours": lambda: store.circles.neighbours(newest.pk // 2),
         "count all": lambda: store.circles.count(),
+        "count alarms": lambda: store.circles.count(Filters(alarm=True)),
     }
 
 
@@ -177,12 +194,36 @@ def milliseconds(ask: Ask) -> float:
 
 
 def size_of(store: Store) -> int:
-    """Bytes of the file once everything is in it."""
+    """Bytes of the file, or of the database on its server, once everything is in it."""
     with store.database.engine.connect() as connection:
+        if not store.database.is_sqlite:
+            return int(
+                connection.execute(sa.text("SELECT pg_database_size(current_database())")).scalar_one()
+            )
         connection.exec_driver_sql("ROLLBACK")
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.exec_driver_sql("BEGIN")
     return Path(store.name).stat().st_size
+
+
+def plans(store: Store, ask: Ask) -> Iterator[str]:
+    """How the database says that it looks for an answer."""
+    asked: list[tuple[Any, Any]] = []
+
+    def remember(_: Any, __: Any, statement: str, values: Any, ___: Any, ____: Any) -> None:
+        asked.append((statement, values))
+
+    engine = store.database.engine
+    sa.event.listen(engine, "before_cursor_execute", remember)
+    ask()
+    sa.event.remove(engine, "before_cursor_execute", remember)
+    explain = "EXPLAIN QUERY PLAN" if store.database.is_sqlite else "EXPLAIN (ANALYZE, COSTS OFF)"
+    with store.database.reading() as connection:
+        for statement, values in asked:
+            if statement.startswith("SELECT"):
+                yield from (
+                    str(row[-1]) for row in connection.exec_driver_sql(f"{explain} {statement}", values)
+                )
 
 
 def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
@@ -203,20 +244,24 @@ def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
     return out, circles / (time.perf_counter() - started)
 
 
-def growth(store: Store, other: Store, most: int) -> None:
+def growth(store: Store, other: Store, few: int, most: int, explain: bool) -> None:
     """Fill the store, ask it things when it is small and when it is large, and print both."""
     kinds = asyncio.run(templates())
-    fill(store, kinds, FEW, 0)
+    empty = size_of(store)
+    fill(store, kinds, few, 0)
     before = {name: milliseconds(ask) for name, ask in questions(store).items()}
-    small = size_of(store)
-    rate = fill(store, kinds, most - FEW, FEW)
+    rate = fill(store, kinds, most - few, few)
     after = {name: milliseconds(ask) for name, ask in questions(store).items()}
-    large = size_of(store)
+    large = size_of(store) - empty
     print(f"fill    {rate:.0f} circles a second, 3 voices and 2 rounds each, {AT_ONCE} a transaction")
-    print(f"size    {large / most / 1000:.1f} kB a circle; {(large - small) / 1e6:.0f} MB for {most - FEW:,}")
+    print(f"size    {large / most / 1000:.1f} kB a circle; {large / 1e6:.0f} MB for {most:,}")
+    print(f"find    of {few:,} circles -> of {most:,}")
     for name, small_ms in before.items():
         times = after[name] / small_ms
-        print(f"find    {name:34} {small_ms:8.2f} ms -> {after[name]:8.2f} ms  x {times:.1f}")
+        print(f"find    {name:38} {small_ms:8.2f} ms -> {after[name]:8.2f} ms  x {times:.1f}")
+    if explain:
+        for name, ask in questions(store).items():
+            print(f"\n-- {name}", *plans(store, ask), sep="\n   ")
     out, back = carried(store, other, FEW)
     print(f"carry   export {out:.0f}, import {back:.0f} circles a second")
     started = time.perf_counter()
@@ -226,23 +271,36 @@ def growth(store: Store, other: Store, most: int) -> None:
 
 def main() -> None:
     """Measure and print."""
-    most = int(sys.argv[-1]) if sys.argv[-1].isdigit() else MANY
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("most", nargs="?", type=int, default=MANY)
+    parser.add_argument("--few", type=int, default=FEW)
+    parser.add_argument("--store", help="an empty PostgreSQL database or schema instead of SQLite")
+    parser.add_argument("--explain", action="store_true")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        with open_store(Path(folder) / "one.sqlite") as store:
-            for latency in (0.2, 0.0):
-                seconds, work = asyncio.run(cost_of_keeping(store, latency))
-                target = " (target 1.05)" if latency else ""
-                print(
-                    f"keep    10 x 3 at {latency:.1f} s: {seconds:.3f} x the circle's own time{target},"
-                    f" {work:.2f} x its CPU"
-                )
-            per_circle = size_of(store) / store.circles.count() / 1000
-            print(f"size    {per_circle:.0f} kB for a circle of 10 voices and 3 rounds")
+        if asked.store is None:
+            with open_store(Path(folder) / "one.sqlite") as store:
+                measure_keeping(store)
         with (
-            open_store(Path(folder) / "many.sqlite") as store,
+            open_store(asked.store or Path(folder) / "many.sqlite") as store,
             open_store(Path(folder) / "b.sqlite") as other,
         ):
-            growth(store, other, most)
+            if store.circles.count():
+                raise SystemExit("--store: there are circles already; name an empty database")
+            growth(store, other, asked.few, asked.most, asked.explain)
+
+
+def measure_keeping(store: Store) -> None:
+    """What it costs a circle that it is kept."""
+    for latency in (0.2, 0.0):
+        seconds, work = asyncio.run(cost_of_keeping(store, latency))
+        target = " (target 1.05)" if latency else ""
+        print(
+            f"keep    10 x 3 at {latency:.1f} s: {seconds:.3f} x the circle's own time{target},"
+            f" {work:.2f} x its CPU"
+        )
+    per_circle = size_of(store) / store.circles.count() / 1000
+    print(f"size    {per_circle:.0f} kB for a circle of 10 voices and 3 rounds")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,8 @@ async def test_thresholds_of_older_circles_are_read_from_their_documents(store: 
         await held(store, 0.1, reasoning='"alarm_threshold":0.1', alarm_threshold=threshold)
     with store.database.writing() as connection:
         connection.execute(sa.text("ALTER TABLE circles DROP COLUMN alarm_threshold"))
+        for later in ("sessions", "tokens", "accounts", "actions"):
+            connection.execute(sa.text(f"DROP TABLE {later}"))
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '0005'"))
     store.close()
     with open_store(place) as again:

@@ -15,7 +15,10 @@ PORT = 8477
 
 def view(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; other than loopback needs --token.")
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Where to listen; beyond loopback only with --token or accounts."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Which port; 0 takes any that is free.")
@@ -29,6 +32,14 @@ def view(
             help="What every reader must know; at least 16 characters.",
         ),
     ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Under which address a proxy before this server is reached."),
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Speak TLS with this certificate (PEM).")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's private key.")] = None,
     store: StoreOption = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     as_json: Annotated[
@@ -40,6 +51,7 @@ def view(
     \b
     firecircle view
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
+    firecircle view --public-url https://circles.example.org --no-browser     # with accounts, behind a proxy
     """
     from firecircle.cli.output import print_json
     from firecircle.cli.printable import printable_line
@@ -55,25 +67,52 @@ def view(
     from firecircle.store.opening import open_store
     from firecircle.web.access import Access, is_loopback
     from firecircle.web.app import build_site
-    from firecircle.web.serving import address_of, listening_socket, open_browser, serve
+    from firecircle.web.serving import Tls, address_of, listening_socket, open_browser, serve
 
-    access = Access(host, token)
+    if (certificate is None) != (key is None):
+        raise ConfigError("--certificate", "needs --key, and the other way round")
+    tls = Tls(certificate, key) if certificate and key else None
+    name = _host_of(public_url)
     with open_store(store) as opened:
+        has_accounts = opened.accounts.exist()
+        access = Access(host, token, accounts=has_accounts, name=name)
         bound = listening_socket(host, port)
-        address = address_of(bound, host)
+        address = address_of(bound, host, is_encrypted=tls is not None)
 
         def ready() -> None:
             if as_json:
-                print_json({"url": address, "write_token": access.write_token, "store": opened.name})
+                # With accounts each session has its own; programs use a token of an account.
+                write_token = None if has_accounts else access.write_token
+                print_json({"url": address, "write_token": write_token, "store": opened.name})
             else:
                 print(f"Fire Circle at {address}  (store: {printable_line(opened.name)}; Ctrl-C ends it)")
                 if not is_loopback(host):
-                    print("Other machines can reach it; every reader needs the token. It is not encrypted.")
+                    what = "logs in with an account" if has_accounts else "needs the token"
+                    plain = "" if tls else " It is not encrypted."
+                    print(f"Other machines can reach it; every reader {what}.{plain}")
+                elif has_accounts:
+                    print("Every reader logs in with an account.")
                 elif token is None:
                     print("Every account of this machine can read and change it; --token keeps others out.")
             if not no_browser:
                 open_browser(address)
 
         with suppress(KeyboardInterrupt):  # that is how it ends
-            serve(build_site(opened, access), bound, ready)
+            serve(build_site(opened, access), bound, ready, tls)
     return 0
+
+
+def _host_of(public_url: str | None) -> str | None:
+    """The host name in the address of a proxy."""
+    if public_url is None:
+        return None
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(public_url)
+        name = parts.hostname
+    except ValueError:
+        name = None
+    if not name or parts.scheme not in ("http", "https") or parts.path not in ("", "/"):
+        raise ConfigError("--public-url", "no address without a path", "such as https://circles.example.org")
+    return name.lower()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from firecircle.circle.events import Event
 from firecircle.circle.ledger import record_from
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
+from firecircle.store.actions import record_action
 from firecircle.store.database import Database, shrink_file, storable
 from firecircle.store.documents import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.finding import (
@@ -57,16 +60,17 @@ class CircleStore:
         with self.database.writing() as connection:
             return add_finished(connection, judged, label=label, run_id=run_id)
 
-    def set_label(self, id_or_prefix: str, label: str | None) -> CircleSummary:
+    def set_label(self, id_or_prefix: str, label: str | None, *, by: str | None = None) -> CircleSummary:
         """Say what a circle's prompt really was, for calibration; None takes the label away."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             connection.execute(
                 sa.update(circles).where(circles.c.pk == summary.pk).values(label=label and storable(label))
             )
+            record_action(connection, "labelled", summary.id, label or "label taken away", by=by)
             return summary.model_copy(update={"label": label})
 
-    def ask_to_cancel(self, id_or_prefix: str) -> CircleSummary:
+    def ask_to_cancel(self, id_or_prefix: str, *, by: str | None = None) -> CircleSummary:
         """Ask the process that holds this circle to call it off."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
@@ -79,6 +83,7 @@ class CircleStore:
                     "stop that run where it runs (Ctrl-C), the same command goes on later",
                 )
             connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(cancel_asked=True))
+            record_action(connection, "called off", summary.id, by=by)
             return summary
 
     # -- finding -----------------------------------------------------------------------------------
@@ -198,7 +203,7 @@ class CircleStore:
 
     # -- deleting ----------------------------------------------------------------------------------
 
-    def delete(self, id_or_prefix: str) -> CircleSummary:
+    def delete(self, id_or_prefix: str, *, by: str | None = None) -> CircleSummary:
         """Delete one circle and everything that belongs to it; one that still sits must be over first."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
@@ -206,18 +211,28 @@ class CircleStore:
                 first = "wait until it is over" if summary.run_id else "cancel it first"
                 raise ConfigError(summary.id, "the circle still sits", first)
             connection.execute(sa.delete(circles).where(circles.c.pk == summary.pk))
+            record_action(connection, "deleted", summary.id, by=by)
             return summary
 
-    def prune(self, filters: Filters) -> Iterator[int]:
+    def prune(self, filters: Filters, *, by: str | None = None) -> Iterator[int]:
         """Delete every circle that matches, some at a time; yields how many after each step.
 
         A circle that is still sitting stays.
         """
+        given = filters.model_dump(exclude_defaults=True)
+        for name in given.keys() & {"since", "until"}:
+            with suppress(ValueError, OverflowError, OSError):  # no time that a calendar knows
+                given[name] = datetime.fromtimestamp(given[name], UTC).isoformat(timespec="seconds")
+        which = ", ".join(f"{name} {value}" for name, value in given.items())
         while True:
             with self.database.writing() as connection:
                 over = sa.not_(still_sitting(connection))
                 some = sa.select(circles.c.pk).where(*conditions(connection, filters), over).limit(AT_ONCE)
+                # What another process is deleting or labelling at this moment is not waited for.
+                some = some.with_for_update(skip_locked=True)
                 gone = connection.execute(sa.delete(circles).where(circles.c.pk.in_(some))).rowcount
+                if gone:
+                    record_action(connection, "pruned", f"{gone} circles", which or "all", by=by)
             if not gone:
                 break
             yield gone

@@ -31,7 +31,13 @@ SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
 EMPTY_BEFORE_SHRINKING = 0.25
 """The share of a file that must be empty before the rest is moved together."""
-MIGRATION_LOCK = 7_046_218_903
+MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK, ACCOUNTS_LOCK = range(7_046_218_903, 7_046_218_907)
+"""Of PostgreSQL: each is held by one transaction at a time, see `be_the_only_one`."""
+POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 30, "pool_recycle": 1800, "pool_use_lifo": True}
+"""Connections to a server that a process keeps for itself, and how many more it opens while it is busy.
+
+The one used last is taken first, so that a process with little to do soon holds one and not five.
+"""
 ADVICE = {
     "database is locked": "another process is writing; try again",
     "file is not a database": "it is something else; name another file",
@@ -134,7 +140,12 @@ def _sqlite_engine(path: Path, *, only_reading: bool = False) -> Engine:
 
 def _postgresql_engine(address: URL) -> Engine:
     try:
-        return sa.create_engine(address, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        return sa.create_engine(
+            address,
+            pool_pre_ping=True,  # a server that was started anew costs nobody an error
+            connect_args={"connect_timeout": 10, "application_name": "firecircle"},
+            **POOL,
+        )
     except ModuleNotFoundError:
         raise ConfigError(
             "store", "PostgreSQL needs the extra `postgres`: pip install 'firecircle[postgres]'"
@@ -178,8 +189,7 @@ def _bring_up_to_date(database: Database) -> None:
     if revision == known[-1]:
         return
     with database.writing() as connection:
-        if not database.is_sqlite:
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        be_the_only_one(connection, MIGRATION_LOCK)
         # Somebody else may have done it while we waited.
         if _revision(connection, known, database.name) != known[-1]:
             _migrate(connection)
@@ -233,6 +243,12 @@ def _migrate(connection: Connection) -> None:
     command.upgrade(settings, "head")
 
 
+def be_the_only_one(connection: Connection, lock: int) -> None:
+    """Let other processes wait here until this transaction is over. In SQLite there is only one anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
+
+
 # -- rows --------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +300,12 @@ def database_errors(name: str) -> Iterator[None]:
     """Trouble with the database in one line that names it; the driver's own words, never a password."""
     try:
         yield
+    except sa.exc.TimeoutError as busy:
+        most = POOL["pool_size"] + POOL["max_overflow"]
+        raise StoreError(
+            f"store: {name}: all {most} connections of this process were busy for {POOL['pool_timeout']} s;"
+            " try again"
+        ) from busy
     except (DBAPIError, sqlite3.Error) as trouble:
         original = trouble.orig if isinstance(trouble, DBAPIError) else trouble
         message = (str(original).strip().splitlines() or [type(original).__name__])[0]

@@ -28,7 +28,8 @@ class CalibrationStore:
         """Keep that these circles were counted for these voices: pairs of a circle's id and a voice."""
         now = time.time()
         rows = [
-            {"circle_id": storable(circle), "voice": storable(voice), "at": now} for circle, voice in counted
+            {"circle_id": storable(circle), "voice": storable(voice), "at": now}
+            for circle, voice in sorted(counted)
         ]
         if rows:
             with self.database.writing() as connection:

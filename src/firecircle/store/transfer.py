@@ -24,6 +24,7 @@ from firecircle.errors import ConfigError, StoreError
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error, writable
 from firecircle.store.circles import CircleStore, id_begins, load_circle
+from firecircle.store.database import IMPORT_LOCK, be_the_only_one
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import LISTED, Filters, summary_of
 from firecircle.store.writing import add_finished, own_id
@@ -292,6 +293,7 @@ def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: Impo
         return
     added = 0
     with circles.database.writing() as connection:
+        be_the_only_one(connection, IMPORT_LOCK)  # or another that adds the same is not seen yet
         for circle in new:
             if not _is_known(connection, circle.judged, circle.claimed):
                 about = {name: getattr(circle, name) for name in _GIVEN}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
-from typing import NamedTuple
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,12 +18,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from firecircle.errors import FireCircleError
+from firecircle.names import Role
 from firecircle.store.opening import Store
-from firecircle.web import batch_pages, pages, run_pages
+from firecircle.web import account_pages, batch_pages, pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.operations import BASE, OPERATIONS, openapi
 from firecircle.web.convener import Convener
-from firecircle.web.middleware import LOGIN, Gate
+from firecircle.web.middleware import LOGIN, LOGOUT, Gate, require
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
 from firecircle.web.rendering import templates
 from firecircle.web.viewer import Viewer
@@ -59,13 +61,14 @@ def build_site(store: Store, access: Access | None = None) -> Site:
         lifespan=lifespan,
     )
     # Around everything, so that even the answer to a bug has its safety headers.
-    return Site(Gate(inside, access), watch.leave)
+    return Site(Gate(inside, access, lambda: store.accounts), watch.leave)
 
 
 def _routes() -> list[Route | Mount]:
-    handlers: dict[str, dict[str, Callable[..., object]]] = {}
+    handlers: dict[str, dict[str, Callable[..., Any]]] = {}
     for operation in OPERATIONS:
-        handlers.setdefault(BASE + operation.path, {})[operation.method] = operation.handler
+        handler = _for_role(operation.role, operation.handler)
+        handlers.setdefault(BASE + operation.path, {})[operation.method] = handler
     api = [
         Route(path, _by_method(methods), methods=list(methods), name=f"api {path}")
         if len(methods) > 1
@@ -78,7 +81,7 @@ def _routes() -> list[Route | Mount]:
         Route("/circles/compare", pages.circles_beside_page),
         Route("/circles/{circle_id}", pages.circle_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
-        Route("/convene", pages.convene_page),
+        Route("/convene", _for_role("convene", pages.convene_page)),
         Route("/bank", pages.bank_page),
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),
@@ -92,18 +95,41 @@ def _routes() -> list[Route | Mount]:
         Route("/runs/{run_id}/report", run_pages.report_page),
         Route("/runs/{run_id}/report.html", run_pages.report_file),
         Route("/runs/{run_id}/circle", run_pages.judgement_page),
-        Route(LOGIN, pages.login, methods=["GET", "POST"]),
+        Route("/account", account_pages.account_page),
+        Route("/team", _for_role("admin", account_pages.team_page)),
+        Route(LOGIN, account_pages.login, methods=["GET", "POST"]),
+        Route(LOGOUT, account_pages.logout, methods=["POST"]),
         *api,
         Route(f"{BASE}/openapi.json", lambda _: JSONResponse(openapi())),
         Mount("/static", StaticFiles(directory=str(resources.files("firecircle.web") / "static"))),
     ]
 
 
-def _by_method(methods: dict[str, Callable[..., object]]) -> Callable[[Request], object]:
-    """One endpoint for a path that answers several methods, all of them plain functions."""
+def _for_role(role: Role, handler: Callable[..., Any]) -> Callable[[Request], Any]:
+    """The same endpoint for callers who may do this; others are refused before anything is read."""
+    if iscoroutinefunction(handler):
 
-    def answer(request: Request) -> object:
-        return methods["GET" if request.method == "HEAD" else request.method](request)
+        async def answer_later(request: Request) -> Any:
+            require(request, role)
+            return await handler(request)
+
+        return answer_later
+
+    def answer(request: Request) -> Any:
+        require(request, role)
+        return handler(request)
+
+    return answer
+
+
+def _by_method(methods: dict[str, Callable[..., Any]]) -> Callable[[Request], Any]:
+    """One endpoint for a path that answers several methods; plain functions are called on a thread."""
+
+    async def answer(request: Request) -> Any:
+        handler = methods["GET" if request.method == "HEAD" else request.method]
+        if iscoroutinefunction(handler):
+            return await handler(request)
+        return await run_in_threadpool(handler, request)
 
     return answer
 

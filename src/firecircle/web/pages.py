@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -28,7 +28,7 @@ from firecircle.web.api.shapes import (
     CompareQuery,
     PromptQuery,
 )
-from firecircle.web.middleware import LOGIN, with_cookie
+from firecircle.web.middleware import caller_of
 from firecircle.web.problems import RequestError, plain_detail, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
@@ -221,29 +221,11 @@ def rotation_page(request: Request) -> Response:
     )
 
 
-async def login(request: Request) -> Response:
-    """Where a reader gives the token."""
-    access = viewer_of(request).access
-    wrong = False
-    if request.method == "POST":
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > 10_000:
-                raise RequestError(413, "token: too long")
-        fields = parse_qs(body.decode("utf-8", "replace"))
-        if access.knows(fields.get("token", [""])[0]):
-            return with_cookie(RedirectResponse("/circles", status_code=303), access)
-        wrong = True
-    return page_response(request, "login.html", status=401 if wrong else 200, wrong=wrong, action=LOGIN)
-
-
 def page_response(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """A page made from a template."""
-    viewer = viewer_of(request)
-    allowed = viewer.access.admits(request.headers.get("authorization"), request.cookies.get("firecircle"))
+    viewer, caller = viewer_of(request), caller_of(request)
     text = viewer.templates.get_template(template).render(
-        write_token=viewer.access.write_token if allowed else "", path=request.scope["path"], **values
+        write_token=caller.write_token, caller=caller, path=request.scope["path"], **values
     )
     return HTMLResponse(text, status_code=status)
 

@@ -8,7 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvicorn
 
@@ -47,20 +47,27 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def address_of(bound: socket.socket, host: str) -> str:
+class Tls(NamedTuple):
+    """The files of a certificate, with its chain, and of its private key."""
+
+    certificate: str
+    key: str
+
+
+def address_of(bound: socket.socket, host: str, *, is_encrypted: bool = False) -> str:
     """Where a browser on this machine finds the server."""
     port = bound.getsockname()[1]
     name = "127.0.0.1" if host in ANY_ADDRESS else f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}"
+    return f"{'https' if is_encrypted else 'http'}://{name}:{port}"
 
 
-def serve(site: Site, bound: socket.socket, on_ready: Callable[[], None]) -> None:
+def serve(site: Site, bound: socket.socket, on_ready: Callable[[], None], tls: Tls | None = None) -> None:
     """Answer until the process is asked to end; `on_ready` is called when the first request can come."""
     with closing(bound):
-        server_of(site, on_ready).run(sockets=[bound])
+        server_of(site, on_ready, tls).run(sockets=[bound])
 
 
-def server_of(site: Site, on_ready: Callable[[], None]) -> uvicorn.Server:
+def server_of(site: Site, on_ready: Callable[[], None], tls: Tls | None = None) -> uvicorn.Server:
     """The server, not started yet; setting `should_exit` ends it."""
     config = uvicorn.Config(
         site.app,
@@ -70,7 +77,15 @@ def server_of(site: Site, on_ready: Callable[[], None]) -> uvicorn.Server:
         timeout_graceful_shutdown=SECONDS_TO_LEAVE,
         ws="none",
         lifespan="on",
+        ssl_certfile=tls.certificate if tls else None,
+        ssl_keyfile=tls.key if tls else None,
     )
+    if tls:
+        try:
+            config.load()
+        except OSError as unreadable:
+            why = unreadable.strerror or str(unreadable)
+            raise ConfigError("--certificate", f"cannot be used with --key: {why}") from None
     return _Server(config, site.leave, on_ready)
 
 

@@ -13,11 +13,9 @@ from sqlalchemy.engine import Connection
 
 from firecircle.store.bank.entries import FullEntry, NewSighting
 from firecircle.store.bank.likeness import SAME_MEANING, likeness
-from firecircle.store.database import storable
+from firecircle.store.database import BANK_LOCK, be_the_only_one, storable
 from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
 
-ONE_WRITER = 7_046_218_904
-"""The lock under which PostgreSQL lets one at a time decide whether a pattern is a new one."""
 MOST_QUOTES, LONGEST_QUOTE = 20, 1000
 
 
@@ -33,7 +31,7 @@ def add_sighting(
 
     Its entry is looked up by what another bank knows it as, if one does, else by its own description.
     """
-    _be_the_only_writer(connection)
+    be_the_only_one(connection, BANK_LOCK)  # or two would call the same pattern new
     pk, entry_id = _entry_for(connection, category, pattern_type, known_as or sighting.description)
     known = sa.select(bank_sightings.c.pk).where(
         bank_sightings.c.entry_pk == pk,
@@ -75,7 +73,7 @@ def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
 
 def remove_sightings(connection: Connection, which: sa.ColumnElement[bool]) -> int:
     """Take out sightings, and the entries that nobody has seen then."""
-    _be_the_only_writer(connection)
+    be_the_only_one(connection, BANK_LOCK)  # or two would call the same pattern new
     touched = connection.execute(sa.select(bank_sightings.c.entry_pk).where(which).distinct()).scalars().all()
     gone = connection.execute(sa.delete(bank_sightings).where(which)).rowcount
     unseen = ~sa.exists().where(bank_sightings.c.entry_pk == bank_entries.c.pk)
@@ -103,11 +101,6 @@ def recount(connection: Connection, keys: Sequence[int]) -> None:
             last_seen_at=over_sightings(sa.func.max(of.at)),
         )
     )
-
-
-def _be_the_only_writer(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ONE_WRITER})
 
 
 def _entry_for(connection: Connection, category: str, pattern_type: str, description: str) -> tuple[int, str]:
