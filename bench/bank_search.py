@@ -1,14 +1,16 @@
-"""How well the bank finds what somebody asks for: 120 labelled questions to a bank of 36 manipulations.
+"""How well the bank finds what somebody asks for: labelled questions to a bank of 36 manipulations.
 
 The bank holds the descriptions of `bank_pairs.jsonl`, one entry a manipulation with four wordings. A question
 is answered when an entry it means is among the first three. The questions were written before the ranking was
 changed; only those of the tuning half were looked at while it was. The second sixty were written afterwards,
-by somebody who knew neither the ranking nor the first sixty.
+by somebody who knew neither the ranking nor the first sixty. Since then both have been looked at: what counts
+is a file of new ones, `python -m bench.bank_search FILE`; its `means` are numbers of `manipulations`, from 1.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +36,22 @@ class Query:
     id: str
     half: str
     text: str
-    pattern_type: str
     means: tuple[str, ...]
 
 
-def queries() -> list[Query]:
+def queries(files: Sequence[Path] = QUERIES) -> list[Query]:
     """Every labelled question."""
-    rows = (json.loads(line) for file in QUERIES for line in file.read_text("utf-8").splitlines())
-    return [Query(row["id"], row["half"], row["query"], row["type"], tuple(row["means"])) for row in rows]
+    described = [descriptions[0] for _, descriptions in manipulations()]
+    rows = (json.loads(line) for file in files for line in file.read_text("utf-8").splitlines())
+    return [
+        Query(
+            row["id"],
+            row.get("half", "new"),
+            row["query"],
+            tuple(described[told - 1] if isinstance(told, int) else told for told in row["means"]),
+        )
+        for row in rows
+    ]
 
 
 def manipulations() -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -59,9 +69,9 @@ def manipulations() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def fill(bank: Bank) -> None:
     """Keep every manipulation as one entry."""
-    for kind, descriptions in manipulations():
+    for place, (kind, descriptions) in enumerate(manipulations()):
         seen = tuple(
-            Sighting(attack_id=f"{kind}-{number}", at=float(number), agreement=1.0, description=description)
+            Sighting(attack_id=f"{place}-{number}", at=float(number), agreement=1.0, description=description)
             for number, description in enumerate(descriptions)
         )
         entry = FullEntry(
@@ -93,7 +103,7 @@ def places(bank: Bank, asked: Sequence[Query], meaning: Meaning | None) -> dict[
 
 def main() -> None:
     """Print how often what was meant is the first answer, and among the first three."""
-    asked = queries()
+    asked = queries((*QUERIES, *map(Path, sys.argv[1:])))
     ways: dict[str, Meaning | None] = {"words": None}
     if is_available():
         ways["words and meaning"] = nearness_in_meaning
@@ -102,7 +112,7 @@ def main() -> None:
         print(f"{len(asked)} questions to a bank of {store.bank.count()} entries")
         for way, meaning in ways.items():
             found = places(store.bank, asked, meaning)
-            for half in ("tuning", "held", "second", "all"):
+            for half in (*dict.fromkeys(query.half for query in asked), "all"):
                 of_half = [found[query.id] for query in asked if half in (query.half, "all")]
                 hits = {most: sum(0 < place <= most for place in of_half) for most in AMONG}
                 figures = (

@@ -80,6 +80,12 @@ def stem_of(word: str) -> str:
     return word
 
 
+def known_words() -> Iterable[str]:
+    """Words, and beginnings of words, that say something here, and small ones."""
+    known = _concepts()
+    return (*known.small, *known.whole, *(beginning for beginning, _, _ in known.beginnings))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def _plain(text: str, pattern_type: str) -> str:
     """The description without the name of its type and the labels of peers, which differ by circle."""

@@ -16,7 +16,9 @@ from importlib import resources
 from math import log
 from statistics import fmean
 
-from firecircle.store.bank.likeness import TELLING, terms_of
+from rapidfuzz.distance import OSA
+
+from firecircle.store.bank.likeness import TELLING, known_words, terms_of, words_of
 
 Meaning = Callable[[str, Sequence[str]], Sequence[float]]
 """From a question and texts to how near each text is to it in meaning, at most 1."""
@@ -33,6 +35,12 @@ NEAREST = 2
 """An entry is as near as the mean of this many of them."""
 UNRELATED = 0.25
 """Nearness that any two texts of this subject have."""
+LONGEST_TYPED = 400
+"""Characters of a question that somebody types, and mistypes; longer ones are texts."""
+SHORTEST_MISTYPED, LONG_WORD = 6, 9
+"""Letters of a word that may have one letter wrong, and of one that may have two."""
+SHORTEST_WORD = 5
+"""Shorter ones are near too many others."""
 LONG = 3_000
 """A question of so many characters is itself a long text, in which something may be buried."""
 
@@ -44,7 +52,7 @@ def relevance(
 
     `entries` are ids with the words of a sighting (its description, then a quote a line), the latest first.
     """
-    asked = asked_terms(_shortened(question))
+    asked = asked_terms(_as_meant(question) if len(question) <= LONGEST_TYPED else _shortened(question))
     bags: dict[str, Counter[str]] = {}
     texts: dict[str, dict[str, None]] = {}
     for entry_id, words in entries:
@@ -96,11 +104,51 @@ def asked_terms(text: str) -> Mapping[str, float]:
     return {**terms_of(text), **spoken}
 
 
+def _as_meant(question: str) -> str:
+    """A question followed by the known words that its unknown ones are likely to be, in its order."""
+    meant = [_likely(word) or word for word in question.casefold().split()]
+    corrected = " ".join(meant)
+    return question if corrected == question.casefold() else f"{question} . {corrected}"
+
+
+@lru_cache(maxsize=1024)
+def _likely(word: str) -> str | None:
+    """The known word that a mistyped one was meant to be; None for a known word, or where none is near."""
+    if len(word) < SHORTEST_MISTYPED or not word.isalpha() or _is_known(word):
+        return None
+    near = [(_letters_apart(word, known), known) for known in _vocabulary() if known[0] == word[0]]
+    apart, likely = min(near, default=(1, ""))
+    allowed = 2 if min(len(word), len(likely)) >= LONG_WORD else 1
+    return likely if apart <= allowed and len(likely) >= SHORTEST_MISTYPED else None
+
+
+def _letters_apart(word: str, known: str) -> int:
+    """Letters to change, also where only the beginning of the word is known."""
+    return min(OSA.distance(word, known), OSA.distance(word[: len(known)], known))
+
+
+def _is_known(word: str) -> bool:
+    """Whether a word is, or begins, or is the beginning of, one that is known."""
+    return any(known.startswith(word) or word.startswith(known) for known in _vocabulary())
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    """Words that descriptions and questions are made of."""
+    said = (word for _, phrases in _phrases() for phrase in phrases for word in words_of(phrase))
+    return frozenset(
+        word for word in (*known_words(), *said) if word.isalpha() and len(word) >= SHORTEST_WORD
+    )
+
+
 def _spoken_concepts(text: str) -> Iterable[str]:
     folded = " ".join(text.casefold().replace("’", "'").split())
-    for concepts, phrases in _phrases():
-        if any(_begins_a_word(phrase, folded) for phrase in phrases):
-            yield from concepts
+    by_beginning = _phrases_by_beginning()
+    for begun in _BEGINNING.finditer(folded):
+        place = begun.start()
+        for phrase, concepts in by_beginning.get(folded[place : place + KEY], ()):
+            if folded.startswith(phrase, place):
+                yield from concepts
     for concept, sign in _SIGNS.items():
         if sign.search(text):
             yield concept
@@ -127,11 +175,19 @@ _SIGNS = {
 """What can be seen in a text rather than read, and the concept it stands for."""
 
 
-def _begins_a_word(phrase: str, text: str) -> bool:
-    place = text.find(phrase)
-    while place > 0 and text[place - 1].isalnum():
-        place = text.find(phrase, place + 1)
-    return place >= 0
+_BEGINNING = re.compile(r"(?<![^\W_])(?=\S)")
+"""Where a phrase may begin: not within a word."""
+KEY = 2
+"""Letters by which phrases are looked up; none is shorter."""
+
+
+@cache
+def _phrases_by_beginning() -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
+    found: dict[str, list[tuple[str, Sequence[str]]]] = {}
+    for concepts, phrases in _phrases():
+        for phrase in phrases:
+            found.setdefault(phrase[:KEY], []).append((phrase, concepts))
+    return found
 
 
 @cache
