@@ -2,6 +2,7 @@
 (***************************************************************************)
 (* One wrong rule each. TLC puts it in the place of the right one and must *)
 (* find a circle that breaks the property named beside it: python -m formal *)
+(* tries all of them in one go, by a module that protocol.py writes.       *)
 (***************************************************************************)
 EXTENDS Check
 
@@ -58,6 +59,11 @@ Forgotten(words) == [number \in Rounds |-> Silent]
 AsksItAgain(place) == reserves
 \* Abort -> EveryCircleEnds
 WaitsForAQuorum == UNCHANGED vars
+
+\* Whoever looks at groups of reserves is tried in circles that have a group.
+CirclesWithTwoReserves ==
+    {declared \in {Declared(voices, 2, Mixes[1], set[1], set[2], set[3], set[4], 0) :
+                        voices \in 2..MostVoices, set \in Settings} : IsAccepted(declared)}
 
 \* The safety formula of the source document, whose rule is also that the highest falsehood decides: every
 \* member of some quorum must have ended at or above the consensus. No rule is broken, and it does not hold.

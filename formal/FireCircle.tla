@@ -283,12 +283,14 @@ StrictLosesNobodyQuietly == (circle.strict /\ \E voice \in Voices : lost[voice] 
 OnlyTheEndHasAnOutcome == (stage = "ended") <=> (outcome # "none")
 
 \* Requirements never relax: the declaration stays, and no round opens upon less than it asks for.
-RequirementsNeverRelax == [][circle' = circle /\ (round' # round => Deserve(Survivors))]_vars
+KeepsRequirements == circle' = circle /\ (round' # round => Deserve(Survivors))
+RequirementsNeverRelax == [][KeepsRequirements]_vars
 
-NothingSaidIsLost ==
-    [][/\ \A voice \in Voices, number \in Rounds :
-            said[voice][number] # Silent => said'[voice][number] = said[voice][number]
-       /\ \A voice \in Voices : lost[voice] > 0 => lost'[voice] = lost[voice]]_vars
+KeepsWhatWasSaid ==
+    /\ \A voice \in Voices, number \in Rounds :
+         said[voice][number] # Silent => said'[voice][number] = said[voice][number]
+    /\ \A voice \in Voices : lost[voice] > 0 => lost'[voice] = lost[voice]
+NothingSaidIsLost == [][KeepsWhatWasSaid]_vars
 
 \* Every circle ends in a result or in an abort that says which.
 EveryCircleEnds == <>(/\ stage = "ended"
@@ -298,5 +300,6 @@ EveryCircleEnds == <>(/\ stage = "ended"
 Remaining == CASE stage = "ended" -> 0
                [] stage = "weigh" -> 100 * (5 - round) + Len(reserves)
                [] stage = "hear"  -> 100 * (5 - round) + 50
-EveryStepLeadsOn == [][Remaining' < Remaining]_vars
+LeadsOn == Remaining' < Remaining
+EveryStepLeadsOn == [][LeadsOn]_vars
 =============================================================================

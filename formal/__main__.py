@@ -25,14 +25,16 @@ def main() -> int:
         print("holds" if outcome.completed else outcome.complaint, end="")
         print(f" ({outcome.circles:,} circles, {outcome.states:,} states, {outcome.seconds} s)")
         all_well &= outcome.completed
+    outcome, caught = protocol.check_wrong_rules()
+    if not outcome.completed:
+        print(outcome.complaint)
     for mutant in protocol.mutants():
-        caught = protocol.check_mutant(mutant).violated == mutant.property
-        answer = f"caught by {mutant.property}" if caught else "NOT CAUGHT"
-        print(f"{mutant.wrong} for {mutant.rule}: {answer}", flush=True)
-        all_well &= caught
-    contradicted = protocol.check_formula_of_the_source().violated == "SafetyOfTheSource"
-    print(f"the source's safety formula: {'does not hold' if contradicted else 'HOLDS'}")
-    return 0 if all_well and contradicted else 1
+        answer = f"caught by {mutant.property}" if caught[mutant.wrong] else "NOT CAUGHT"
+        print(f"{mutant.wrong} for {mutant.rule}: {answer}")
+    contradicted = "does not hold" if caught[protocol.NO_RULE] else "HOLDS"
+    print(f"the source's safety formula: {contradicted}")
+    all_well &= outcome.completed and all(caught.values())
+    return 0 if all_well else 1
 
 
 if __name__ == "__main__":
