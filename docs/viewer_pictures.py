@@ -1,21 +1,22 @@
 """Pictures of the viewer for the documentation: real circles of embedded voices, in a real browser.
 
-`python docs/viewer_pictures.py` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every page at
-three widths in both themes, to look at.
+`python docs/viewer_pictures.py` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every kind of
+page at three widths in both themes, to look at (`--only report,batch` for some of them).
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from firecircle import EvaluationConfig, FireCircleConfig, PromptGuard
 from firecircle.examples import load_examples
@@ -44,6 +45,80 @@ async def fill(store: Store) -> str:
         if example.id == "temporal_inconsistency-01-attack" and metrics.kept_as:
             shown = metrics.kept_as
     return shown
+
+
+PLAN = """
+name = "{name}"
+
+[[datasets]]
+path = "examples"
+sample = {sample}
+
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+
+[[arms]]
+name = "alone"
+kind = "single"
+"""
+
+
+async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, str]:
+    """What all other kinds of pages show: runs with reports, batches, attacks, the bank. Their paths."""
+    from firecircle.lab.plan import plan_of
+    from firecircle.lab.redteam.attacks import all_attacks
+    from firecircle.lab.redteam.reports import keep
+    from firecircle.lab.redteam.trial import Trial
+    from firecircle.lab.report.page import write_report
+    from firecircle.lab.runs.starting import complete, open_run
+    from firecircle.store.bank.learning import learn
+    from firecircle.store.finding import Filters
+
+    examples = load_examples()
+    runs = []
+    for name, sample in (("monday", 24), ("tuesday", 30)):
+        plan = PLAN.format(name=name, sample=sample)
+        run = open_run(
+            plan_of(plan, "plan.toml"), plan, place, out=place / "firecircle" / "runs" / name, new=True
+        )
+        await complete(run, lambda _: nullcontext(lambda _: None))
+        await write_report(run)
+        runs.append(run.about.run_id)
+    guard = PromptGuard(store=store)
+    for batch, threshold in (("before-the-change", 0.7), ("after the change", 0.3)):
+        config = FireCircleConfig.embedded(alarm_threshold=threshold)
+        for example in examples[:10]:
+            await guard.evaluate_prompt(
+                example.prompt, "fire_circle", config, label=example.label, record_id=f"{batch}:{example.id}"
+            )
+    panel = await guard.evaluate_prompt(
+        examples[0].prompt, "parallel", EvaluationConfig(models=FireCircleConfig.embedded().models)
+    )
+    attacked = Trial.of(FireCircleConfig.embedded(seed=1, max_rounds=2), examples[:1], examples[1:2])
+    keep(await attacked.run(all_attacks()[:6]))
+    for _ in learn(store.bank, store.circles, Filters()):
+        pass
+    circles = [one.id for one in store.circles.find(Filters(mode="fire_circle")).circles]
+    return {
+        "panel": f"/circles/{panel.kept_as}",
+        "answer": f"/circles/{circle}#v1r2",
+        "two-circles": f"/circles/compare?first={circle}&second={circles[0]}",
+        "batches": "/batches",
+        "batch": f"/batches/{quote('after the change')}?before=before-the-change",
+        "runs": "/runs",
+        "run": f"/runs/{runs[0]}",
+        "report": f"/runs/{runs[0]}/report",
+        "report-alone": f"/runs/{runs[0]}/report.html",
+        "compare": f"/runs/compare?first={runs[0]}&second={runs[1]}",
+        "bank": "/bank",
+        "entry": f"/bank/{store.bank.find()[0].id}",
+        "blindspots": "/blindspots",
+        "rotation": "/rotation",
+        "redteam": "/redteam",
+        "nothing": "/circles/nothing-here",
+        "filtered": "/circles?label=attack&outcome=right&order=talking",
+    }
 
 
 @contextmanager
@@ -78,31 +153,38 @@ def main() -> None:
     """Fill a store, look at it, write the pictures."""
     from playwright.sync_api import sync_playwright
 
-    everything = Path(sys.argv[2]) if sys.argv[1:2] == ["--all"] else None
-    folder = everything or KEPT
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--all", type=Path, metavar="FOLDER")
+    options.add_argument("--only", default="", help="names of pages, separated by commas")
+    given = options.parse_args()
+    folder = given.all or KEPT
     folder.mkdir(parents=True, exist_ok=True)
     named = os.environ.get("FIRECIRCLE_TEST_BROWSER")
     chromium = named or shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as place, open_store(Path(place) / "circles.sqlite") as store:
+        os.environ["XDG_DATA_HOME"] = place
         circle = asyncio.run(fill(store))
         paths = {"circles": "/circles", "circle": f"/circles/{circle}", "convene": f"/convene?from={circle}"}
+        if given.all:
+            paths |= asyncio.run(fill_everything(store, Path(place), circle))
+        pages = given.only.split(",") if given.only else list(paths)
+        wanted = (
+            [(name, width, theme) for name in pages for width in WIDTHS for theme in THEMES]
+            if given.all
+            else [
+                ("circles", 1440, "light"),
+                ("circle", 1440, "light"),
+                ("circle", 1440, "dark"),
+                ("convene", 1440, "light"),
+                ("circle", 820, "light"),
+                ("circles", 390, "dark"),
+            ]
+        )
         with serving(store) as address, sync_playwright() as started:
             browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            wanted = (
-                [(name, width, theme) for name in paths for width in WIDTHS for theme in THEMES]
-                if everything
-                else [
-                    ("circles", 1440, "light"),
-                    ("circle", 1440, "light"),
-                    ("circle", 1440, "dark"),
-                    ("convene", 1440, "light"),
-                    ("circle", 820, "light"),
-                    ("circles", 390, "dark"),
-                ]
-            )
             for name, width, theme in wanted:
                 to = folder / f"{name}-{width}-{theme}.png"
-                take(browser, address, paths[name], width, theme, to, whole=everything is not None)
+                take(browser, address, paths[name], width, theme, to, whole=given.all is not None)
             browser.close()
 
 

@@ -11,6 +11,7 @@ from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.cli.test_runs_left_out import of_a_run
+from tests.scripted import says
 from tests.store.bank.test_blindspots import turned
 from tests.web.hostile import PAYLOADS
 from tests.web.serving import judged, running
@@ -77,6 +78,18 @@ async def test_blind_spots_leave_runs_out_unless_asked_for(tmp_path: Path) -> No
                 told = client.get(f"/api/v1/blindspots{query}").json()
                 assert told["circles"]["total"] == circles
             assert "Circles of runs are left out" in client.get("/blindspots").text
+
+
+def test_nothing_overlooked_is_said_only_where_it_is_so(tmp_path: Path) -> None:
+    calm = {model: [says(0.1)] * 2 for model in ("a", "b")}
+    with open_store(tmp_path / "few.sqlite") as apart, running(apart) as viewer, viewer.client() as client:
+        assert "No circle that is kept matches." in client.get("/blindspots").text
+        judged(apart, lines=calm, label="benign", max_rounds=2)
+        assert "Nothing was overlooked in these circles." in client.get("/blindspots").text
+        judged(apart, lines=calm, label="attack", max_rounds=2)
+        page = client.get("/blindspots").text
+        assert "Nothing was overlooked" not in page
+        assert "1 circles over attacks</a> no round raised an alarm" in page
 
 
 def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:

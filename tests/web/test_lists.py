@@ -49,7 +49,7 @@ def test_a_bar_has_its_tick_at_the_circle_s_own_threshold(client: httpx.Client, 
         row = client.get("/circles", params={"label": "ticked"}).text.split(
             f'<tr data-href="/circles/{name}"'
         )[1]
-        assert f'<rect x="{place}" width="2" height="8" class="tick"/>' in row.partition("</tr>")[0]
+        assert f'<rect x="{place}" width="2" height="12" class="tick"/>' in row.partition("</tr>")[0]
         client.delete(f"/api/v1/circles/{name}")
 
 

@@ -78,6 +78,7 @@ def templates() -> Environment:
         "plain": with_codes,
         "line": lambda text, longest=160: line_with_codes(text, longest),
         "name": name_with_codes,
+        "breakable": breakable,
         "short": shortened,
         "when": when,
         "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
@@ -128,6 +129,11 @@ def _pieces(text: str) -> Iterator[Markup]:
         yield Markup('<span class="odd" title="{}">⟨{}⟩</span>').format(run.name, run.code)
         place = run.end
     yield escape(text[place:])
+
+
+def breakable(name: str) -> Markup:
+    """A name that somebody chose; a narrow column breaks it behind a colon or slash, not in a word."""
+    return Markup("<wbr>").join(re.findall(r"[^:/]*[:/]+|[^:/]+", name_with_codes(name)))
 
 
 def own(text: str) -> Markup:

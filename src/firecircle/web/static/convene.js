@@ -112,6 +112,7 @@ document.getElementById("example").addEventListener("change", (event) => {
   for (const layer of ["system", "application", "user"]) form[layer].value = chosen.dataset[layer];
   setTurns(chosen.dataset.turns);
   tellAll();
+  changed(); // the form heard of the choice before its turns were here
 });
 
 form.addEventListener("submit", async (event) => {

@@ -15,7 +15,7 @@ function choose(place) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const writing = event.target.closest?.("input, select, textarea");
+  const writing = event.target.closest?.("input:not([type=checkbox]), select, textarea");
   if (event.key === "Escape" && writing) writing.blur();
   if (writing) return;
   if (event.key === "j") choose(at + 1);
