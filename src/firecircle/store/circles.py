@@ -38,6 +38,8 @@ from firecircle.store.writing import add_finished
 SHORTEST_PREFIX = 4
 DOCUMENTS_AT_ONCE = 50
 """How many circles are in memory at once while all are read."""
+_TOLD = ("since", "until", "alarm", "status", "mode", "in_run", "outcome", "least_falsehood")
+"""Filters of a prune that are written down with their values."""
 AT_ONCE = 500
 """How many circles a long deletion takes out in one transaction: others may write in between."""
 
@@ -223,7 +225,8 @@ class CircleStore:
         for name in given.keys() & {"since", "until"}:
             with suppress(ValueError, OverflowError, OSError):  # no time that a calendar knows
                 given[name] = datetime.fromtimestamp(given[name], UTC).isoformat(timespec="seconds")
-        which = ", ".join(f"{name} {value}" for name, value in given.items())
+        # Words that may be of a prompt do not outlive it.
+        which = ", ".join(f"{name} {value}" if name in _TOLD else name for name, value in given.items())
         while True:
             with self.database.writing() as connection:
                 over = sa.not_(still_sitting(connection))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
 from firecircle.store.tables import circles, patterns, seats, texts
 
-LARGEST_PAGE = 1000
+USUAL_PAGE, LARGEST_PAGE = 50, 1000
 
 
 class Filters(Declaration):
@@ -137,7 +138,9 @@ def circles_in_order(
         "rounds": of.rounds,
         "oldest": -place,
     }[order]
-    query = query.order_by(figure.is_(None), figure.desc(), place.desc()).offset(start).limit(limit)
+    # SQLite puts what has no figure last by itself, and only then uses the index of F.
+    falling = figure.desc() if connection.dialect.name == "sqlite" else figure.desc().nulls_last()
+    query = query.order_by(falling, place.desc()).offset(start).limit(limit)
     return tuple(summary_of(row) for row in connection.execute(query).mappings())
 
 
@@ -154,6 +157,13 @@ def matching(
         place: sa.ColumnElement[int] = _INDEX.c.rowid
         query = query.select_from(_INDEX.join(circles, circles.c.pk == place))
         query = query.where(_matches(filters.text))
+        filters = filters.model_copy(update={"text": None})
+    elif filters.text is not None and _is_rare(connection, filters.text):
+        # Left to itself the server walks the list and reads every text: it does not know what that costs.
+        found = sa.select(texts.c.circle_pk).where(*_words_hold(filters.text)).cte("found")
+        found = found.prefix_with("MATERIALIZED")
+        place = found.c.circle_pk
+        query = query.select_from(found.join(circles, circles.c.pk == place))
         filters = filters.model_copy(update={"text": None})
     elif filters.pattern is not None:
         place = patterns.c.circle_pk
@@ -173,15 +183,14 @@ def matching(
 
 def _first_of_its_type(pattern_type: str) -> list[sa.ColumnElement[bool]]:
     """The grounded pattern of this type that a circle names first; several may be of one type."""
-    earlier = patterns.alias("earlier")
+    other = patterns.alias("other_pattern")
     of = patterns.c
-    same = (
-        earlier.c.circle_pk == of.circle_pk,
-        earlier.c.seq < of.seq,
-        earlier.c.pattern_type == pattern_type,
-        earlier.c.grounded.is_(True),
+    first = sa.select(sa.func.min(other.c.seq)).where(
+        other.c.circle_pk == of.circle_pk,
+        other.c.pattern_type == pattern_type,
+        other.c.grounded.is_(True),
     )
-    return [of.pattern_type == pattern_type, of.grounded.is_(True), sa.not_(sa.exists().where(*same))]
+    return [of.pattern_type == pattern_type, of.grounded.is_(True), of.seq == first.scalar_subquery()]
 
 
 def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElement[bool]]:
@@ -201,6 +210,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.batch is not None:
         begins = f"{storable(filters.batch)}:"
+        if connection.dialect.name == "sqlite":  # which does not find a prefix by its index
+            clauses += [of.record_id >= begins, of.record_id < f"{begins}\U0010ffff"]
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
     if filters.status is not None:
         clauses.append(_has_status(connection, filters.status))
@@ -262,10 +273,28 @@ def _has_label(connection: Connection, label: str) -> sa.ColumnElement[bool]:
     """
     of = circles.c.label
     begins = f"{label}:"
-    kinds = sa.select(of).where(of.startswith(begins, autoescape=True)).distinct()
     if connection.dialect.name == "sqlite":
+        kinds = sa.select(of).where(of.startswith(begins, autoescape=True)).distinct()
         kinds = kinds.where(of >= begins, of < f"{begins}\U0010ffff")
-    return of.in_([label, *connection.execute(kinds).scalars()])
+        return of.in_([label, *connection.execute(kinds).scalars()])
+    found = connection.execute(_KINDS, {"begins": begins, "end": f"{begins}\U0010ffff"}).scalars()
+    return of.in_([label, *found])
+
+
+# PostgreSQL reads every row for DISTINCT; this goes from each kind to the next.
+_KINDS = sa.text(
+    """
+    WITH RECURSIVE kinds(label) AS (
+        (SELECT min(label COLLATE "C") FROM circles
+         WHERE label COLLATE "C" >= :begins AND label COLLATE "C" < :end)
+        UNION ALL
+        SELECT (SELECT min(circles.label COLLATE "C") FROM circles
+                WHERE circles.label COLLATE "C" > kinds.label AND circles.label COLLATE "C" < :end)
+        FROM kinds WHERE kinds.label IS NOT NULL
+    )
+    SELECT label FROM kinds WHERE label IS NOT NULL
+    """
+)
 
 
 def still_sitting(connection: Connection) -> sa.ColumnElement[bool]:
@@ -287,6 +316,11 @@ def _matches(text: str) -> sa.ColumnElement[bool]:
 def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
     if connection.dialect.name == "sqlite":
         return circles.c.pk.in_(sa.select(_INDEX.c.rowid).where(_matches(text)))
+    return sa.exists().where(texts.c.circle_pk == circles.c.pk, *_words_hold(text))
+
+
+def _words_hold(text: str) -> list[sa.ColumnElement[bool]]:
+    """The words of a circle in PostgreSQL hold what is asked for."""
     queries = [
         sa.func.to_tsquery("simple", " <-> ".join(words.split()) + ":*")
         if begins
@@ -294,10 +328,21 @@ def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
         for words, begins in _phrases_in(text)
     ]
     words_of: sa.ColumnClause[str] = sa.literal_column("texts.words")
-    return sa.exists().where(
-        texts.c.circle_pk == circles.c.pk,
-        *(words_of.op("@@", is_comparison=True)(phrase) for phrase in queries),
-    )
+    return [words_of.op("@@", is_comparison=True)(phrase) for phrase in queries]
+
+
+def _is_rare(connection: Connection, text: str) -> bool:
+    """Whether PostgreSQL expects so few matches that fetching all of them is less work than walking the list.
+
+    Of n circles, m of which match, the one reads m texts, the other about n / m for each line of a page.
+    """
+    query = sa.select(texts.c.circle_pk).where(*_words_hold(text))
+    written = query.compile(connection, compile_kwargs={"render_postcompile": True})
+    values = written.construct_params() if written.positiontup is None else written.params
+    plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {written}", values).scalar_one()
+    expected = float(plan[0]["Plan"]["Plan Rows"])
+    newest = connection.execute(sa.select(sa.func.max(circles.c.pk))).scalar() or 0
+    return expected <= math.sqrt(USUAL_PAGE * newest)
 
 
 def _phrases_in(text: str) -> list[tuple[str, bool]]:

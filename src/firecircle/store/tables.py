@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
@@ -29,6 +30,8 @@ def _of_a_circle(*, primary: bool = True) -> Column[int]:
     owner = ForeignKey("circles.pk", ondelete="CASCADE")
     return Column("circle_pk", Key, owner, primary_key=primary, nullable=False)
 
+
+_IN_A_BATCH = text("run_id IS NULL AND record_id IS NOT NULL")
 
 circles = Table(
     "circles",
@@ -69,6 +72,15 @@ circles = Table(
     Index("circles_by_label", "label", "pk"),
     Index("circles_by_run", "run_id", "pk"),
     Index("circles_by_status", "status", "pk"),
+    # Prefixes are found by comparing bytes, whatever the order of words in the database is.
+    Index(
+        "circles_by_batch",
+        "record_id",
+        "pk",
+        postgresql_ops={"record_id": "text_pattern_ops"},
+        postgresql_where=_IN_A_BATCH,
+        sqlite_where=_IN_A_BATCH,
+    ),
 )
 
 documents = Table(
