@@ -102,6 +102,28 @@ class TestWords:
         assert line.endswith("by openai, written openai:NAME")
 
 
+@pytest.mark.parametrize(
+    "arguments", ["redteam", "harden @a.txt", "compare a b", "lab list", "scan a.csv --out b", "view", "mcp"]
+)
+def test_a_slim_installation_names_the_extra_a_command_needs(arguments: str) -> None:
+    """Without the packages of all extras, as after `pip install .`: none of them is found."""
+    code = (
+        "import importlib.util, sys\n"
+        "find = importlib.util.find_spec\n"
+        "gone = {'numpy', 'scipy', 'duckdb', 'altair', 'vl_convert', 'jinja2', 'mcp'}\n"
+        "importlib.util.find_spec = lambda name, package=None: None if name in gone else find(name, package)\n"
+        "class Gone:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in gone: raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+        "from firecircle.cli.main import run\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments.split()], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert "firecircle[" in done.stderr
+
+
 class TestLeavingEarly:
     @pytest.mark.parametrize("running", [0.05, 0.1, 0.3])
     def test_ctrl_c_while_it_loads(self, folder: Path, running: float) -> None:

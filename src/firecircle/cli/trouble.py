@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TextIO
 
 from typer.exceptions import TyperException
@@ -36,6 +37,13 @@ OPTIONS = {**SHARED_OPTIONS, "available_voices": "--models", "required_count": "
 """The engine's errors name fields of the library; here the same things are options."""
 WAYS_OUT = {"use budget_tokens": "use --budget-tokens", "set enforce_quorum=False": "pass --no-quorum"}
 """What the engine advises, and what that is on the command line."""
+
+
+def require_lab(command: str, *packages: str) -> None:
+    """Of a command that needs the extra `lab`: a missing package is told before work begins."""
+    missing = [name for name in ("numpy", "scipy", *packages) if find_spec(name) is None]
+    if missing:
+        raise ConfigError(command, f"needs {', '.join(missing)}", "install firecircle[lab]")
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.options import AsJson, StoreOption
+from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def compare(first: Name, second: Name, store: StoreOption = None, as_json: AsJso
     from firecircle.cli.compare.view import show_batches, show_circles, show_runs
     from firecircle.store.opening import open_store
 
-    _require_lab()
+    require_lab("compare", "duckdb")
     from firecircle.lab.compare import compare_runs
     from firecircle.lab.compare_kept import compare_batches, compare_circles
 
@@ -93,11 +94,3 @@ def _run(name: str) -> RunFolder:
     from firecircle.lab.runs.folder import find_run
 
     return find_run(name)
-
-
-def _require_lab() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in ("duckdb", "numpy", "scipy") if find_spec(name) is None]
-    if missing:
-        raise ConfigError("compare", f"needs {', '.join(missing)}", "install firecircle[lab]")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.options import AsJson, StoreOption
+from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def harden(
     firecircle harden @system.txt
     firecircle harden @system.txt --voice local:qwen
     """
-    _require_lab()
+    require_lab("harden")
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.harden.view import show_hardening
     from firecircle.lab.hardening.wording import read_wording
@@ -121,11 +122,3 @@ def _measured(system: str, addition: str, voice: str, attacks: int, fair: int, s
                 on_reply=show_progress,
             )
         )
-
-
-def _require_lab() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in ("numpy", "scipy") if find_spec(name) is None]
-    if missing:
-        raise ConfigError("harden", f"needs {', '.join(missing)}", "install firecircle[lab]")

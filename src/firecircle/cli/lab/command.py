@@ -11,6 +11,7 @@ import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
 from firecircle.cli.options import THRESHOLD, AsJson, names_in, with_options
+from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
     """Tell calls, tokens, price and time of each arm before anything is spent."""
     import asyncio
 
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.cli.lab.view import show_estimate
     from firecircle.lab.estimate import estimate as estimated
     from firecircle.lab.plan import read_plan
@@ -115,7 +116,7 @@ def run(plan: PlanFile, *, given: RunOptions) -> int:
     twice. A run belongs to its plan by everything but budget and concurrency; with anything else changed, a
     new run begins.
     """
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.lab.plan import read_plan
 
     path = Path(plan)
@@ -132,7 +133,7 @@ def resume(
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run where it stopped."""
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.folder import find_run
 
@@ -147,7 +148,7 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
-    _require_extra("altair", "vl_convert")
+    require_lab("lab", "duckdb", "altair", "vl_convert")
     from firecircle.cli.lab.running import report_on
     from firecircle.lab.runs.folder import find_run
 
@@ -164,7 +165,7 @@ def compare(
     Prompts go by their ids, also when their text or the system text has changed; every column is about the
     shared ones. Also told is what else differs, and which verdicts flipped; labels are not needed.
     """
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.cli.compare.view import show_runs
     from firecircle.lab.compare import compare_runs
     from firecircle.lab.runs.folder import find_run
@@ -182,7 +183,7 @@ def export(
     as_json: AsJson = False,
 ) -> int:
     """Write a finished run in the format of another tool: logs that `inspect view` opens."""
-    _require_extra()
+    require_lab("lab", "duckdb")
     try:
         import inspect_ai  # noqa: F401 - only whether it is there
     except ModuleNotFoundError as missing:
@@ -204,7 +205,7 @@ def export(
 
 def list_all(as_json: AsJson = False) -> int:
     """List the runs that are kept, the newest first."""
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.cli.lab.view import show_runs
     from firecircle.lab.runs.folder import list_runs
 
@@ -218,7 +219,7 @@ def recorded(
     as_json: AsJson = False,
 ) -> int:
     """What recorded judgements show: each model, rival rules, and thresholds calibrated on other prompts."""
-    _require_extra()
+    require_lab("lab", "duckdb")
     from firecircle.cli.lab.recorded import show_recorded
     from firecircle.lab.recorded import recorded_study
 
@@ -262,7 +263,7 @@ def study(
     firecircle lab study dialogue
     firecircle lab study dialogue --data prompts.csv --field user=Frage --label-map ja=attack
     """
-    _require_extra("altair", "vl_convert")
+    require_lab("lab", "duckdb", "altair", "vl_convert")
     from firecircle.cli.columns import field_map_of
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.output import print_json
@@ -315,12 +316,3 @@ def _run_plan(
 
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
     return carry_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)
-
-
-def _require_extra(*more: str) -> None:
-    """A missing package is told before work begins, not in its middle."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("duckdb", "numpy", "scipy", *more) if find_spec(name) is None]
-    if missing:
-        raise ConfigError("lab", f"needs {', '.join(missing)}", "install firecircle[lab]")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.options import AsJson, names_in
+from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def redteam(
     in circles with a cheating member; benign prompts where a false alarm is wanted. Exit status 1: some
     attack succeeded.
     """
+    require_lab("redteam")
     import asyncio
 
     from firecircle.cli.output import print_json, progress
