@@ -220,7 +220,7 @@ def plans(store: Store, ask: Ask) -> Iterator[str]:
     explain = "EXPLAIN QUERY PLAN" if store.database.is_sqlite else "EXPLAIN (ANALYZE, COSTS OFF)"
     with store.database.reading() as connection:
         for statement, values in asked:
-            if statement.startswith("SELECT"):
+            if statement.lstrip().startswith(("SELECT", "WITH")):
                 yield from (
                     str(row[-1]) for row in connection.exec_driver_sql(f"{explain} {statement}", values)
                 )

@@ -153,17 +153,15 @@ def matching(
     as soon as it is full.
     """
     query = sa.select(*columns)
+    if filters.text is not None and connection.dialect.name != "sqlite":
+        rare = _rare_matches(connection, filters.text)
+        if rare is not None:
+            query = query.where(circles.c.pk == sa.any_(sa.literal(rare, sa.ARRAY(sa.BigInteger))))
+            filters = filters.model_copy(update={"text": None})
     if filters.text is not None and connection.dialect.name == "sqlite":
         place: sa.ColumnElement[int] = _INDEX.c.rowid
         query = query.select_from(_INDEX.join(circles, circles.c.pk == place))
         query = query.where(_matches(filters.text))
-        filters = filters.model_copy(update={"text": None})
-    elif filters.text is not None and _is_rare(connection, filters.text):
-        # Left to itself the server walks the list and reads every text: it does not know what that costs.
-        found = sa.select(texts.c.circle_pk).where(*_words_hold(filters.text)).cte("found")
-        found = found.prefix_with("MATERIALIZED")
-        place = found.c.circle_pk
-        query = query.select_from(found.join(circles, circles.c.pk == place))
         filters = filters.model_copy(update={"text": None})
     elif filters.pattern is not None:
         place = patterns.c.circle_pk
@@ -331,18 +329,23 @@ def _words_hold(text: str) -> list[sa.ColumnElement[bool]]:
     return [words_of.op("@@", is_comparison=True)(phrase) for phrase in queries]
 
 
-def _is_rare(connection: Connection, text: str) -> bool:
-    """Whether PostgreSQL expects so few matches that fetching all of them is less work than walking the list.
+def _rare_matches(connection: Connection, text: str) -> list[int] | None:
+    """The keys of the circles that hold these words where PostgreSQL expects few, None where many.
 
-    Of n circles, m of which match, the one reads m texts, the other about n / m for each line of a page.
+    Its index does not yield matches in the order of the list. Either all m matches are fetched, or the list
+    is walked and about n / m of its n texts are read for each line. Left to itself the server takes reading a
+    text for nothing, walks, and reads all of them when a word is nowhere.
     """
     query = sa.select(texts.c.circle_pk).where(*_words_hold(text))
     written = query.compile(connection, compile_kwargs={"render_postcompile": True})
-    values = written.construct_params() if written.positiontup is None else written.params
-    plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {written}", values).scalar_one()
-    expected = float(plan[0]["Plan"]["Plan Rows"])
+    plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {written}", written.params).scalar_one()
     newest = connection.execute(sa.select(sa.func.max(circles.c.pk))).scalar() or 0
-    return expected <= math.sqrt(USUAL_PAGE * newest)
+    few = math.sqrt(USUAL_PAGE * newest)
+    if plan[0]["Plan"]["Plan Rows"] > few:
+        return None
+    most = int(few * 4)  # it may be mistaken
+    keys = list(connection.execute(query.limit(most + 1)).scalars())
+    return keys if len(keys) <= most else None
 
 
 def _phrases_in(text: str) -> list[tuple[str, bool]]:
