@@ -17,6 +17,7 @@ NAMES = (
     "bank_search",
     "store",
     "viewer",
+    "peers",
 )
 
 
