@@ -46,7 +46,11 @@ def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
     usual = FieldMap()
     for value, label in (_pair(pair, "--label-map", "VALUE=attack") for pair in labels):
         if label not in LABELS:
-            raise ConfigError("--label-map", f"{label!r} is no label", f"it is one of {', '.join(LABELS)}")
+            raise ConfigError(
+                "--label-map",
+                f"{label!r} is no label",
+                f"it is one of {', '.join(LABELS)}; repeat the option for more",
+            )
         listed[label] = (*listed.get(label, getattr(usual, label)), value)
     try:
         return FieldMap(**names, **listed)

@@ -43,9 +43,8 @@ class BatchView:
         self._words: dict[Word, int] = {}
         self._began = time.monotonic()
         ids = [row.id if isinstance(row, Record) else f"{batch.name}:{row.line}" for row in batch.rows]
-        self._id_width = min(
-            LONGEST_ID, max((cell_len(self._name(name, batch.name)) for name in ids), default=2)
-        )
+        widest = max((cell_len(self._name(name, batch.name)) for name in ids), default=0)
+        self._id_width = min(LONGEST_ID, max(len("id"), widest))
         labels = [row.label or "" for row in batch.rows if isinstance(row, Record)]
         self._label_width = LONGEST_LABEL if any(labels) else 0
         self._batch_name = batch.name
