@@ -8,10 +8,10 @@ were written while looking at all but five sources of dev.jsonl, and some of the
 alarms of dev2.jsonl.
 
 `--sets dev dev2 sealed` scores dev2_sealed.jsonl too, an exam whose texts nobody reads: how often that was
-done stands in scored.toml and is printed. The neural voice is judged where its weights are installed, and
-so is a rival detector, `stackone-defender`, if it is installed here or in the interpreter that
-FIRECIRCLE_BENCH_PEER names. Every contender judges the same records in the same run; nothing is cached
-between runs.
+done stands in scored.toml and is printed. The neural voice is judged where its weights are installed, on
+sources that it never saw; so are two rival detectors, `stackone-defender` and `jailguard`, where they are
+installed (how is printed). The calibrated verdict is fitted without the source it judges, on the exam it is
+the shipped one. Every contender judges the same records in the same run; nothing is cached between runs.
 """
 
 from __future__ import annotations

@@ -102,6 +102,12 @@ def generalist(circle: JudgedByCircle, scores: Sequence[float]) -> Contender:
     return Contender(name, scores, [score >= ALARM for score in scores])
 
 
+def calibrated(circle: JudgedByCircle, probabilities: Sequence[float]) -> Contender:
+    """The calibrated verdict of a circle."""
+    alarms = [probability >= ALARM for probability in probabilities]
+    return Contender(f"{circle.name}, calibrated", probabilities, alarms)
+
+
 def judged_by_circle(name: str, records: Sequence[Record], seats: Seats) -> JudgedByCircle:
     """Let a circle judge every record, one after the other, with the default configuration."""
     return asyncio.run(_judge_all(name, records, seats))

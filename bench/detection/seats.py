@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 
 from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
-from firecircle.names import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
-from training.labelled import development
+from training.labelled import development, further
 from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 STATISTICAL = "embedded:ngrams"
@@ -37,3 +39,23 @@ def shipped(records: Iterable[Record], models: Sequence[str]) -> Seats:
     """The voices as they ship, for sources that none of them was trained on."""
     voices = {name: embedded_voice(name) for name in models}
     return {record.source: voices for record in records}
+
+
+def blind_seats(models: Sequence[str]) -> Seats:
+    """For each source of dev.jsonl and dev2.jsonl voices that never saw it; none where some did."""
+    records = [*development(), *further()]
+    seats = {**shipped(records, EMBEDDED_MODELS), **rule_and_statistical()}
+    if NEURAL_MODEL not in models:
+        return seats
+    neural = _blind_neural(records)
+    return {source: {**seats[source], NEURAL_MODEL: voice} for source, voice in neural.items()}
+
+
+def _blind_neural(records: Sequence[Record]) -> dict[str, Voice]:
+    """By source a neural voice that never saw it: of the folds that its training kept, if it did."""
+    if find_spec("training.neural_folds") is not None:
+        kept = import_module("training.neural_folds")
+        if kept.are_here():
+            return {source: EmbeddedVoice(lens) for source, lens in kept.blind_lenses(records).items()}
+    voice, seen = embedded_voice(NEURAL_MODEL), {record.source for record in development()}
+    return {record.source: voice for record in records if record.source not in seen}

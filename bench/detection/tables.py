@@ -8,10 +8,17 @@ from bench.detection.contenders import Contender, JudgedByCircle
 from bench.detection.figures import alarms_of, calibration_error, reliability, scores_of
 from bench.figures import shown
 from firecircle.lab.datasets import Record
-from firecircle.lab.statistics import Difference, auc, compare, recall_at
+from firecircle.lab.statistics import Difference, auc, compare, recall_at, wilson
 from firecircle.languages import unread_languages
 from training.labelled import ALARM, is_attack
 
+OFFICE_MAIL = ("workbench", "bipia_email", "abcd")
+"""Sources whose benign prompts are mails and requests of an office."""
+TARGETS: dict[str, Callable[[Record], bool]] = {
+    "trigger words": lambda record: record.family == "benign:trigger_words",
+    "imperative documents": lambda record: record.family == "benign:imperative_document",
+    "office mail": lambda record: record.source in OFFICE_MAIL and not is_attack(record),
+}
 HARMLESS = (
     *("benign:trigger_words", "benign:encoding", "benign:true_history", "benign:long_context"),
     *("benign:hard_negative", "benign:imperative_document", "benign:domain_request"),
@@ -23,6 +30,8 @@ LAYER_RULE = (
     " empty, else by the user layer; a benign prompt counts where its attack could stand:"
     " application if it has such a text, else user"
 )
+FOREIGN = ("hinglish_guard", "goodwiins_multilang", "hix3_web_fr", "mgsm")
+"""Sources that are not in English."""
 Records = Sequence[Record]
 
 
@@ -100,10 +109,27 @@ def print_harmless(records: Records, contenders: Sequence[Contender]) -> None:
             passed = sum(not contender.alarms[at] for at in places) / max(len(places), 1)
             cells.append(f"{contender.name} {passed:.1%}{'' if passed >= LEFT_ALONE else ' (missed)'}")
         print(f"  {family:24} {len(places):3}  {';  '.join(cells)}")
+    print(f"clear, which is no alarm and nothing unread (target {LEFT_ALONE:.0%} each)")
+    for name, belongs in TARGETS.items():
+        places = [at for at, record in enumerate(records) if belongs(record)]
+        for contender in contenders if places else ():
+            clear = sum(
+                not contender.alarms[at] and not unread_languages(records[at].prompt) for at in places
+            )
+            share = wilson(clear, len(places))
+            missed = "" if clear / len(places) >= LEFT_ALONE else " (missed)"
+            print(f"  {name:22} {contender.name:34} {clear} of {len(places)}, {shown(share)}{missed}")
 
 
-def print_against_peer(records: Records, contenders: Sequence[Contender], rival: Contender) -> None:
-    """Every contender against the rival, on the same records."""
+def print_calibration(records: Records, contenders: Sequence[Contender]) -> None:
+    """How far each score is from the observed share of attacks."""
+    print("\nmean distance between the score and the share of attacks, over tenths (ECE)")
+    for contender in contenders:
+        print(f"  {contender.name:36} {calibration_error(reliability(records, contender)):.3f}")
+
+
+def print_against(records: Records, contenders: Sequence[Contender], rival: Contender) -> None:
+    """Every contender against another, on the same records."""
     print(f"\npaired differences to {rival.name}")
     labels = [record.label for record in records]
     for contender in contenders:
@@ -115,13 +141,23 @@ def print_against_peer(records: Records, contenders: Sequence[Contender], rival:
 
 
 def print_unread(records: Records, contenders: Sequence[Contender]) -> None:
-    """Prompts in languages that no embedded voice reads: alarms, and what is declared unread instead."""
-    unread = [at for at, record in enumerate(records) if unread_languages(record.prompt)]
-    print(f"\ndeclared unread by every embedded voice: {len(unread)} of {len(records)} prompts")
+    """Prompts in other languages: found, declared unread, or passed as clean."""
+    foreign = [at for at, record in enumerate(records) if record.source in FOREIGN or _is_foreign(record)]
+    unread = {at for at in foreign if unread_languages(records[at].prompt)}
+    print(f"\nin other languages: {len(foreign)} of {len(records)} prompts, {len(unread)} declared unread")
     for attack, name in ((True, "attacks"), (False, "benign prompts")):
-        places = [at for at in unread if is_attack(records[at]) is attack]
-        cells = (f"{c.name} {sum(c.alarms[at] for at in places)}" for c in contenders)
-        print(f"  {len(places)} {name}; alarms: {';  '.join(cells)}")
+        places = [at for at in foreign if is_attack(records[at]) is attack]
+        for contender in contenders if places else ():
+            found = sum(contender.alarms[at] for at in places)
+            told = sum(contender.alarms[at] or at in unread for at in places)
+            print(
+                f"  {len(places)} {name}; {contender.name:34} {found} alarms, {told} with those declared"
+                f" unread; {len(places) - told} passed as clean"
+            )
+
+
+def _is_foreign(record: Record) -> bool:
+    return bool(unread_languages(record.prompt)) or record.family == "benign:multilingual"
 
 
 def print_talk(records: Records, circle: JudgedByCircle) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from firecircle.circle.asking import judge_alone
 from firecircle.circle.base_config import BaseEvaluationConfig, EvaluationConfig
+from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.circumstances import ChairPhase, Seating, circumstances_of
 from firecircle.circle.config import FailureMode, FireCircleConfig
 from firecircle.circle.dialogue import Dialogue
@@ -27,6 +28,7 @@ from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreErr
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.telemetry.watching import tell_panel, watching_listeners
+from firecircle.voices.calibrations import shipped_calibration
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
 from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
@@ -66,6 +68,7 @@ async def fire_circle_evaluate(
             on_event=on_event,
             baseline_question=baseline_question,
             recording=recording,
+            store=store,
         )
 
 
@@ -79,13 +82,17 @@ async def hold_circle(
     baseline_question: str | None = None,
     recording: Recording | None = None,
     seating: Seating | None = None,
+    store: Store | None = None,
 ) -> FireCircleResult:
     """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already.
 
-    `seating` tells how the voices came to sit, unless whoever calls this chose them.
+    `seating` tells how the voices came to sit, unless whoever calls this chose them; `store` is asked for
+    the calibration of these voices.
     """
     seating = seating or Seating.of(config.first_asked)
     config = await with_todays_models(config, caller)
+    if store is not None:
+        config = await asyncio.to_thread(with_calibration, config, store)
     return await seat_circle(config, caller, seating).hold(
         prompt,
         session_memory,
@@ -195,6 +202,7 @@ def seat_circle(
     config: FireCircleConfig, caller: Caller | None = None, seating: Seating | None = None
 ) -> SeatedCircle:
     """The circle of a configuration. A `ConfigError` if a voice or the chair's prompt cannot be had."""
+    config = with_calibration(config)
     return SeatedCircle(
         config,
         seat_voices(config.named_models, config, caller),
@@ -202,6 +210,45 @@ def seat_circle(
         _chair_roles(config),
         seating,
     )
+
+
+def with_calibration(config: FireCircleConfig, store: Store | None = None) -> FireCircleConfig:
+    """The same with the calibration of its voices, where one is known: a stored one, else the shipped one.
+
+    Without a store the user's own is asked only where the calibration decides. A `ConfigError` if it shall
+    decide and there is none.
+    """
+    if config.calibration is not None:
+        return config
+    known = _stored_calibration(config, store) or shipped_calibration(config.models, config.max_rounds)
+    if known is None and config.alarm_rule == "calibrated":
+        raise ConfigError(
+            "alarm_rule",
+            f"no calibration is known for circles of {', '.join(config.models)} with {config.max_rounds}"
+            f" round{'s' if config.max_rounds > 1 else ''}",
+            "fit one on labelled circles with `firecircle calibrate --verdict --write`, or use maximum",
+        )
+    return config if known is None else config.model_copy(update={"calibration": known})
+
+
+def _stored_calibration(config: FireCircleConfig, store: Store | None) -> VerdictCalibration | None:
+    try:
+        if store is not None:
+            return store.verdicts.find(config.models, config.max_rounds)
+        if config.alarm_rule != "calibrated":
+            return None
+        from firecircle.store.address import place_of
+        from firecircle.store.opening import open_store
+
+        place = place_of(None)
+        if isinstance(place, Path) and not place.exists():
+            return None
+        with open_store(place) as own:
+            return own.verdicts.find(config.models, config.max_rounds)
+    except StoreError:
+        if config.alarm_rule == "calibrated":
+            raise
+        return None  # what would only be told beside the verdict is not worth losing it
 
 
 def seat_panel(

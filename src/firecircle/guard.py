@@ -371,6 +371,7 @@ class PromptGuard:
             on_event=on_event,
             recording=recording,
             seating=seating,
+            store=self._store,
         )
         return metrics_of_circle(result)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from firecircle.circle.calibrated import AlarmRule
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
@@ -21,7 +22,7 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.languages import unread_advisory
 from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
-from firecircle.shapes import Shape, Text
+from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class ReciprocityMetrics(Shape):
     """What no voice that judged could read; without an alarm such a prompt is unread, not clean."""
     kept_as: Text | None = None
     """The id under which a store keeps this judgement."""
+    calibrated: Unit | None = None
+    """The probability of manipulation, where a calibration for these voices is known."""
+    alarm_decided_by: AlarmRule = "maximum"
+    """The rule that raised the alarm or did not."""
 
     def __repr__(self) -> str:
         """The verdict in one line; `model_dump_json` has everything."""
@@ -97,6 +102,8 @@ class ReciprocityMetrics(Shape):
             "cost_usd": total.cost_usd,
             "unread": self.unread,
             "kept_as": self.kept_as,
+            "calibrated": self.calibrated,
+            "alarm_decided_by": self.alarm_decided_by,
         }
 
     def to_frame(self) -> DataFrame:
@@ -117,7 +124,8 @@ def verdict_word(metrics: ReciprocityMetrics, threshold: float) -> VerdictWord:
     judged by voices that say themselves they could not tell."""
     if metrics.alarm:
         return "alarm"
-    close = reaches(metrics.consensus.falsehood, UNSURE_SHARE * threshold)
+    by_rule = metrics.calibrated if metrics.alarm_decided_by == "calibrated" else None
+    close = reaches(metrics.consensus.falsehood if by_rule is None else by_rule, UNSURE_SHARE * threshold)
     unclear = reaches(metrics.consensus.indeterminacy, UNSURE_INDETERMINACY)
     return "unsure" if close or unclear or metrics.unread else "no_alarm"
 
@@ -146,6 +154,8 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         stand_ins=result.stand_ins,
         seating=result.circumstances.seating,
         unread=unread_advisory(result.prompt, {said.model for said in result.final_evaluations}),
+        calibrated=result.calibrated,
+        alarm_decided_by=result.alarm_decided_by,
     )
 
 

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 EMBEDDED_GENERALIST = "embedded:generalist"
 """Who judges alone without a key: all lenses in one voice."""
-DECLARED_ELSEWHERE = {"model_characteristics": 'declare models under [models."provider:model"]'}
+DECLARED_ELSEWHERE = {
+    "model_characteristics": 'declare models under [models."provider:model"]',
+    "calibration": "it is looked up; fit one with `firecircle calibrate --verdict --write`",
+}
 
 _ONLY_CIRCLES = FireCircleConfig.model_fields.keys() - EvaluationConfig.model_fields.keys()
 _DEPEND_ON_SEATS = {

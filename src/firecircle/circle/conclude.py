@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
+from firecircle.circle.calibrated import FEWEST_HEARD, AlarmRule
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
@@ -22,7 +23,13 @@ from firecircle.circle.measures import (
 from firecircle.circle.pattern_types import typing_from
 from firecircle.circle.patterns import observe, sift
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum
-from firecircle.circle.result import CircleRecord, FireCircleResult, active_voices, zombie_voices
+from firecircle.circle.result import (
+    CircleRecord,
+    DialogueRound,
+    FireCircleResult,
+    active_voices,
+    zombie_voices,
+)
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.thresholds import reaches
@@ -53,11 +60,16 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     influence = influence_of(observations, chairs)
     moves = flips(history)
     raises_alarm = partial(reaches, threshold=config.alarm_threshold)
+    calibrated = calibrated_probability(config, history, active) if consensus else None
+    rule = deciding_rule(config, calibrated, active)
+    decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
     return FireCircleResult(
         **{**facts, "dialogue_history": history, "abort_reason": missing},
         consensus=consensus,
-        alarm=consensus is not None and reaches(consensus.falsehood, config.alarm_threshold),
+        alarm=decisive is not None and raises_alarm(decisive),
+        calibrated=calibrated,
+        alarm_decided_by=rule,
         decided_by_guess=consensus is not None and consensus.guessed,
         active_models=active,
         zombies=zombie_voices(record),
@@ -74,7 +86,7 @@ def conclude(record: CircleRecord) -> FireCircleResult:
             move for move in moves if raises_alarm(move.before) and not raises_alarm(move.after)
         ),
         rescues=tuple(move for move in moves if not raises_alarm(move.before) and raises_alarm(move.after)),
-        rival_verdicts=rival_verdicts(history, active, config.alarm_threshold),
+        rival_verdicts=rival_verdicts(history, active, config.alarm_threshold, calibrated),
         voice_scores=voice_scores(sifted.patterns, active),
         accounting=account(record.calls),
         partial=bool(record.failures) or record.stopped not in CONCLUSIVE,
@@ -112,6 +124,28 @@ def highest_falsehood(
         ),
         default=None,
     )
+
+
+def calibrated_probability(
+    config: FireCircleConfig, history: Sequence[DialogueRound], active: Sequence[str]
+) -> float | None:
+    """How probable manipulation is by the calibration of these voices; zombies' words do not count."""
+    if config.calibration is None:
+        return None
+    by_round = [
+        {said.model: said.falsehood for said in held.evaluations if said.model in active} for held in history
+    ]
+    return config.calibration.probability(
+        {voice: [words.get(voice) for words in by_round] for voice in config.calibration.voices}
+    )
+
+
+def deciding_rule(config: FireCircleConfig, calibrated: float | None, active: Sequence[str]) -> AlarmRule:
+    """The rule that was asked for, but the maximum where too many of the weighty voices were lost."""
+    known = config.calibration
+    if config.alarm_rule == "maximum" or known is None or calibrated is None:
+        return "maximum"
+    return "calibrated" if reaches(known.heard_share(active), FEWEST_HEARD) else "maximum"
 
 
 def final_quorum(

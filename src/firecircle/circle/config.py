@@ -29,6 +29,7 @@ from firecircle.catalog import (
     require_distinct,
 )
 from firecircle.circle.base_config import BaseEvaluationConfig
+from firecircle.circle.calibrated import AlarmRule, VerdictCalibration
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
 from firecircle.names import EMBEDDED_MODELS
@@ -127,6 +128,12 @@ class FireCircleConfig(BaseEvaluationConfig):
     anonymize_peers: bool = True
     """Whether voices see each other as Evaluator A, B, … instead of by name."""
 
+    alarm_rule: AlarmRule = Field(default="maximum", exclude_if=lambda rule: rule == "maximum")
+    """What raises the alarm at `alarm_threshold`: the highest F of any voice (`maximum`), or the probability
+    that a fitted calibration makes of all their words (`calibrated`)."""
+    calibration: VerdictCalibration | None = Field(default=None, exclude_if=lambda known: known is None)
+    """Filled in when the circle is seated: the weights for these voices, where any are known."""
+
     if TYPE_CHECKING:
         # Pydantic takes any sequence and the names of choices, which a type checker cannot know of fields.
         def __init__(
@@ -216,6 +223,7 @@ class FireCircleConfig(BaseEvaluationConfig):
         self._check_size()
         self._check_chair()
         self._check_classifier()
+        self._check_calibration()
         require_distinct(self.models + self.reserves, "reserves")
         if self.enforce_quorum:
             verdict = judge_quorum([self.characteristics(model) for model in self.models], self.quorum_rules)
@@ -262,6 +270,15 @@ class FireCircleConfig(BaseEvaluationConfig):
     def _check_classifier(self) -> None:
         if self.pattern_classification == "llm" and self.classifier_model is None:
             raise ConfigError("classifier_model", "llm classification needs the name of a voice")
+
+    def _check_calibration(self) -> None:
+        known = self.calibration
+        if known is not None and not known.fits(self.models, self.max_rounds):
+            raise ConfigError(
+                "calibration",
+                f"it is for {known.rounds} rounds of {', '.join(known.voices)}",
+                "leave it out, and the one for these voices is looked up",
+            )
 
     def characteristics(self, model: str) -> ModelCharacteristics:
         """What a model of this circle is declared to bring; without a quorum it need not be declared."""

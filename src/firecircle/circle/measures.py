@@ -105,7 +105,10 @@ def _movement(before: float, after: float, peers: Sequence[float]) -> Movement:
 
 
 def rival_verdicts(
-    history: Sequence[DialogueRound], active_models: Sequence[str], alarm_threshold: float
+    history: Sequence[DialogueRound],
+    active_models: Sequence[str],
+    alarm_threshold: float,
+    calibrated: float | None = None,
 ) -> dict[str, RivalVerdict]:
     """What other aggregation rules say of the same transcript, active voices only."""
     evaluations = [
@@ -121,6 +124,7 @@ def rival_verdicts(
         "final_median": median(final),
         "max_all": _highest(evaluations),
         "max_stated": _highest(evaluation for evaluation in evaluations if not evaluation.guessed),
+        "calibrated": calibrated,
     }
     verdicts = {
         rule: RivalVerdict(value=value, alarm=reaches(value, alarm_threshold))

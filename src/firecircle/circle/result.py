@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from firecircle.circle.calibrated import AlarmRule
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.quorum import QuorumVerdict
@@ -342,6 +343,11 @@ class FireCircleResult(CircleRecord):
     consensus: NeutrosophicEvaluation | None
     """The highest falsehood any active voice reached in any round: `model` and `round_number` say whose."""
     alarm: bool
+    calibrated: Unit | None = None
+    """The probability of manipulation by `config.calibration`; None without one, or without a consensus."""
+    alarm_decided_by: AlarmRule = "maximum"
+    """The rule that raised the alarm or did not; `maximum` too where the heard voices carry too little of the
+    calibration's weight."""
     decided_by_guess: bool = False
     active_models: tuple[Text, ...] = ()
     zombies: tuple[Text, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import figure_beside, reaches
 
 NOTICEABLE = 0.005
 """A change of falsehood that two digits show."""
@@ -36,6 +36,24 @@ def decision_sentence(result: FireCircleResult, consensus: NeutrosophicEvaluatio
     return f"Said by {name(consensus.model)} in round {number}, {when}; no active voice went higher."
 
 
+def calibrated_sentence(result: FireCircleResult) -> str:
+    """The calibrated probability, what it goes by and whether it decided; empty where there is none."""
+    known, threshold = result.config.calibration, result.config.alarm_threshold
+    if known is None or result.calibrated is None:
+        return ""
+    probability = figure_beside(result.calibrated, threshold)
+    fit = known.fit
+    fitted = f"fitted on {fit.attacks:,} attacks and {fit.benign:,} benign prompts ({fit.origin})"
+    told = f"Calibrated: {probability} probability of manipulation, {fitted}"
+    missing = [voice for voice in known.voices if voice not in result.active_models]
+    without = f"; without {', '.join(missing)}, for whom the others stand" if missing else ""
+    if result.alarm_decided_by == "calibrated":
+        return f"{told}{without}. It decides: alarm at {threshold:g}."
+    if result.config.alarm_rule == "calibrated":
+        return f"{told}{without}. Too much of its weight was lost with them: the highest F decides."
+    return f"{told}{without}. The highest F decides."
+
+
 def talk_sentence(result: FireCircleResult) -> str:
     """The verdict of round 1 beside that of all rounds; empty when nobody talked or nothing was concluded."""
     rounds, first = len(result.dialogue_history), result.rival_verdicts.get("round1_max")
@@ -43,7 +61,8 @@ def talk_sentence(result: FireCircleResult) -> str:
         return ""
     threshold, falsehood = result.config.alarm_threshold, result.consensus.falsehood
     alone, whole = (figure_beside(value, threshold) for value in (first.value, falsehood))
-    if result.alarm and not first.alarm:
+    raised = reaches(falsehood, threshold)
+    if raised and not first.alarm:
         change = "talking raised the alarm"
     elif falsehood - first.value < NOTICEABLE:
         change = "talking did not change it"
@@ -51,7 +70,7 @@ def talk_sentence(result: FireCircleResult) -> str:
         change = f"talking added {falsehood - first.value:.2f}"
     return (
         f"round 1 alone: F {alone}, {alarm_word(first.alarm)};"
-        f" all {rounds} rounds: F {whole}, {alarm_word(result.alarm)}; {change}"
+        f" all {rounds} rounds: F {whole}, {alarm_word(raised)}; {change}"
     )
 
 
@@ -68,7 +87,8 @@ def _verdict(result: FireCircleResult) -> str:
     guess = " It is a keyword guess." if result.decided_by_guess else ""
     swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
     opening = f"{alarm_word(result.alarm).capitalize()}, F {falsehood}."
-    return f"{opening} {decision_sentence(result, consensus)}{guess}{swap}"
+    decided = f" {calibrated_sentence(result)}" if result.config.alarm_rule == "calibrated" else ""
+    return f"{opening} {decision_sentence(result, consensus)}{guess}{swap}{decided}"
 
 
 def _patterns(result: FireCircleResult) -> str:

@@ -72,10 +72,33 @@ def calibrate(
             help="The circles of this run: its id, the beginning, its folder, or last.",
         ),
     ] = None,
+    verdict: Annotated[
+        bool,
+        typer.Option(
+            "--verdict",
+            help="Fit the calibrated verdict instead: how probable manipulation is, from all voices' F by"
+            " round. --write keeps it.",
+        ),
+    ] = False,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            "--arm", metavar="ARM", help="With --verdict --run: this arm; default: the first circle."
+        ),
+    ] = None,
+    list_kept: Annotated[
+        bool, typer.Option("--list", help="Show the calibrations of the verdict that are kept.")
+    ] = False,
+    remove: Annotated[
+        str | None,
+        typer.Option("--remove", metavar="ID", help="Take out a calibration of the verdict."),
+    ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Propose role contributions and confidence from circles labelled attack, benign or attack:TYPE.
+
+    With --verdict: weigh the voices' words, for alarm_rule = "calibrated".
 
     A circle counts once for each voice: once --write has declared what rests on it, it is left out. Circles
     of runs are left out unless --run names one; there a voice counts once for each prompt, whatever the arm.
@@ -88,6 +111,12 @@ def calibrate(
     if circles is not None and run is not None:
         raise ConfigError("--run", "a file of circles is read instead of the store", "leave one of them out")
     voices = names_in(models or (), "--models")
+    if list_kept or remove is not None:
+        return _kept_verdicts(remove, store, as_json=as_json)
+    if arm is not None and not (verdict and run is not None):
+        raise ConfigError("--arm", "only a run has arms", "use it with --verdict --run RUN")
+    if verdict:
+        return _fit_verdict(circles, run, arm, voices, store, write=write, as_json=as_json)
     filters = Filters(in_run=False) if run is None else Filters(run_id=run_id(run, store))
     reading = _Reading()
     with open_store(store) as opened:
@@ -112,6 +141,48 @@ def calibrate(
             )
     _show(outcome, proposals, reading, written, as_json=as_json)
     return 0
+
+
+def _fit_verdict(
+    circles: str | None,
+    run: str | None,
+    arm: str | None,
+    voices: tuple[str, ...],
+    store: str | None,
+    *,
+    write: bool,
+    as_json: bool,
+) -> int:
+    from firecircle.cli.calibrate_verdict import fit_and_show, gathered_from_circles, gathered_from_run
+    from firecircle.cli.output import with_progress
+    from firecircle.store.finding import Filters
+    from firecircle.store.opening import open_store
+
+    with open_store(store) as opened:
+        if run is not None:
+            gathered = gathered_from_run(run, arm, voices)
+        else:
+            reading = _Reading()
+            every = (
+                _in_store(opened.circles, Filters(in_run=False), reading)
+                if circles is None
+                else _in_file(circles)
+            )
+            told = with_progress(every, "reading circle")
+            known = ((circle.id, circle.label, circle.result) for circle in told)
+            gathered = gathered_from_circles(known, voices, "labelled circles")
+        return fit_and_show(gathered, opened.verdicts, write=write, as_json=as_json)
+
+
+def _kept_verdicts(remove: str | None, store: str | None, *, as_json: bool) -> int:
+    from firecircle.cli.calibrate_verdict import show_list
+    from firecircle.store.opening import open_store
+
+    with open_store(store) as opened:
+        if remove is None:
+            return show_list(opened.verdicts, as_json=as_json)
+        print(f"removed {opened.verdicts.remove(remove)}")
+        return 0
 
 
 def _labelled(

@@ -48,6 +48,13 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")]
 THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
 Threshold = Annotated[float | None, THRESHOLD]
+AlarmRuleOption = Annotated[
+    Literal["maximum", "calibrated"] | None,
+    typer.Option(
+        "--alarm-rule",
+        help="What raises the alarm: the highest F of any voice (default), or the calibrated probability.",
+    ),
+]
 MatchExpertise = Annotated[
     bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
 ]

@@ -26,6 +26,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 SHARED_OPTIONS = {
     "alarm_threshold": "--threshold",
+    "alarm_rule": "--alarm-rule",
     "budget_tokens": "--budget-tokens",
     "budget_usd": "--budget-usd",
     "decision_domain": "--domain",

@@ -112,6 +112,10 @@ class Outcome(Shape):
     """Which set of voices judged and how they came to sit, such as `seven embedded voices (default)`."""
     roles: tuple[Text, ...] = ()
     """Who did what in a protocol that gives voices parts, such as `judge: model`."""
+    calibrated: float | None = None
+    """The probability of manipulation, where a calibration of these voices is known."""
+    alarm_decided_by: Text | None = None
+    """The rule of a circle that decided about the alarm."""
 
 
 class RunRecord(Outcome):

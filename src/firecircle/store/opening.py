@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from firecircle.store.database import Database
     from firecircle.store.notes import CalibrationStore, RunStore
     from firecircle.store.participation import ParticipationStore
+    from firecircle.store.verdicts import VerdictStore
 
 
 class Store:
@@ -72,6 +73,13 @@ class Store:
         from firecircle.store.notes import CalibrationStore
 
         return CalibrationStore(self.database)
+
+    @cached_property
+    def verdicts(self) -> VerdictStore:
+        """The calibrations of the verdict that were fitted here."""
+        from firecircle.store.verdicts import VerdictStore
+
+        return VerdictStore(self.database)
 
     @cached_property
     def runs(self) -> RunStore:

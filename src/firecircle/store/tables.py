@@ -228,6 +228,17 @@ calibrated = Table(
     Column("at", Double, nullable=False),
 )
 
+verdict_calibrations = Table(
+    "verdict_calibrations",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("voices", Text, nullable=False),  # names in their order by letters, one a line
+    Column("rounds", Integer, nullable=False),
+    Column("fitted_at", Double, nullable=False),
+    Column("body", Text, nullable=False),  # JSON
+    Column("circles", Text, nullable=False),  # ids of what it was fitted on, one a line
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from firecircle.circle.conclude import calibrated_probability
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
 from firecircle.circle.summary import alarm_word, talk_sentence
@@ -21,6 +22,7 @@ RULES = {
     "final_median": "median F of last words",
     "majority": "share of voices whose last F reaches the threshold; alarm above one half",
     "max_stated": "as the circle's rule, without guesses",
+    "calibrated": "probability of manipulation by the calibration of these voices",
 }
 RIVALS = {
     "round1_max": "round 1 alone",
@@ -29,8 +31,10 @@ RIVALS = {
     "final_median": "their median",
     "majority": "a majority vote",
     "max_stated": "the highest without guesses",
+    "calibrated": "the calibrated probability",
+    "max_all": "the highest F",
 }
-"""The rules beside the circle's own, as they stand in a sentence."""
+"""The rules beside the one that decided, as they stand in a sentence."""
 AMONG_EMBEDDED = (
     "among embedded voices talking moves the threshold: it tells attacks apart hardly better than round 1"
 )
@@ -62,13 +66,16 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
 def _only_moved_the_threshold(result: FireCircleResult) -> bool:
     """Whether embedded voices among themselves talked a prompt over the threshold."""
     voices = {said.model for said in result.final_evaluations}
-    return result.alarm and not result.rival_verdicts["round1_max"].alarm and all(map(is_embedded, voices))
+    rivals = result.rival_verdicts
+    return rivals["max_all"].alarm and not rivals["round1_max"].alarm and all(map(is_embedded, voices))
 
 
 def dissenting_rules(result: FireCircleResult) -> tuple[str, ...]:
     """The rules that come to the other verdict."""
     rivals = result.rival_verdicts
-    return tuple(rule for rule in RIVALS if rule in rivals and rivals[rule].alarm != result.alarm)
+    own = "calibrated" if result.alarm_decided_by == "calibrated" else "max_all"
+    others = (rule for rule in RIVALS if rule in rivals and rule != own)
+    return tuple(rule for rule in others if rivals[rule].alarm != result.alarm)
 
 
 def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
@@ -119,12 +126,14 @@ def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
         lost = (failure for failure in result.failures if failure.round_number <= held.round_number)
         active = active_voices(result.config.models, result.substitutions, lost)
         history = result.dialogue_history[:place]
-        after.append(rival_verdicts(history, active, result.config.alarm_threshold))
+        calibrated = calibrated_probability(result.config, history, active)
+        after.append(rival_verdicts(history, active, result.config.alarm_threshold, calibrated))
     return Replay(
         rounds=tuple(held.round_number for held in result.dialogue_history),
         rules=tuple(
             RuleReplay(name, meaning, tuple(verdicts.get(name) for verdicts in after))
             for name, meaning in RULES.items()
+            if name != "calibrated" or result.calibrated is not None
         ),
         events=tuple(_round_line(result, place, line) for place in range(len(result.dialogue_history))),
     )

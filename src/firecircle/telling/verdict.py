@@ -9,7 +9,7 @@ from typing import Literal
 
 from firecircle.circle.addressing import addressed_advisory
 from firecircle.circle.result import Failure, FireCircleResult, Substitution
-from firecircle.circle.summary import decision_sentence
+from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import LayerName, is_embedded
@@ -43,8 +43,10 @@ AFTER_ALARM: dict[LayerName, str] = {
 def circle_sentences(result: FireCircleResult, metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
     """The verdict of a circle that reached one."""
     ended = f"Ended after {counted(len(result.dialogue_history), 'round')}: {STOP_WORDS[result.stopped]}."
+    calibrated = calibrated_sentence(result)
     return [
         f"{decision_sentence(result, metrics.consensus, line)} {ended}",
+        *([line(calibrated, LONGEST_REASON * 2)] if calibrated else []),
         _balance_sentence(metrics),
     ]
 

@@ -134,7 +134,9 @@ class Convener:
                 assert recording is not None
                 recording.opened.add_done_callback(partial(self._tell_name, me, named))
                 if isinstance(config, FireCircleConfig):
-                    judged = await hold_circle(prompt, config, recording=recording, seating=seating)
+                    judged = await hold_circle(
+                        prompt, config, recording=recording, seating=seating, store=self._store
+                    )
                 else:
                     panel = seat_panel(await with_todays_models(config), seating=seating)
                     judged = await panel.ask(prompt, listener=recording.tell_panel)

@@ -8,6 +8,7 @@ import typer
 
 from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.options import (
+    AlarmRuleOption,
     HeedAffinity,
     MatchExpertise,
     ResultAsJson,
@@ -110,6 +111,7 @@ def evaluate(
         typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
     ] = None,
     threshold: Threshold = None,
+    alarm_rule: AlarmRuleOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Abort at the first lost voice.")] = False,
     chair_prompt: Annotated[
         str | None,
@@ -225,6 +227,7 @@ def evaluate(
             "focus": focus,
             "seed": seed,
             "alarm_threshold": threshold,
+            "alarm_rule": alarm_rule,
             "max_rounds": rounds,
             "failure_mode": "strict" if strict else None,
             "reserves": names_in(reserves or (), "--reserves") or None,

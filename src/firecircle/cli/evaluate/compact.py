@@ -78,6 +78,10 @@ class CompactResult(Shape):
     agreement: float | None = None
     rounds: int = 0
     round1_falsehood: float | None = None
+    calibrated: float | None = None
+    """The probability of manipulation, where a calibration for these voices is known."""
+    alarm_decided_by: str = "maximum"
+    """The rule that decided: the highest F, or the calibrated probability."""
     seconds: float | None = None
     calls: int = 0
     tokens_in: int = 0
@@ -151,6 +155,8 @@ def compact_result(
         agreement=metrics.agreement,
         rounds=len(circle.dialogue_history) if circle else 1,
         round1_falsehood=circle.rival_verdicts["round1_max"].value if circle else None,
+        calibrated=metrics.calibrated,
+        alarm_decided_by=metrics.alarm_decided_by,
         seconds=circle.duration_seconds if circle else None,
         calls=metrics.accounting.total.calls,
         tokens_in=metrics.accounting.total.tokens_in,

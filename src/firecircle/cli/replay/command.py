@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from firecircle.cli.options import ResultAsJson, Threshold, Verbose
+from firecircle.cli.options import AlarmRuleOption, ResultAsJson, Threshold, Verbose
 
 
 def replay(
@@ -14,6 +14,7 @@ def replay(
         str, typer.Argument(metavar="FILE", help="What `evaluate --json=full` printed; - for standard input.")
     ],
     threshold: Threshold = None,
+    alarm_rule: AlarmRuleOption = None,
     pattern_threshold: Annotated[
         float | None,
         typer.Option(metavar="SHARE", min=0, max=1, help="Which share of the voices makes a pattern."),
@@ -49,6 +50,7 @@ def replay(
     record = read_recording(file)
     settings: Settings = {
         "alarm_threshold": threshold,
+        "alarm_rule": alarm_rule,
         "pattern_threshold": pattern_threshold,
         "enforce_quorum": quorum,
         "min_cognitive_coverage": min_coverage,

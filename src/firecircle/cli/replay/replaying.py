@@ -27,14 +27,14 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.report.table import following
 from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, UNREAD, complain
-from firecircle.convene import replay_circle
+from firecircle.convene import replay_circle, with_calibration
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
 
-Settings = Mapping[str, float | bool | None]
+Settings = Mapping[str, float | bool | str | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
 WHAT_IT_IS = "give a file that `firecircle evaluate --json=full` wrote"
 
@@ -62,7 +62,10 @@ def read_recording(file: str) -> CircleRecord:
 def with_settings(config: FireCircleConfig, settings: Settings) -> FireCircleConfig:
     """The configuration with these settings of the verdict."""
     changes = {name: value for name, value in settings.items() if value is not None}
-    return FireCircleConfig(**{**dict(config), **changes}) if changes else config
+    if not changes:
+        return config
+    changed = FireCircleConfig(**{**dict(config), **changes})
+    return with_calibration(changed) if changes.get("alarm_rule") == "calibrated" else changed
 
 
 def _document(file: str) -> Any:

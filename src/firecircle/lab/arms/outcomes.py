@@ -34,7 +34,7 @@ def outcome_of_circle(
         t=consensus.truth if consensus else None,
         i=consensus.indeterminacy if consensus else None,
         round1_f=rivals["round1_max"].value if consensus and "round1_max" in rivals else None,
-        alarm=reaches(consensus.falsehood, result.config.alarm_threshold) if consensus else None,
+        alarm=result.alarm if consensus else None,
         decided_by=consensus.model if consensus else None,
         decided_in_round=consensus.round_number if consensus else None,
         decided_by_guess=consensus is not None and consensus.guessed,
@@ -69,6 +69,8 @@ def outcome_of_circle(
             Rival(rule=rule, value=verdict.value, alarm=verdict.alarm) for rule, verdict in rivals.items()
         ),
         seating=_seating(result.circumstances),
+        calibrated=result.calibrated if consensus else None,
+        alarm_decided_by=result.alarm_decided_by if consensus else None,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from firecircle.lab.calibrated import calibration_error
 from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
 from firecircle.lab.statistics import (
     Calibration,
@@ -45,6 +48,7 @@ RULE_WORDS = {
     "final_mean": "the mean of the last words",
     "final_median": "their median",
     "majority": "the share that raises an alarm",
+    "calibrated": "the calibrated probability",
 }
 VERDICT_WORDS = {
     "parallel": "the mean of all voices",
@@ -60,6 +64,8 @@ class RuleFigures(Shape):
 
     rule: Text
     performance: Performance
+    calibration_error: float | None = None
+    """How far the value is from the observed share of attacks, on average over tenths (ECE)."""
 
 
 class Spent(Shape):
@@ -164,10 +170,17 @@ def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[Rul
             performance=achieved
             if rule == "f"
             else performance(of.labels, scores, just_above(0.5) if rule == "majority" else threshold),
+            calibration_error=_calibration_error(of.labels, scores),
         )
         for rule, scores in of.scores.items()
         if np.isfinite(scores).any()
     )
+
+
+def _calibration_error(labels: Sequence[Label | None], scores: FloatArray) -> float | None:
+    attack, benign = by_label(labels)
+    labelled = (attack | benign) & np.isfinite(scores)
+    return calibration_error(scores[labelled], attack[labelled]) if labelled.any() else None
 
 
 def _by_family(of: ArmColumns, threshold: float) -> tuple[Group, ...]:

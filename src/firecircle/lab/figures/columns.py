@@ -20,7 +20,9 @@ from firecircle.names import Label
 
 PROMPT = "dataset || '/' || record_id"
 """What identifies a prompt: ids are unique within a dataset only."""
-SCORES = ("f", "round1_f", "final_max", "final_mean", "final_median", "majority")
+SCORES = ("f", "round1_f", "final_max", "final_mean", "final_median", "majority", "calibrated")
+LATER_SCORES = ("calibrated",)
+"""Scores that runs of before did not keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class RecordFile:
             )
         self._database = duckdb.connect(":memory:")
         self._table = records_table(self._database, path)
+        described = self._database.execute(f"DESCRIBE SELECT * FROM {self._table}").fetchall()
+        self._kept = {row[0] for row in described}
 
     def arms(self) -> tuple[str, ...]:
         """The arms, in the order of the plan as far as the file shows it."""
@@ -108,7 +112,12 @@ class RecordFile:
 
     def columns(self, arm: str) -> ArmColumns:
         """The figures of one arm, one entry a prompt."""
-        means = ", ".join(f"avg({name}) AS {name}" for name in SCORES)
+        means = ", ".join(
+            f"avg({name}) AS {name}"
+            if name in self._kept or name not in LATER_SCORES
+            else f"CAST(NULL AS DOUBLE) AS {name}"
+            for name in SCORES
+        )
         rows = self._ask(
             f"SELECT {PROMPT}, any_value(kind), any_value(label), any_value(family), any_value(source),"
             f" array_to_string(any_value(layers), ' + '), any_value(turn_count), avg(chair_influence),"

@@ -21,7 +21,7 @@ PARQUET_TYPES = {
     **dict.fromkeys(("row", "decided_in_round", "rounds", "voices", "voices_lost", "calls"), "BIGINT"),
     **dict.fromkeys(("tokens_in", "tokens_out"), "BIGINT"),
     **dict.fromkeys(("falsehood", "truth", "indeterminacy", "balance", "agreement"), "DOUBLE"),
-    **dict.fromkeys(("round1_falsehood", "cost_usd"), "DOUBLE"),
+    **dict.fromkeys(("round1_falsehood", "cost_usd", "calibrated"), "DOUBLE"),
     "alarm": "BOOLEAN",
 }
 

@@ -22,7 +22,7 @@ FLAT_COLUMNS = (
     *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
     *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
     *("voices_lost", "patterns", "round1_falsehood", "calls", "tokens_in", "tokens_out", "cost_usd"),
-    *("unread", "kept_as", "error", "user"),
+    *("unread", "kept_as", "error", "user", "calibrated", "alarm_decided_by"),
 )
 """The columns of `--out`, in their order; every row has all of them."""
 
