@@ -93,6 +93,16 @@ def is_family(model: str) -> bool:
     return model.startswith(FAMILY)
 
 
+def is_benign(label: str | None) -> bool:
+    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "benign"
+
+
+def is_attack(label: str | None) -> bool:
+    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
+    return (label or "").strip().casefold().partition(":")[0] == "attack"
+
+
 VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch", "firecircle check"
 """What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")

@@ -10,11 +10,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from firecircle.cli.main import command_line, run
+
+
+@cache
+def _commands() -> Any:
+    return typer.main.get_command(command_line())
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Piped:
 
     def parse(self) -> None:
         """Let the command line read it without carrying it out: unknown options and bad values are refused."""
-        command = typer.main.get_command(command_line())
+        command: Any = _commands()
         name, *rest = self.arguments
         while subcommands := getattr(command, "commands", None):
             command, name, rest = subcommands[rest[0]], rest[0], rest[1:]

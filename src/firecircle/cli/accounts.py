@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firecircle.cli.options import AsJson, StoreOption, Yes
+from firecircle.cli.options import AsJson, MostListed, StoreOption, Yes
 from firecircle.errors import ConfigError
 from firecircle.names import Role
 
@@ -165,7 +165,7 @@ def revoke(
 
 
 def log(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")] = 50,
+    limit: MostListed = 50,
     subject: Annotated[
         str | None, typer.Option("--of", metavar="ID", help="Only of this circle or account.")
     ] = None,

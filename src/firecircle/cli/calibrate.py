@@ -193,9 +193,9 @@ def _labelled(
     once_a_prompt: bool,
 ) -> Iterator[LabelledCircle]:
     """Those whose label says attack or benign; a label may mean something else to its owner."""
+    from firecircle.names import is_attack, is_benign
     from firecircle.rotation.calibration import LabelledCircle, heard_alone
     from firecircle.store.bank.learning import attack_id_of
-    from firecircle.store.finding import is_attack, is_benign
 
     seen: set[str] = set()
     judged: dict[str, set[str]] = {}

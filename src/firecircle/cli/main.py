@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -43,8 +44,8 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
         with _watched():
-            app = command_line()
-            status = app(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
+            called = _commands(arguments[0] if arguments else "")
+            status = called(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
         sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
     return trouble.status
@@ -90,6 +91,21 @@ def command_line() -> typer.Typer:
     return app
 
 
+@cache
+def _commands(word: str) -> Any:
+    """What reads a command line that begins with this word.
+
+    Typer looks at every option of every command, which takes longer than many a command, so where the word
+    is a command it gets that one alone.
+    """
+    app = command_line()
+    commands = [each for each in app.registered_commands if each.callback and each.callback.__name__ == word]
+    groups = [each for each in app.registered_groups if each.name == word]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups
+    return typer.main.get_command(app)
+
+
 class Commands(TyperGroup):
     """All commands; typer would let go of an interrupted one without a word."""
 
@@ -112,7 +128,7 @@ class Commands(TyperGroup):
 
 def options_of(arguments: Sequence[str]) -> frozenset[str]:
     """The options of the command that these arguments call."""
-    command: Any = typer.main.get_command(command_line())
+    command = _commands(arguments[0] if arguments else "")
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
     return frozenset(

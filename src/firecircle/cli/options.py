@@ -61,6 +61,7 @@ MatchExpertise = Annotated[
 HeedAffinity = Annotated[
     bool, typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner.")
 ]
+MostListed = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")]
 ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is already there.")]
 OnlyRuns = Annotated[

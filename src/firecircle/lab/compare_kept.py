@@ -10,10 +10,10 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.lab.beside import Beside, Judged, PromptPrint, prompt_differences, set_beside
-from firecircle.names import Label
+from firecircle.names import Label, is_attack, is_benign
 from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.telling.words import counted
 
 USUAL_THRESHOLD = 0.7

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
-from firecircle.names import CircleStatus, ModeName
+from firecircle.names import CircleStatus, ModeName, is_attack, is_benign
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
@@ -46,16 +46,6 @@ class Filters(Declaration):
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together,
     and `begin*` stands for every word that begins so."""
-
-
-def is_benign(label: str | None) -> bool:
-    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
-    return (label or "").strip().casefold().partition(":")[0] == "benign"
-
-
-def is_attack(label: str | None) -> bool:
-    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
-    return (label or "").strip().casefold().partition(":")[0] == "attack"
 
 
 class CircleSummary(Shape):

@@ -12,10 +12,9 @@ from firecircle.circle.result import Failure, FireCircleResult, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import LayerName, is_embedded
+from firecircle.names import LayerName, is_attack, is_benign, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
-from firecircle.store.finding import is_attack, is_benign
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import GatheredQuote, gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line

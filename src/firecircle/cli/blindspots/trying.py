@@ -15,11 +15,11 @@ from firecircle.cli.output import progress
 from firecircle.cli.printable import printable_line
 from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, EvaluationError, StoreError
-from firecircle.names import is_embedded
+from firecircle.names import is_attack, is_benign, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.thresholds import reaches
 from firecircle.voices.seating import with_todays_models
 

@@ -13,6 +13,7 @@ from firecircle.cli.options import (
     ExportFile,
     FilterOptions,
     Force,
+    MostListed,
     StoreOption,
     Yes,
     moment,
@@ -49,7 +50,7 @@ def circles_commands() -> typer.Typer:
 def list_circles(
     *,
     given: FilterOptions,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")] = 50,
+    limit: MostListed = 50,
     before: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Go on where a list ended: what it said to add.")
     ] = None,

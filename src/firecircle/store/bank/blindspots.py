@@ -17,11 +17,11 @@ from firecircle.circle.pattern_types import LOOKS_FOR
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
-from firecircle.names import is_embedded
+from firecircle.names import is_attack, is_benign, is_embedded
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import GUIDED_TYPES, author_text, judge_text
 from firecircle.store.bank.learning import attack_id_of
-from firecircle.store.finding import CircleSummary, Filters, is_attack, is_benign
+from firecircle.store.finding import CircleSummary, Filters
 from firecircle.thresholds import reaches
 
 if TYPE_CHECKING:

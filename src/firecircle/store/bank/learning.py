@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
+from firecircle.names import is_benign
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.bank.entries import NewSighting, content_of
-from firecircle.store.finding import CircleSummary, Filters, is_benign
+from firecircle.store.finding import CircleSummary, Filters
 
 if TYPE_CHECKING:
     from firecircle.store.bank.bank import Bank

@@ -11,8 +11,7 @@ from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TRO
 from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
-from firecircle.names import Label
-from firecircle.store.finding import is_attack, is_benign
+from firecircle.names import Label, is_attack, is_benign
 from firecircle.telling.verdict import mistake_against
 
 INTERRUPTION = "interrupted"
