@@ -23,6 +23,7 @@ on("new-token", async ({ note }, form) => {
   const made = await ask("POST", "/api/v1/tokens", { note });
   if (!made) return;
   form.reset();
+  await redraw();
   tell("The new token:", made.secret);
 });
 
@@ -47,13 +48,16 @@ on("prune", async ({ day, label }) => {
   if (!matching) return say("No circle is that old.");
   if (!confirm(`Take ${matching.toLocaleString("en")} circles out of the store for good?`)) return;
   const pruned = await ask("POST", "/api/v1/prune", { ...filters, expected: matching });
+  if (pruned) await redraw();
   if (pruned) say(`${pruned.deleted.toLocaleString("en")} circles deleted.`);
 });
 
 async function redraw() {
   const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-  const [fresh, old] = [page.getElementById("accounts"), document.getElementById("accounts")];
-  if (fresh && old) old.replaceWith(document.adoptNode(fresh));
+  for (const part of ["accounts", "tokens", "actions"]) {
+    const [fresh, old] = [page.getElementById(part), document.getElementById(part)];
+    if (fresh && old) old.replaceWith(document.adoptNode(fresh));
+  }
 }
 
 document.addEventListener("click", async (event) => {
@@ -77,6 +81,6 @@ document.addEventListener("change", async (event) => {
   if (!("role" in (event.target.dataset ?? {}))) return;
   const name = event.target.closest("[data-account]").dataset.account;
   const made = await ask("PUT", `/api/v1/accounts/${encodeURIComponent(name)}`, { role: event.target.value });
+  await redraw();
   if (made) say(`${name} has the role ${made.account.role} now.`);
-  else await redraw();
 });
