@@ -330,6 +330,25 @@ def test_several_circles_are_labelled_compared_exported_and_deleted(
     assert not store.circles.find(Filters(label="pile")).circles
 
 
+def test_columns_are_chosen_and_the_place_is_kept(page: Page, store: Store, big: str) -> None:
+    for _ in range(6):
+        judged(store, lines={model: [says(0.1)] * 2 for model in ("a", "b")}, max_rounds=2)
+    page.set_viewport_size({"width": 1280, "height": 300})
+    page.goto("/circles")
+    page.locator("#columns").get_by_label("Cost").uncheck()
+    playwright.expect(page.locator("#list .c-cost").first).to_be_hidden()
+    for _ in range(5):
+        page.keyboard.press("j")
+    chosen, place = page.locator("tr.chosen").get_attribute("data-href"), page.evaluate("scrollY")
+    assert place > 0
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{chosen}")
+    page.go_back()
+    playwright.expect(page.locator("tr.chosen")).to_have_attribute("data-href", str(chosen))
+    assert abs(page.evaluate("scrollY") - place) < 50
+    playwright.expect(page.locator("#list .c-cost").first).to_be_hidden()
+
+
 def test_a_sitting_circle_fills_in_survives_a_reload_and_ends(page: Page, store: Store) -> None:
     with held(store) as sitting:
         name = _until(lambda: store.circles.find(Filters(status="sitting")).circles)[0].id
@@ -435,6 +454,25 @@ def test_a_circle_is_convened_with_its_price_shown_first(page: Page) -> None:
     playwright.expect(page.locator(".big")).to_contain_text("Alarm")
     page.get_by_role("link", name="Convene again").click()
     assert page.locator("textarea[name=user]").input_value() == find_example(ATTACK).prompt.user
+
+
+def test_earlier_turns_are_shown_edited_and_cleared_before_they_are_judged(page: Page) -> None:
+    with_turns = find_example("temporal_inconsistency-02-attack")
+    page.goto("/convene")
+    page.get_by_label("Start from an example").select_option(with_turns.id)
+    turns = page.locator("#turns li")
+    playwright.expect(turns).to_have_count(len(with_turns.prompt.turns or ()))
+    sent: list[Any] = []
+    page.on("request", lambda asked: sent.append(asked) if asked.url.endswith("/estimate") else None)
+    turns.first.locator("textarea").fill("something else")
+    turns.last.get_by_role("button", name="Remove").click()
+    _until(lambda: page.wait_for_timeout(50) or (sent and len(sent[-1].post_data_json["turns"]) == 3))
+    assert sent[-1].post_data_json["turns"][0]["content"] == "something else"
+    page.get_by_label("Earlier turns").select_option("none")
+    playwright.expect(turns.first).to_be_hidden()
+    _until(lambda: page.wait_for_timeout(50) or sent[-1].post_data_json["turns"] == [])
+    page.get_by_label("Start from an example").select_option(ATTACK)
+    playwright.expect(turns).to_have_count(0)
 
 
 def test_no_old_price_stands_beside_a_new_circle(page: Page) -> None:
@@ -668,6 +706,35 @@ def test_the_report_is_accessible_inside_its_frame(
     _accessible(framed)
     dark = framed.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 21)"
     assert dark == (theme == "dark")
+    context.close()
+
+
+def test_every_wrong_verdict_of_a_report_opens_its_circle(
+    browser: Any, server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="runs need the extra `lab`")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    # Looking into a frame where nothing may run makes the browser complain, so its console is not watched.
+    context = browser.new_context(base_url=server.url)
+    page = context.new_page()
+    name = _finished_run(f"alarm_threshold = 0.05\n{PLAN}", tmp_path, "alarming")
+    wrong = set()
+    for only, word in (("missed", "missed"), ("false_alarms", "false alarm")):
+        page.goto(f"/runs/{name}?only={only}&arm=circle")
+        rows = page.locator("#judged tbody tr")
+        playwright.expect(rows.get_by_text(word, exact=True)).to_have_count(rows.count())
+        wrong |= {row.get_by_role("link").inner_text() for row in rows.all()}
+    assert wrong
+    page.goto(f"/runs/{name}/report")
+    links = page.frame_locator("iframe").locator("#wrong ~ .scroll a[href^='circle?']")
+    playwright.expect(links.first).to_be_visible()
+    assert wrong <= set(links.all_inner_texts())
+    links.first.click()
+    page.wait_for_url("**/circle?**")
+    playwright.expect(page.locator("table.grid")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="← alarming").click()
+    page.wait_for_url(f"**/runs/{name}")
     context.close()
 
 
