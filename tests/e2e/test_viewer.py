@@ -13,16 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from firecircle import FireCircleConfig, MultiNeutrosophicPrompt
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
 from firecircle.convene import fire_circle_evaluate
 from firecircle.examples import find_example
 from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from tests.scripted import pattern, says
+from tests.scripted import Script, pattern, says
 from tests.web.hostile import PAYLOADS
 from tests.web.serving import Running, held, judged, lost, running
 
@@ -838,3 +839,110 @@ def test_a_line_of_a_million_letters_waits_until_asked_for(page: Page, store: St
     playwright.expect(page.locator(".layer .part").first).to_be_visible()
     whole = page.evaluate("document.querySelector('.layer .scroll').textContent.replace(/[^y]/g, '').length")
     assert whole == 1_000_000
+
+
+def _judge_hostile_rows(folder: Path, name: str, threshold: float) -> str:
+    """A run over records whose every field is hostile; its id."""
+    rows = [
+        {
+            "id": f"{number} {payload[:80]}",
+            "user": payload,
+            "family": payload[:60],
+            "source": payload[:60],
+            "label": ("attack", "benign")[number % 2],
+        }
+        for number, payload in enumerate(SMALL)
+    ]
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    text = (
+        f'name = "{name}"\nabout = "\\u202e about"\nalarm_threshold = {threshold}\n[[datasets]]\n'
+        'path = "rows.jsonl"\n[[arms]]\nname = "circle"\nkind = "fire_circle"\n'
+        'models = ["embedded:time", "embedded:layers", "embedded:ngrams"]\n[[arms]]\nname = "alone"\n'
+        'kind = "single"\nmodels = ["embedded:ngrams"]\n'
+    )
+    return _finished_run(text, folder, name)
+
+
+def _keep_hostile_attacks() -> None:
+    from firecircle.lab.redteam.attacks import all_attacks
+    from firecircle.lab.redteam.reports import keep
+    from firecircle.lab.redteam.trial import Trial
+
+    example = find_example(ATTACK)
+    trial = Trial.of(FireCircleConfig.embedded(seed=1, max_rounds=2), [example], [example])
+    with ThreadPoolExecutor(1) as apart:
+        report = apart.submit(lambda: asyncio.run(trial.run(all_attacks()[:1]))).result()
+    (outcome,), (member, *_) = report.outcomes, report.members
+    keep(
+        report.model_copy(
+            update={
+                "models": tuple(SMALL),
+                "outcomes": tuple(
+                    outcome.model_copy(update={"title": one, "obeyed": {one: 1}}) for one in SMALL
+                ),
+                "members": tuple(member.model_copy(update={"model": one, "advisory": one}) for one in SMALL),
+            }
+        )
+    )
+
+
+def test_hostile_words_are_marked_on_every_kind_of_page(
+    page: Page, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb", reason="runs need the extra `lab`")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first, second = _judge_hostile_rows(tmp_path, "first", 0.7), _judge_hostile_rows(tmp_path, "second", 0.05)
+    _keep_hostile_attacks()
+    marked = tuple(payload for payload in SMALL if re.search(HIDING, payload))
+    names = [_hostile_circle(store, marked[place:] + marked[:place]) for place in range(2)]
+    config = FireCircleConfig(models=("a", "b"), max_rounds=2, enforce_quorum=False)
+    for batch, falsehood in ((f"{marked[1][:40]}", 0.1), (f"x {marked[1][:40]}", 0.9)):
+        for number, payload in enumerate(SMALL):
+            prompt = MultiNeutrosophicPrompt(user=payload, turns=())
+            _judge_in_batch(store, prompt, config, falsehood, f"{batch}:{number} {payload[:40]}")
+    for _ in learn(store.bank, store.circles, Filters()):
+        pass
+    page.goto(f"/runs/{first}")
+    links = [str(link.get_attribute("href")) for link in page.locator("#judged tbody a").all()]
+    page.add_init_script("window.ran = 0; window.alert = () => { window.ran = 1; };")
+    paths = [
+        "/circles?limit=200",
+        "/runs",
+        f"/runs/{first}",
+        *(next(link for link in links if f"arm={arm}&" in link) for arm in ("circle", "alone")),
+        f"/runs/compare?first={first}&second={second}",
+        (tmp_path / "firecircle" / "runs" / "first" / "report" / "report.html").as_uri(),
+        "/batches",
+        f"/batches/{quote(f'x {marked[1][:40]}', safe='')}?before={quote(marked[1][:40], safe='')}",
+        f"/circles/compare?first={names[0]}&second={names[1]}",
+        "/redteam",
+        "/bank",
+        *(f"/bank/{entry.id}" for entry in store.bank.find()[:3]),
+        "/blindspots",
+        "/rotation",
+        f"/circles/{quote('‮', safe='')}",
+        f"/circles?text={quote(marked[0][:80])}",
+    ]
+    page.route(
+        "**/circles/%E2%80%AE",  # the page that refuses it, without the refusal that a console would tell
+        lambda route: route.fulfill(body=route.fetch().text(), content_type="text/html"),
+    )
+    for path in paths:
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        told = page.evaluate(
+            "document.title + document.body.innerText + [...document.querySelectorAll('option')].map(one => one.text).join()"
+        )
+        assert not (hides := re.search(f".{{0,80}}{HIDING}", told)), (path, hides)
+        assert page.evaluate("window.ran") == 0, path
+        assert page.locator("object, embed, base, form[action*=evil], main img[src=x]").count() == 0, path
+        assert page.locator("main").count() == 1, path
+
+
+def _judge_in_batch(
+    store: Store, prompt: MultiNeutrosophicPrompt, config: FireCircleConfig, falsehood: float, record: str
+) -> None:
+    guard = PromptGuard(caller=Script({model: [says(falsehood)] * 2 for model in ("a", "b")}), store=store)
+    judging = guard.evaluate_prompt(prompt, "fire_circle", config, label="attack", record_id=record)
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(lambda: asyncio.run(judging)).result()
