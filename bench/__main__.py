@@ -12,6 +12,7 @@ NAMES = (
     "speed",
     "batch",
     "check",
+    "scan",
     "local",
     "bank",
     "bank_search",

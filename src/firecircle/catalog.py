@@ -17,6 +17,8 @@ from firecircle.plugins import plugin_characteristics
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
+IN_PROCESS = (EMBEDDED[:-1], LOCAL[:-1])
+"""What stands before the name of a voice that has no provider."""
 ROLE_WEIGHTS: Mapping[str, float] = {
     "temporal_reasoning": 3.0,
     "cross_layer_analysis": 3.0,
@@ -187,7 +189,8 @@ def name_alone(model: str) -> str:
     """
     name = original_of(model).lower()
     prefix, _, rest = name.partition(":")
-    if rest and (prefix in HOSTS or prefix in current_settings().providers):
+    # Every voice of every round asks, so the settings are looked at only where they may matter.
+    if rest and prefix not in IN_PROCESS and (prefix in HOSTS or prefix in current_settings().providers):
         name = rest
     return name.removeprefix("~")
 

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from firecircle.catalog import Limits
@@ -37,7 +38,7 @@ class Turns:
     circumstances: Circumstances
     questions: Questions
     ledger: Ledger
-    tell: events.Listener
+    listener: events.Listener | None
     _peers: dict[tuple[str, int | None], Peer] = field(default_factory=dict)
     _limits: dict[str, Limits] = field(default_factory=dict)
 
@@ -87,16 +88,20 @@ class Turns:
             seed=self.config.seed,
             attempt_seconds=limits.timeout_seconds,
             deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
-            on_retry=lambda retry: self.tell(
+            on_retry=partial(self._tell_retry, page.number, model),
+        )
+
+    def _tell_retry(self, number: int, model: str, retry: Retry) -> None:
+        if self.listener is not None:
+            self.listener(
                 events.VoiceRetried(
-                    round_number=page.number,
+                    round_number=number,
                     model=model,
                     attempt=retry.attempt,
                     reason=retry.reason,
                     wait_seconds=retry.wait_seconds,
                 )
-            ),
-        )
+            )
 
     def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
         """The last words of everybody else, under their labels, with what they quoted and what was found."""

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle import events
@@ -67,7 +67,7 @@ class Dialogue:
         self._prompt = prompt
         self._config = config
         self._voices = voices
-        self._tell = listener or (lambda event: None)
+        self._listener = listener
         self._before_first_call = before_first_call
         self._circumstances = circumstances or circumstances_of(prompt, seed=config.seed)
         self._questions = Questions(
@@ -81,7 +81,7 @@ class Dialogue:
         self._ledger = Ledger(config)
         self._reserves = list(config.reserves)
         self._characteristics: dict[str, ModelCharacteristics] = {}
-        self._turns = Turns(prompt, config, self._circumstances, self._questions, self._ledger, self._tell)
+        self._turns = Turns(prompt, config, self._circumstances, self._questions, self._ledger, listener)
         self._asker = Asker(
             voices,
             Budget.of(config),
@@ -102,15 +102,19 @@ class Dialogue:
             peer_labels=dict(self._questions.labels),
         )
 
+    def _tell(self, event: Callable[..., events.Event], **facts: Any) -> None:
+        """Tell the listener; without one nothing is put together."""
+        if self._listener is not None:
+            self._listener(event(**facts))
+
     async def hold(self) -> FireCircleResult:
         """Hold the dialogue. An `EvaluationError` that ends it carries the partial result."""
         self._tell(
-            events.CircleConvened(
-                circle_id=self._opening.circle_id,
-                models=self._config.models,
-                max_rounds=self._config.max_rounds,
-                record=self._opening,
-            )
+            events.CircleConvened,
+            circle_id=self._opening.circle_id,
+            models=self._config.models,
+            max_rounds=self._config.max_rounds,
+            record=self._opening,
         )
         try:
             if self._before_first_call is not None:
@@ -148,15 +152,14 @@ class Dialogue:
         self._require_budget(page, tuple(page.prompts.values()))
         self._ledger.pages.append(page)
         self._tell(
-            events.RoundStarted(
-                round_number=number,
-                round_kind=kind,
-                models=page.asked,
-                empty_chair_model=page.chair,
-                prompt_used=page.question,
-                voice_prompts=tuple(page.prompts.values()),
-                timestamp=page.opened_at,
-            )
+            events.RoundStarted,
+            round_number=number,
+            round_kind=kind,
+            models=page.asked,
+            empty_chair_model=page.chair,
+            prompt_used=page.question,
+            voice_prompts=tuple(page.prompts.values()),
+            timestamp=page.opened_at,
         )
         return page
 
@@ -178,20 +181,19 @@ class Dialogue:
         heard = await self._asker.ask(page, model)
         number, calls = page.number, tuple(heard.calls)
         if said := heard.evaluation:
-            self._tell(events.VoiceAnswered(round_number=number, model=model, evaluation=said, calls=calls))
+            self._tell(events.VoiceAnswered, round_number=number, model=model, evaluation=said, calls=calls)
         elif lost := heard.failure:
-            self._tell(events.VoiceFailed(round_number=number, model=model, failure=lost, calls=calls))
+            self._tell(events.VoiceFailed, round_number=number, model=model, failure=lost, calls=calls)
         return heard
 
     def _close_round(self, page: RoundPage) -> None:
         page.close()
         self._tell(
-            events.RoundClosed(
-                round_number=page.number,
-                f_score_mean=fmean([said.falsehood for said in page.evaluations]),
-                f_score_stddev=spread(page.evaluations),
-                duration_seconds=page.duration,
-            )
+            events.RoundClosed,
+            round_number=page.number,
+            f_score_mean=fmean([said.falsehood for said in page.evaluations]),
+            f_score_stddev=spread(page.evaluations),
+            duration_seconds=page.duration,
         )
 
     def _reason_to_stop(self, page: RoundPage) -> StopReason | None:
@@ -218,7 +220,7 @@ class Dialogue:
             await self._recruit(page)
             verdict = self._weigh(self._ledger.active, page)
         self._ledger.quorum_checks.append(QuorumCheck(round_number=page.number, verdict=verdict))
-        self._tell(events.QuorumChecked(round_number=page.number, verdict=verdict))
+        self._tell(events.QuorumChecked, round_number=page.number, verdict=verdict)
         if not self._may_go_on(self._ledger.active, verdict):
             self._abort_for_quorum(page, verdict)
 
@@ -269,12 +271,12 @@ class Dialogue:
             asked = self._turns.prompt_for(earlier, reserve, history, joins=True)
             self._require_budget(earlier, [asked])
             earlier.prompts[reserve] = asked
-            self._tell(events.ReserveAsked(round_number=number, model=reserve, prompt=asked))
+            self._tell(events.ReserveAsked, round_number=number, model=reserve, prompt=asked)
             if (await self._hear(earlier, reserve)).failure:
                 return False
         new = Substitution(model=reserve, round_number=page.number, replaces=replaces)
         self._ledger.substitutions.append(new)
-        self._tell(events.VoiceRecruited(round_number=page.number, model=reserve, substitution=new))
+        self._tell(events.VoiceRecruited, round_number=page.number, model=reserve, substitution=new)
         return True
 
     # -- the end ---------------------------------------------------------------------------------------
@@ -314,7 +316,7 @@ class Dialogue:
             }
         )
         result = conclude(record)
-        self._tell(events.CircleClosed(result=result))
+        self._tell(events.CircleClosed, result=result)
         return result
 
     def _abort(

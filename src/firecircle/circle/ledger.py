@@ -39,6 +39,7 @@ class RoundPage:
     opened_at: float = field(default_factory=time.time)
     opened: float = field(default_factory=time.monotonic)
     duration: float = 0.0
+    _on_record: tuple[tuple[int, int, float], DialogueRound] | None = None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -81,7 +82,13 @@ class RoundPage:
         self.duration = time.monotonic() - self.opened
 
     def as_round(self) -> DialogueRound:
-        """The round as it goes on record."""
+        """The round as it goes on record; the same one until more is said or the round is closed."""
+        state = (len(self.prompts), sum(hearing.is_over for hearing in self.hearings.values()), self.duration)
+        if self._on_record is None or self._on_record[0] != state:
+            self._on_record = (state, self._as_round())
+        return self._on_record[1]
+
+    def _as_round(self) -> DialogueRound:
         return DialogueRound(
             round_number=self.number,
             evaluations=self.evaluations,

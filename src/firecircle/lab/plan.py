@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import tomllib
 from collections import Counter
@@ -258,6 +259,11 @@ class Plan(_Table):
         arms = tuple(arm.model_copy(update=_with_ids(dict(arm), ids)) for arm in self.arms)
         circle = {**_with_ids(self.circle, ids), "families": families}
         return self.model_copy(update={"circle": circle, "arms": arms})
+
+    @property
+    def workers(self) -> int:
+        """How many processes hold circles of embedded voices, or of a cluster."""
+        return self.concurrency.workers or os.cpu_count() or 1
 
     @property
     def digest(self) -> str:

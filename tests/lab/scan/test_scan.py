@@ -17,12 +17,18 @@ import pytest
 
 from firecircle import FireCircleConfig, PromptGuard
 from firecircle.examples import load_examples
-from tests.cli.running import assert_one_line_of_trouble, command, ran_apart
+from tests.cli.running import Ran, assert_one_line_of_trouble, command, endpoint, ran_apart
+from tests.lab.hosting import TRIO, opinion
 
 duckdb = pytest.importorskip("duckdb")
 
 EXAMPLES = load_examples()[:24]
 ROWS_EACH = 5
+
+
+def scan_apart(*arguments: str, **environment: str) -> Ran:
+    """Run a scan as a process, on a machine that may be busy."""
+    return ran_apart("scan", *arguments, seconds=300, **environment)
 
 
 def table(folder: Path) -> list[tuple[Any, ...]]:
@@ -62,9 +68,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scanned(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("scanned") / "out"
-    done = ran_apart(
-        "scan", f"{corpus}/[ac].*", "--out", str(out), "--shard-rows", str(ROWS_EACH), "--workers", "2"
-    )
+    done = scan_apart(f"{corpus}/[ac].*", "--out", str(out), "--shard-rows", str(ROWS_EACH), "--workers", "2")
     assert done.status == 0, done.err
     assert "2 could not be judged" in done.out
     return out
@@ -107,15 +111,13 @@ def test_the_loudest_rows_come_first(scanned: Path) -> None:
 
 
 def test_unread_languages_are_told_and_columns_are_mapped(corpus: Path, tmp_path: Path) -> None:
-    done = ran_apart(
-        "scan", str(corpus / "b.csv"), "--out", str(tmp_path / "o"), "--field", "user=Frage", "--json"
-    )
+    done = scan_apart(str(corpus / "b.csv"), "--out", str(tmp_path / "o"), "--field", "user=Frage", "--json")
     assert done.status == 0, done.err
     summary = json.loads(done.out)
     assert summary["unread"] == {"German": 1}
     assert summary["verdicts"] == {"no_alarm": 1, "unsure": 1}
     assert_one_line_of_trouble(
-        ran_apart("scan", str(corpus / "b.csv"), "--out", str(tmp_path / "p")), "--field", "user=Frage"
+        scan_apart(str(corpus / "b.csv"), "--out", str(tmp_path / "p")), "--field", "user=Frage"
     )
 
 
@@ -162,14 +164,38 @@ def kill_a_worker(process: subprocess.Popen[str]) -> None:
 
 
 def test_what_has_changed_is_noticed(corpus: Path, scanned: Path, tmp_path: Path) -> None:
-    same = ["scan", f"{corpus}/[ac].*", "--out", str(scanned), "--shard-rows", str(ROWS_EACH)]
-    assert_one_line_of_trouble(ran_apart(*same, "--threshold", "0.5"), "alarm_threshold", "--anew")
-    assert_one_line_of_trouble(ran_apart(*same[:-1], "9"), "--shard-rows")
-    assert_one_line_of_trouble(ran_apart("scan", f"{corpus}/*", *same[2:]), "--field")
-    assert_one_line_of_trouble(ran_apart("scan", f"{corpus}/a.*", *same[2:]), "c.parquet is gone")
-    assert_one_line_of_trouble(
-        ran_apart("scan", "nowhere.jsonl", "--out", str(tmp_path / "x")), "nowhere.jsonl"
-    )
-    assert_one_line_of_trouble(
-        ran_apart("scan", f"{corpus}/a.*", "--out", str(corpus)), "neither empty nor a scan"
-    )
+    same = [f"{corpus}/[ac].*", "--out", str(scanned), "--shard-rows", str(ROWS_EACH)]
+    assert_one_line_of_trouble(scan_apart(*same, "--threshold", "0.5"), "alarm_threshold", "--anew")
+    assert_one_line_of_trouble(scan_apart(*same[:-1], "9"), "--shard-rows")
+    assert_one_line_of_trouble(scan_apart(f"{corpus}/*", *same[1:]), "--field")
+    assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", *same[1:]), "c.parquet is gone")
+    assert_one_line_of_trouble(scan_apart("nowhere.jsonl", "--out", str(tmp_path / "x")), "nowhere.jsonl")
+    assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", "--out", str(corpus)), "neither empty nor a scan")
+
+
+def test_the_uncertain_band_goes_to_a_circle_within_a_budget_and_is_paid_once(
+    corpus: Path, tmp_path: Path
+) -> None:
+    same = [
+        *(str(corpus / "a.jsonl"), "--out", str(tmp_path / "out"), "--workers", "1", "--json"),
+        *("--escalate", ",".join(TRIO), "--band", "0.2", "0.9"),
+    ]
+    assert_one_line_of_trouble(scan_apart(*same), "--escalate", "--budget")
+    with endpoint(opinion) as server:
+        environment = {"OPENROUTER_API_KEY": "sk-test", "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url}
+        short = scan_apart(*same, "--budget-tokens", "60000", **environment)
+        assert short.status == 4, short.err
+        first = json.loads(short.out)["escalation"]
+        assert 0 < first["judged"] < first["rows"]
+        assert first["tokens"] <= 60000
+        assert "budget" in first["stopped"]
+        whole = scan_apart(*same, "--budget-tokens", "10000000", **environment)
+        assert whole.status == 0, whole.err
+        escalation = json.loads(whole.out)["escalation"]
+        assert escalation["judged"] == escalation["rows"]
+        asked = [request.raw for request in server.requests]
+        assert len(asked) == len(set(asked))
+    rows = duckdb.sql(f"FROM '{tmp_path}/out/escalated.parquet'").fetchall()
+    assert len(rows) == escalation["rows"]
+    assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
+    assert all(0.2 <= row[3] < 0.9 for row in rows)

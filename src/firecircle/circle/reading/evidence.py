@@ -15,6 +15,8 @@ _WINDOW = 40
 _REACH = 200
 _BEGINNING = 100
 _LONGEST_LINE = 2_000
+_LONG = 100_000
+"""Characters from which on a squeezed text is not kept for its own sake."""
 _MOST_LOOKUPS = 300
 """Searching a megabyte takes about a millisecond; past this many, the answer is the careful one."""
 _WORD = re.compile(r"\w+")
@@ -32,7 +34,15 @@ def squeezed(text: str) -> str:
 @lru_cache(maxsize=16)
 def _squeezed_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     """All voices of a circle are asked about the same texts, round after round."""
-    return tuple(squeezed(text) for text in texts if text.strip())
+    return tuple(
+        _squeezed_layer(text) if len(text) < _LONG else squeezed(text) for text in texts if text.strip()
+    )
+
+
+@lru_cache(maxsize=16)
+def _squeezed_layer(text: str) -> str:
+    """The layers stay the same while the question changes from voice to voice."""
+    return squeezed(text)
 
 
 class Evidence:

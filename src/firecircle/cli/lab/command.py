@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
+from firecircle.cli.engines import Address, Engine, EngineOptions
 from firecircle.cli.options import THRESHOLD, AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
@@ -45,6 +46,8 @@ class RunOptions:
         bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
     ] = False
     save: Save = None
+    engine: Engine = "local"
+    address: Address = None
     as_json: AsJson = False
 
 
@@ -130,6 +133,8 @@ def resume(
         bool, typer.Option("--retry-failed", help="Judge once more what failed, such as during an outage.")
     ] = False,
     save: Save = None,
+    engine: Engine = "local",
+    address: Address = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run where it stopped."""
@@ -137,7 +142,8 @@ def resume(
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.folder import find_run
 
-    return carry_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed)
+    chosen = EngineOptions(engine, address)
+    return carry_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed, engine=chosen)
 
 
 def report(
@@ -315,4 +321,11 @@ def _run_plan(
     from firecircle.lab.runs.starting import open_run
 
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
-    return carry_out(folder, save=given.save, as_json=given.as_json, validated=validated, reported=reported)
+    return carry_out(
+        folder,
+        save=given.save,
+        as_json=given.as_json,
+        validated=validated,
+        reported=reported,
+        engine=EngineOptions(given.engine, given.address),
+    )

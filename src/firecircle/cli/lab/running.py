@@ -7,7 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from firecircle.telling.words import counted
 from firecircle.voices.outages import Pause
 
 if TYPE_CHECKING:
+    from firecircle.cli.engines import EngineOptions
     from firecircle.lab.report.page import ReportFiles
 
 FRAMES_PER_SECOND = 4
@@ -51,6 +52,7 @@ def carry_out(
     retry_failed: bool = False,
     validated: bool = False,
     reported: bool = False,
+    engine: EngineOptions | None = None,
 ) -> int:
     """Carry the run out and print its outcome, validation and report as asked; the exit status."""
     console = console_on(sys.stderr)
@@ -58,7 +60,7 @@ def carry_out(
     @contextmanager
     def following(run: RunFolder) -> Iterator[Follower]:
         _print_beginning(console, run)
-        with _live(console) if console.is_terminal else _lines(console) as follow:
+        with followed(console) as follow:
             yield follow
 
     store = store_for(save, None, None)
@@ -66,7 +68,14 @@ def carry_out(
     try:
         with store or nullcontext():
             state = asyncio.run(
-                complete(folder, following, retry_failed=retry_failed, store=store, embedded_too=save is True)
+                complete(
+                    folder,
+                    following,
+                    retry_failed=retry_failed,
+                    store=store,
+                    embedded_too=save is True,
+                    clusters=engine.clusters(folder.plan.workers) if engine else None,
+                )
             )
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
@@ -127,6 +136,11 @@ def _print_beginning(console: Console, run: RunFolder) -> None:
                 print_line(console, f"  {printable_line(why, 200)}")
 
 
+def followed(console: Console) -> AbstractContextManager[Follower]:
+    """Whoever shows how far a run is: a table that changes on a terminal, else a line now and then."""
+    return _live(console) if console.is_terminal else _lines(console)
+
+
 @contextmanager
 def _live(console: Console) -> Iterator[Follower]:
     latest: list[Tally] = []
@@ -157,6 +171,8 @@ def _spending(tally: Tally, seconds: float) -> str:
         parts.append(f"{counted(tally.calls, 'call')} made, {under_way}")
     if tally.spent_tokens:
         parts.append(f"{tally.spent_tokens:,} tokens, ${tally.spent_usd:.4f} spent")
+    if tally.workers_lost:
+        parts.append(f"{counted(tally.workers_lost, 'worker')} lost and replaced")
     if tally.retries:
         parts.append(f"{tally.retries:,} retries, the last: {printable_line(tally.notes[-1], 60)}")
     return " · ".join(parts)

@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
+from firecircle.cli.engines import Address, Engine
 from firecircle.cli.options import AsJson, Threshold, with_options
 from firecircle.errors import ConfigError
 
 SHARD_ROWS = 2000
 TOP = 100
+UNSURE = (0.3, 0.7)
+"""The band of an escalation that names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,23 @@ class ScanOptions:
     workers: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=4096, help="Processes. Default: one a core.")
     ] = None
+    escalate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C", help="Have a circle of these voices judge the uncertain band, within a budget."
+        ),
+    ] = None
+    band: Annotated[
+        tuple[float, float], typer.Option(metavar="LOW HIGH", help="Which F is uncertain: from, and below.")
+    ] = UNSURE
+    budget: Annotated[
+        float | None, typer.Option(metavar="USD", min=0, help="What the escalation may cost at most.")
+    ] = None
+    budget_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The tokens it may take at most.")
+    ] = None
+    engine: Engine = "local"
+    address: Address = None
     anew: Annotated[bool, typer.Option("--anew", help="Judge everything again, whatever DIR holds.")] = False
     as_json: AsJson = False
 
@@ -70,11 +90,13 @@ def scan(
 
     The same command goes on after Ctrl-C, a crash or kill -9. DIR/shards holds a Parquet file a shard,
     DIR/top.jsonl the loudest rows, DIR/summary.json and DIR/summary.txt what it comes to. Exit status 0: all
-    was screened, whatever was found; 2: a file could not be read to its end.
+    was screened, whatever was found; 2: a file could not be read to its end; 4: the escalation stopped before
+    its end, at its budget or at a provider that is out.
 
     \b
     firecircle scan 'crawl/*.parquet' --out screened
     firecircle scan chats.jsonl --out screened --field user=body --top 500
+    firecircle scan chats.jsonl --out screened --escalate family:claude,family:gpt --budget 5
     """
     from firecircle.cli.scan.scanning import scan_corpus
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 import time
@@ -17,18 +18,22 @@ from rich.text import Text
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.columns import field_map_of
+from firecircle.cli.engines import EngineOptions
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
+from firecircle.cli.options import names_in
 from firecircle.cli.output import console_on, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
 from firecircle.cli.scan.command import ScanOptions
-from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, TROUBLE, complain
+from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.errors import ConfigError
 from firecircle.lab.scan.carrying_out import Follower, ScanProgress, carry_out, rows_in
-from firecircle.lab.scan.corpus import find_files, look_at
-from firecircle.lab.scan.engine import Processes, usual_workers
+from firecircle.lab.scan.corpus import CorpusFile, find_files, look_at
+from firecircle.lab.scan.engine import Engine, Processes, usual_workers
+from firecircle.lab.scan.escalation import EscalationRequest, escalate
 from firecircle.lab.scan.folder import ScanFolder
-from firecircle.lab.scan.summary import ScanSummary, summary_lines
+from firecircle.lab.scan.summary import ScanSummary, summary_lines, write_summary
 from firecircle.names import EMBEDDED_MODELS
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured_by_file, embedded_models
 from firecircle.telling.words import counted
 
@@ -44,6 +49,7 @@ def scan_corpus(corpus: Sequence[str], given: ScanOptions) -> int:
     turns = "[]" if given.turn == 1 else None
     shared = prompt_from(Sources(given.system, given.application, "", turns))
     config = _circle(given)
+    escalation = _escalation(given)
     with progress("looking at the corpus, bytes read") as show:
         files = look_at(find_files(corpus), field_map_of(given.field or (), given.label_map or ()), show)
     folder = ScanFolder(Path(given.out))
@@ -51,18 +57,70 @@ def scan_corpus(corpus: Sequence[str], given: ScanOptions) -> int:
         print_line(console, f"note: {note}")
     with folder.locked():
         _print_beginning(console, folder, len(files))
-        engine = Processes(given.workers or usual_workers())
+        engine = _engine(given)
         try:
             with _followed(console) as follow:
                 summary, done = carry_out(
                     folder, files, config, shared, given.shard_rows, engine, top=given.top, follow=follow
                 )
+            if escalation is not None:
+                summary = _escalated(folder, files, shared, config, escalation, given, summary, console)
         except KeyboardInterrupt:
             kept = counted(rows_in(folder), "row")
             complain(f"interrupted; {kept} are kept, and this goes on: {_same_command()}")
             return INTERRUPTED
     _print_outcome(folder, summary, done, as_json=given.as_json)
-    return TROUBLE if summary.broken_files else NO_ALARM
+    if summary.broken_files:
+        return TROUBLE
+    escalated = summary.escalation
+    return INCOMPLETE if escalated and (escalated.stopped or escalated.failed) else NO_ALARM
+
+
+def _escalation(given: ScanOptions) -> EscalationRequest | None:
+    """What the options say of an escalation; no money is spent without a limit."""
+    if given.escalate is None:
+        for option, value in (("--budget", given.budget), ("--budget-tokens", given.budget_tokens)):
+            if value is not None:
+                raise ConfigError(option, "belongs to --escalate", "add that")
+        return None
+    low, high = given.band
+    if not 0 <= low < high <= 1.0:
+        raise ConfigError("--band", f"{low:g} to {high:g} is no band within 0 and 1")
+    if given.budget is None and given.budget_tokens is None:
+        raise ConfigError("--escalate", "needs a limit", "give --budget USD or --budget-tokens N")
+    models = names_in(given.escalate, "--escalate")
+    return EscalationRequest(models, (low, high), given.budget, given.budget_tokens)
+
+
+def _escalated(
+    folder: ScanFolder,
+    files: tuple[CorpusFile, ...],
+    shared: MultiNeutrosophicPrompt,
+    config: FireCircleConfig,
+    request: EscalationRequest,
+    given: ScanOptions,
+    summary: ScanSummary,
+    console: Console,
+) -> ScanSummary:
+    """The summary with what the circle of the user's voices made of the uncertain band."""
+    from firecircle.cli.lab.running import followed
+
+    clusters = EngineOptions(given.engine, given.address).clusters(given.workers or usual_workers())
+    escalating = escalate(
+        folder, files, shared, request, config.alarm_threshold, lambda run: followed(console), clusters
+    )
+    whole = summary.model_copy(update={"escalation": asyncio.run(escalating)})
+    write_summary(folder, whole)
+    return whole
+
+
+def _engine(given: ScanOptions) -> Engine:
+    workers = given.workers or usual_workers()
+    if not EngineOptions(given.engine, given.address).is_ray:
+        return Processes(workers)
+    from firecircle.lab.scan.ray_engine import RayData
+
+    return RayData(workers, given.address)
 
 
 def _circle(given: ScanOptions) -> FireCircleConfig:

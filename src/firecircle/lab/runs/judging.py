@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
@@ -67,6 +69,33 @@ def with_earlier(case: Case, name: str, outcome: Outcome) -> Case:
     return replace(case, earlier={**case.earlier, name: outcome})
 
 
+class WorkerLost(Exception):  # noqa: N818 - it tells what happened
+    """The process that judged a case is gone. What was answered is in the journal."""
+
+
+class Cluster(Protocol):
+    """Workers beyond this process. They hold circles; who is asked, and what that costs, stays here."""
+
+    workers_lost: int
+    """How many died so far."""
+
+    def takes(self, arm: Arm) -> bool:
+        """Whether a worker can judge under this arm."""
+        ...
+
+    async def judge_tasks(self, tasks: Sequence[Task]) -> list[RecordRow]:
+        """Judge records under embedded arms."""
+        ...
+
+    async def judge(self, arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
+        """Judge a case; `WorkerLost` if it has to be done again."""
+        ...
+
+
+Clusters = Callable[[str, Sequence[Arm]], AbstractAsyncContextManager[Cluster]]
+"""Opens a cluster for the arms of a run."""
+
+
 @dataclass(slots=True)
 class _Worker:
     """What a worker process keeps between tasks."""
@@ -104,12 +133,15 @@ def judge_tasks(tasks: Sequence[Task]) -> list[RecordRow]:
 
 
 async def _judge_all(worker: _Worker, tasks: Sequence[Task]) -> list[RecordRow]:
+    return [row for task in tasks for row in await judge_task(worker.run_id, worker.arms, task)]
+
+
+async def judge_task(run_id: str, arms: Mapping[str, Arm], task: Task) -> list[RecordRow]:
+    """One record under all its embedded arms, in the plan's order."""
     rows: list[RecordRow] = []
-    for task in tasks:
-        case = task.case
-        for name in task.arms:
-            arm = worker.arms[name]
-            outcome = await judge_with(arm, case, Unwatched())
-            case = with_earlier(case, name, outcome)
-            rows.append(RecordRow.of(as_record(worker.run_id, task, arm, outcome), task.chosen.place))
+    case = task.case
+    for name in task.arms:
+        outcome = await judge_with(arms[name], case, Unwatched())
+        case = with_earlier(case, name, outcome)
+        rows.append(RecordRow.of(as_record(run_id, task, arms[name], outcome), task.chosen.place))
     return rows

@@ -9,11 +9,10 @@ goes on with what is missing.
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,7 +28,16 @@ from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.journal import Journal, RecordRow, unpack_record
 from firecircle.lab.runs.journaled_voices import JournaledVoices, ReplayedVoices
-from firecircle.lab.runs.judging import Task, as_record, judge_tasks, judge_with, open_pool, with_earlier
+from firecircle.lab.runs.judging import (
+    Cluster,
+    Task,
+    WorkerLost,
+    as_record,
+    judge_tasks,
+    judge_with,
+    open_pool,
+    with_earlier,
+)
 from firecircle.lab.runs.limits import Admission, CallCapacity, RunBudget
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.store_sync import sync_store
@@ -75,8 +83,11 @@ async def carry_out(
     store: Store | None = None,
     *,
     embedded_too: bool = False,
+    cluster: Cluster | None = None,
 ) -> RunState:
     """Have the arms of the run's plan do everything that is not done yet. Call with the folder held.
+
+    Circles are held by the workers of the cluster, if there is one; calls are made, and journaled, here.
 
     Hosted and local circles are written into the store, if there is one, while they sit; embedded ones, where
     that is asked for, at the end.
@@ -91,7 +102,7 @@ async def carry_out(
 
         outages = Outages(current_settings().waiting, paused)
         live = LiveCircles(store, folder.about, embedded_too=embedded_too)
-        run = _Run(folder, folder.plan, journal, tally, follow, live, outages)
+        run = _Run(folder, folder.plan, journal, tally, follow, live, outages, cluster)
         follow(tally)
         taught = tuple(arm for arm in arms if isinstance(arm, GuidedArm))
         free = tuple(arm for arm in arms if all(map(is_embedded, arm.models)) and arm not in taught)
@@ -135,6 +146,7 @@ class _Run:
     follow: Follower
     live: LiveCircles
     outages: Outages
+    cluster: Cluster | None = None
     stopped: str | None = None
     remedy: str | None = None
 
@@ -167,23 +179,31 @@ class _Run:
         first = next(batches, None)
         if first is None:
             return
-        workers = self.plan.concurrency.workers or os.cpu_count() or 1
-        loop = asyncio.get_running_loop()
-        room = asyncio.Semaphore(workers * BATCHES_PER_WORKER)
-        about = self.folder.about
-        with open_pool(self.plan, about.run_id, about.default_models, workers) as pool:
+        room = asyncio.Semaphore(self.plan.workers * BATCHES_PER_WORKER)
+        with self._embedded_judges() as judge:
 
             async def send(batch: list[Task]) -> None:
                 try:
-                    await self.keep(await loop.run_in_executor(pool, judge_tasks, batch))
+                    await self.keep(await judge(batch))
                 finally:
                     room.release()
 
+            async with asyncio.TaskGroup() as sent:
+                for batch in _chained(first, batches):
+                    await room.acquire()
+                    sent.create_task(send(batch))
+
+    @contextmanager
+    def _embedded_judges(self) -> Iterator[Callable[[list[Task]], Awaitable[list[RecordRow]]]]:
+        """Who judges batches: the workers of the cluster, or processes on this machine."""
+        if self.cluster is not None:
+            yield self.cluster.judge_tasks
+            return
+        about = self.folder.about
+        loop = asyncio.get_running_loop()
+        with open_pool(self.plan, about.run_id, about.default_models, self.plan.workers) as pool:
             try:
-                async with asyncio.TaskGroup() as sent:
-                    for batch in _chained(first, batches):
-                        await room.acquire()
-                        sent.create_task(send(batch))
+                yield lambda batch: loop.run_in_executor(pool, judge_tasks, batch)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -295,8 +315,12 @@ class _Run:
         tries = 0
         while True:
             voices = seated()
-            async with self.outages.passage():
-                outcome = await judge_with(arm, case, voices)
+            try:
+                async with self.outages.passage():
+                    outcome = await self._judged(arm, case, voices)
+            except WorkerLost:  # what was answered is journaled, so nobody is asked twice
+                await voices.write_withheld(as_part_of_the_record=False)
+                continue
             if self.journal.broken:
                 raise self.journal.broken
             is_out = voices.set_aside or self.outages.pause is not None
@@ -305,6 +329,15 @@ class _Run:
             await voices.write_withheld(as_part_of_the_record=counts)
             if counts:
                 return outcome
+
+    async def _judged(self, arm: Arm, case: Case, voices: JournaledVoices) -> Outcome:
+        # A guided arm reads banks that are open here.
+        if self.cluster is None or isinstance(arm, GuidedArm) or not self.cluster.takes(arm):
+            return await judge_with(arm, case, voices)
+        try:
+            return await self.cluster.judge(arm, case, voices)
+        finally:
+            self.tally.workers_lost = self.cluster.workers_lost
 
 
 def _batched(tasks: Iterator[Task], size: int) -> Iterator[list[Task]]:

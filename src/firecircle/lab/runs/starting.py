@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
 from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
 from firecircle.lab.runs.store_sync import sync_store
@@ -133,10 +134,11 @@ async def complete(
     retry_failed: bool = False,
     store: Store | None = None,
     embedded_too: bool = False,
+    clusters: Clusters | None = None,
 ) -> RunState:
-    """Carry the run out to its end and write its table. A finished run is left as it is, but for what a
-    passing trouble hurt: that is judged again.
+    """Carry the run out to its end, on a cluster if one is given, and write its table.
 
+    A finished run is left as it is, but for what a passing trouble hurt: that is judged again.
     Hosted and local circles are kept in the store, if there is one, from their first event on; embedded ones
     at the end, if `embedded_too`.
     """
@@ -153,7 +155,13 @@ async def complete(
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             arms = build_arms(folder.plan, folder.about.default_models)
-            state = await carry_out(folder, arms, follow, store, embedded_too=embedded_too)
+            async with AsyncExitStack() as opened:
+                cluster = None
+                if clusters is not None:
+                    cluster = await opened.enter_async_context(clusters(folder.about.run_id, arms))
+                state = await carry_out(
+                    folder, arms, follow, store, embedded_too=embedded_too, cluster=cluster
+                )
         if state.tally.complete:
             export_records(folder.journal, folder.about.arms, folder.records)
             mendable = state.failed_in_passing + state.hurt_in_passing

@@ -87,6 +87,8 @@ class Tally:
     spent_usd: float = 0.0
     notes: list[str] = field(default_factory=list)
     """Notes on the way, such as why a provider made a call wait."""
+    workers_lost: int = 0
+    """Workers of a cluster that died on the way; what they did was done again."""
     pause: Pause | None = None
     """Whom everybody waits for now, and until when."""
 

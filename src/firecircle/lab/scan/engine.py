@@ -37,6 +37,11 @@ class ShardSource:
     _returned: list[Shard] = field(default_factory=list)
     _ended: set[int] = field(default_factory=set)
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it is known of every file how long it is at most."""
+        return bool(self.most_rows) and None not in self.most_rows
+
     def take(self) -> Shard | None:
         """The next one, or None when there is none for now: a file may still prove longer."""
         if self._returned:

@@ -1,0 +1,261 @@
+"""The driver's side of a cluster: it hands out work, and serves the questions of its workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from firecircle.catalog import original_of
+from firecircle.circle.events import CircleConvened, Listener
+from firecircle.circle.voice import Retry, Turn, Voice
+from firecircle.errors import StoreError, VoiceError
+from firecircle.lab.arms.arm import Arm, Case, CaseVoices
+from firecircle.lab.cluster.ray_cluster import ray_running
+from firecircle.lab.cluster.worker import (
+    Answer,
+    Ask,
+    CallOff,
+    CircleWorker,
+    Done,
+    FromWorker,
+    Retrying,
+    Told,
+    seated_in,
+    without_voices,
+)
+from firecircle.lab.records import Outcome
+from firecircle.lab.runs.journal import RecordRow
+from firecircle.lab.runs.journaled_voices import PAST_DEADLINE
+from firecircle.lab.runs.judging import Task, WorkerLost
+
+MARGIN_SECONDS = 0.5
+"""The driver ends a call this much before the worker would, so that journal and record tell the same."""
+MOST_DEATHS = 5
+"""How often workers may die without anything being finished in between."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A case that a worker judges, and the calls that are made for it."""
+
+    number: int
+    arm: Arm
+    voices: CaseVoices
+    outcome: asyncio.Future[Outcome]
+    listeners: dict[str, Listener | None] = field(default_factory=dict)
+    calls: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """One actor, and what it is doing."""
+
+    actor: Any
+    jobs: dict[int, _Job] = field(default_factory=dict)
+    batches: int = 0
+    listening: asyncio.Task[None] | None = None
+    is_lost: bool = False
+
+    @property
+    def load(self) -> int:
+        """How much it has to do."""
+        return len(self.jobs) + self.batches
+
+
+class RayCircles:
+    """Workers in a Ray cluster. Whoever is lost is replaced; what it did is done again from the journal."""
+
+    def __init__(self, ray: Any, run_id: str, arms: Sequence[Arm], workers: int) -> None:
+        self._ray = ray
+        self._arms = {arm.name: arm for arm in arms}
+        self._asked: dict[str, dict[str, Voice]] = {
+            arm.name: {model: voice for seated in seated_in(arm) for model, voice in seated.voices.items()}
+            for arm in arms
+        }
+        self._actor_class = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=1000)(CircleWorker)
+        self._starting = (run_id, [without_voices(arm) for arm in arms])
+        self._numbers = 0
+        self._deaths = 0
+        self._broken: StoreError | None = None
+        self.workers_lost = 0
+        self.workers = [self._started() for _ in range(workers)]
+
+    def _started(self) -> _Worker:
+        worker = _Worker(self._actor_class.remote(*self._starting))
+        worker.listening = asyncio.create_task(self._listen(worker))
+        return worker
+
+    async def close(self) -> None:
+        """Let the workers go, and end what was asked for them."""
+        for worker in self.workers:
+            worker.is_lost = True
+            tasks = [worker.listening, *(call for job in worker.jobs.values() for call in job.calls.values())]
+            for task in tasks:
+                if task is not None:
+                    task.cancel()
+            await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+            with suppress(Exception):
+                self._ray.kill(worker.actor)
+
+    def takes(self, arm: Arm) -> bool:
+        """Whether an arm can be judged by a worker: one with a budget of its own asks it at every attempt."""
+        configs = [seated.config for seated in seated_in(arm)]
+        return not any(config.budget_tokens or config.budget_usd for config in configs)
+
+    # -- embedded arms -----------------------------------------------------------------------------------
+
+    async def judge_tasks(self, tasks: Sequence[Task]) -> list[RecordRow]:
+        """Judge records under embedded arms."""
+        while True:
+            worker = self._least_busy()
+            worker.batches += 1
+            try:
+                rows: list[RecordRow] = await worker.actor.judge_tasks.remote(list(tasks))
+            except self._ray.exceptions.RayActorError:
+                self._replace(worker)
+                continue
+            finally:
+                worker.batches -= 1
+            self._deaths = 0
+            return rows
+
+    # -- hosted and local arms ---------------------------------------------------------------------------
+
+    async def judge(self, arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
+        """The outcome of one case. `WorkerLost` when the worker died: the journal has what was answered."""
+        self._numbers += 1
+        worker = self._least_busy()
+        job = _Job(self._numbers, arm, voices, asyncio.get_running_loop().create_future())
+        worker.jobs[job.number] = job
+        try:
+            try:
+                await worker.actor.begin.remote(job.number, arm.name, case)
+            except self._ray.exceptions.RayActorError:
+                self._replace(worker)
+                raise WorkerLost from None
+            return await job.outcome
+        except WorkerLost:
+            # What is under way is paid for: it is waited for, and journaled, before anybody asks again.
+            await asyncio.gather(*job.calls.values(), return_exceptions=True)
+            raise
+        except asyncio.CancelledError:
+            worker.actor.call_off.remote(job.number)
+            for call in job.calls.values():
+                call.cancel()
+            await asyncio.gather(*job.calls.values(), return_exceptions=True)
+            raise
+        finally:
+            worker.jobs.pop(job.number, None)
+
+    def _least_busy(self) -> _Worker:
+        if self._broken is not None:
+            raise self._broken
+        return min(self.workers, key=lambda worker: worker.load)
+
+    def _replace(self, worker: _Worker) -> None:
+        """A new worker in the place of one that is lost; its jobs are told."""
+        if worker.is_lost:
+            return
+        worker.is_lost = True
+        self.workers_lost += 1
+        self._deaths += 1
+        if self._deaths > MOST_DEATHS:
+            self._broken = StoreError(
+                f"{self._deaths} workers were lost one after another (out of memory?); run the same command"
+                " again to go on"
+            )
+        for job in worker.jobs.values():
+            if not job.outcome.done():
+                job.outcome.set_exception(self._broken or WorkerLost())
+                job.outcome.exception()  # whoever waits for it is told; nobody else need be
+        if self._broken is None:
+            self.workers[self.workers.index(worker)] = self._started()
+
+    async def _listen(self, worker: _Worker) -> None:
+        while True:
+            try:
+                messages: list[FromWorker] = await worker.actor.hear.remote()
+            except self._ray.exceptions.RayActorError:
+                self._replace(worker)
+                return
+            for message in messages:
+                if job := worker.jobs.get(message.job):
+                    self._serve(worker, job, message)
+
+    def _serve(self, worker: _Worker, job: _Job, message: FromWorker) -> None:
+        match message:
+            case Ask():
+                answering = asyncio.create_task(self._answer(worker, job, message))
+                job.calls[message.call] = answering
+                answering.add_done_callback(lambda _: job.calls.pop(message.call, None))
+            case CallOff():
+                if call := job.calls.get(message.call):
+                    call.cancel()
+            case Told():
+                if isinstance(message.event, CircleConvened):
+                    job.listeners[message.circle] = job.voices.listener(message.circle, message.models)
+                if listener := job.listeners.get(message.circle):
+                    listener(message.event)
+            case Done():
+                self._deaths = 0
+                if job.outcome.done():
+                    return
+                if isinstance(message.outcome, Exception):
+                    job.outcome.set_exception(message.outcome)
+                else:
+                    job.outcome.set_result(message.outcome)
+
+    async def _answer(self, worker: _Worker, job: _Job, ask: Ask) -> None:
+        """Ask the voice as on one machine, journaled and limited, and send the answer back."""
+        loop = asyncio.get_running_loop()
+        left = ask.turn.deadline
+        turn = ask.turn._replace(
+            deadline=None if left is None else loop.time() + max(0.0, left - MARGIN_SECONDS),
+            on_retry=lambda retry: self._tell_retry(worker, ask, retry),
+        )
+
+        def lost(kind: Any, error: BaseException, **more: Any) -> Answer:
+            return Answer(ask.job, ask.call, None, job.voices.seconds(), kind, str(error), **more)
+
+        try:
+            asked = self._asked[job.arm.name]
+            # An arm may ask a voice several times under names of its own, as of clones.
+            voice = asked.get(ask.model) or asked[original_of(ask.model)]
+            answer = await self._spoken(job.voices.seat(ask.model, voice), turn, job, ask)
+        except VoiceError as error:
+            answer = lost(
+                error.kind, error, attempts=error.attempts, usage=error.usage, may_pass=error.may_pass
+            )
+        except TimeoutError:
+            answer = lost("timeout", TimeoutError(PAST_DEADLINE))
+        except Exception as broken:  # noqa: BLE001 - the circle goes on without the voice, as on one machine
+            answer = lost("raised", broken)
+        if not worker.is_lost:
+            worker.actor.tell.remote([answer])
+
+    @staticmethod
+    async def _spoken(voice: Any, turn: Turn, job: _Job, ask: Ask) -> Answer:
+        async with asyncio.timeout_at(turn.deadline):
+            reply = await voice.speak(turn)
+        return Answer(ask.job, ask.call, reply, job.voices.seconds())
+
+    @staticmethod
+    def _tell_retry(worker: _Worker, ask: Ask, retry: Retry) -> None:
+        if not worker.is_lost:
+            worker.actor.tell.remote([Retrying(ask.job, ask.call, retry)])
+
+
+@asynccontextmanager
+async def ray_circles(
+    run_id: str, arms: Sequence[Arm], workers: int, address: str | None
+) -> AsyncIterator[RayCircles]:
+    """Workers for these arms, while the run goes."""
+    with ray_running(workers, address) as ray:
+        circles = RayCircles(ray, run_id, arms, workers)
+        try:
+            yield circles
+        finally:
+            await circles.close()

@@ -1,0 +1,164 @@
+"""`lab run --engine ray` on a real cluster of worker processes: the same rows as on one machine, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.running import assert_one_line_of_trouble, command, endpoint, ran_apart
+from tests.lab.hosting import TRIO, opinion
+from tests.lab.killing import figures, journaled
+from tests.lab.scan.test_scan import as_json_lines, table
+from tests.loopback import LoopbackServer
+
+pytest.importorskip("ray", reason="the extra `ray` is not installed")
+
+PLAN = f"""
+name = "cluster"
+[concurrency]
+calls = 6
+workers = 2
+[budget]
+tokens = 10000000
+[[datasets]]
+path = "examples"
+sample = 4
+[circle]
+models = {list(TRIO)}
+[[arms]]
+name = "circle"
+kind = "fire_circle"
+[[arms]]
+name = "reflect"
+kind = "reflect"
+[[arms]]
+name = "consistency"
+kind = "consistency"
+[[arms]]
+name = "guided"
+kind = "guided"
+[[arms]]
+name = "free"
+kind = "fire_circle"
+models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]
+"""
+CLUSTER = """
+import sys, time
+from firecircle.lab.cluster.ray_cluster import ray_running
+with ray_running(3) as ray:
+    print(ray.get_runtime_context().gcs_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    address: str
+    holder: int
+
+    def workers(self) -> list[psutil.Process]:
+        """Those of this cluster alone."""
+        below = psutil.Process(self.holder).children(recursive=True)
+        return [process for process in below if "ray::CircleWorker" in " ".join(process.cmdline())]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """One cluster for all: Ray takes seconds to start."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAY_AUTH_MODE", "token")
+        environment.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        holder = subprocess.Popen(
+            [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdout
+        assert holder.stdin
+        yield Cluster(holder.stdout.readline().strip(), holder.pid)
+        holder.stdin.close()
+        holder.wait(60)
+        holder.stdout.close()
+
+
+def test_rows_are_those_of_one_machine_whoever_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    with endpoint(lambda request: opinion(request, latency=0.05)) as server:
+        calm, storm = tmp_path / "calm", tmp_path / "storm"
+        assert started(server, plan, calm).wait(300) == 0
+        calls = len(server.requests)
+
+        driver = started(server, plan, storm, "--engine", "ray", "--address", cluster.address)
+        wait_until(lambda: len(server.requests) >= calls + 5 and len(cluster.workers()) >= 2, driver)
+        workers = cluster.workers()
+        assert len(workers) >= 2
+        workers[0].kill()
+        wait_until(lambda: len(server.requests) >= calls + calls // 2, driver)
+        assert driver.poll() is None
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+        time.sleep(0.2)  # what the server was about to answer
+        before, asked = journaled(storm), len(server.requests)
+        assert 5 < before < calls
+        assert started(server, plan, storm, "--engine", "ray", "--address", cluster.address).wait(300) == 0
+        assert len(server.requests) - asked == calls - before
+    assert journaled(storm) == calls
+    assert figures(storm) == figures(calm)
+
+
+def test_a_scan_by_ray_data_writes_the_rows_of_processes(cluster: Cluster, tmp_path: Path) -> None:
+    corpus = as_json_lines(tmp_path / "corpus.jsonl")
+    arguments = ["scan", str(corpus), "--shard-rows", "5", "--workers", "2", "--out"]
+    here = ran_apart(*arguments, str(tmp_path / "here"), seconds=300)
+    assert here.status == 0, here.err
+    there = ran_apart(
+        *arguments,
+        str(tmp_path / "there"),
+        "--engine",
+        "ray",
+        "--address",
+        cluster.address,
+        "--json",
+        seconds=300,
+    )
+    assert there.status == 0, there.err
+    assert json.loads(there.out)["rows"] == 24
+    assert table(tmp_path / "there") == table(tmp_path / "here")
+
+
+def test_a_wrong_engine_is_one_line(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    wrong = ran_apart("lab", "run", str(plan), "--out", str(tmp_path / "x"), "--address", "127.0.0.2:1")
+    assert_one_line_of_trouble(wrong, "--address", "--engine ray")
+
+
+def wait_until(happens: Callable[[], bool], driver: subprocess.Popen[bytes]) -> None:
+    """Until that is so, or the run is over."""
+    until = time.monotonic() + 300
+    while not happens() and driver.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def started(server: LoopbackServer, plan: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "OPENROUTER_API_KEY": "sk-test",
+        "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url,
+    }
+    return subprocess.Popen(
+        command("lab", "run", str(plan), "--out", str(out), "--json", *more),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
