@@ -3,8 +3,9 @@
 The bank holds the descriptions of `bank_pairs.jsonl`, one entry a manipulation with four wordings. A question
 is answered when an entry it means is among the first three. The questions were written before the ranking was
 changed; only those of the tuning half were looked at while it was. The second sixty were written afterwards,
-by somebody who knew neither the ranking nor the first sixty. Since then both have been looked at: what counts
-is a file of new ones, `python -m bench.bank_search FILE`; its `means` are numbers of `manipulations`, from 1.
+by somebody who knew neither the ranking nor the first sixty; both have been looked at since. The third sixty,
+by yet another, were scored once after the ranking was done. `python -m bench.bank_search FILE` asks new ones;
+`means` may be numbers of `manipulations`, from 1.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from firecircle.store.bank.ranking import Meaning
 from firecircle.store.opening import open_store
 from firecircle.voices.embedded.learned.neural import is_available, nearness_in_meaning
 
-QUERIES = tuple(map(PAIRS.with_name, ("bank_queries.jsonl", "bank_queries_second.jsonl")))
+QUERIES = tuple(
+    map(PAIRS.with_name, ("bank_queries.jsonl", "bank_queries_second.jsonl", "bank_queries_third.jsonl"))
+)
 AMONG = (1, 3)
 
 
