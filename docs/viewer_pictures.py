@@ -92,9 +92,8 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
             await guard.evaluate_prompt(
                 example.prompt, "fire_circle", config, label=example.label, record_id=f"{batch}:{example.id}"
             )
-    panel = await guard.evaluate_prompt(
-        examples[0].prompt, "parallel", EvaluationConfig(models=FireCircleConfig.embedded().models)
-    )
+    alone = PromptGuard(EvaluationConfig(models=FireCircleConfig.embedded().models), store=store)
+    panel = await alone.evaluate_prompt(examples[0].prompt, "parallel")
     attacked = Trial.of(FireCircleConfig.embedded(seed=1, max_rounds=2), examples[:1], examples[1:2])
     keep(await attacked.run(all_attacks()[:6]))
     for _ in learn(store.bank, store.circles, Filters()):
