@@ -383,7 +383,7 @@ class PruneIn(Shape):
 
     expected: int = Field(ge=0)
     """As many as `/counts` says; another number deletes nothing."""
-    until: float | None = Field(default=None, ge=0, le=1e11)
+    until: float = Field(ge=0, le=1e11)
     since: float | None = Field(default=None, ge=0, le=1e11)
     alarm: bool | None = None
     label: Name | None = None
