@@ -40,12 +40,15 @@ class EngineOptions:
     engine: EngineName = "local"
     address: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other before anything is read."""
+        if self.engine == "local" and self.address is not None:
+            raise ConfigError("--address", "belongs to --engine ray", "add that")
+
     @property
     def is_ray(self) -> bool:
-        """Whether Ray does the work. A `ConfigError` if the options or the installation do not allow it."""
+        """Whether Ray does the work. A `ConfigError` if the installation does not allow it."""
         if self.engine == "local":
-            if self.address is not None:
-                raise ConfigError("--address", "belongs to --engine ray", "add that")
             return False
         from firecircle.lab.cluster.ray_cluster import require_ray
 

@@ -320,6 +320,7 @@ def _run_plan(
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.starting import open_run
 
+    engine = EngineOptions(given.engine, given.address)
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
     return carry_out(
         folder,
@@ -327,5 +328,5 @@ def _run_plan(
         as_json=given.as_json,
         validated=validated,
         reported=reported,
-        engine=EngineOptions(given.engine, given.address),
+        engine=engine,
     )
