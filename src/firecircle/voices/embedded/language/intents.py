@@ -7,6 +7,7 @@ manipulate; the lenses raise or lower it by where it stands and what surrounds i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from firecircle.voices.embedded.language.objects import (
     reach,
     worked_on,
 )
-from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.text import Sentence, quotation_at
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 
@@ -37,6 +38,7 @@ class IntentStrengths(NamedTuple):
     some_rules_set_aside: float = 0.7
     check_set_aside: float = 0.7
     before_set_aside: float = 0.75  # "ignore everything above"
+    old_thing_set_aside: float = 0.4  # "forget the old form"
     all_set_aside: float = 0.7
     check_switched_off: float = 0.7
     some_check_switched_off: float = 0.25  # "a check" may be anybody's
@@ -49,6 +51,7 @@ class IntentStrengths(NamedTuple):
     quoted: float = 0.35  # of the strength, where the words are quoted and talked about
     talked_about: float = 0.5  # of the strength, where a sentence that addresses nobody asks what they mean
     denied: float = 0.3  # of the strength, where the speaker says that it must or can not be done
+    narrowed: float = 0.55  # of the strength, where a noun says whose rules: the egg yolk instructions
 
     # Saying that what binds is no longer in force.
     ended: float = 0.62
@@ -56,6 +59,7 @@ class IntentStrengths(NamedTuple):
     lifted_by_somebody: float = 0.55
 
     # An assistant that no rule binds.
+    freed_you: float = 0.85  # "jailbreak you"
     freed: float = 0.7
     freed_another: float = 0.25
     no_limits: float = 0.7
@@ -79,7 +83,38 @@ class IntentStrengths(NamedTuple):
     only_asked: float = 0.1
 
 
+class Surroundings(NamedTuple):
+    """How far the other words of a sentence move the log-odds of what it wants. Set by hand.
+
+    One alarm word alone stays below the threshold; what stands around it decides, so that strengths do not
+    pile up at one value.
+    """
+
+    alone: float = -0.45
+    you: float = 0.35
+    machine: float = 0.25
+    prior: float = 0.2
+    everything: float = 0.15
+    binding: float = 0.2  # rules, limits
+    persona: float = 0.3
+    mode: float = 0.2
+    answer: float = 0.15
+    exactly: float = 0.15
+    refusal: float = 0.25
+    harm: float = 0.25
+    urgent: float = 0.15
+    set_up: float = 0.2
+    question: float = -0.3
+    talk: float = -0.25
+    condition: float = -0.25
+    each_order: float = 0.15
+    most_orders: int = 3
+
+
 STRENGTHS = IntentStrengths()
+SURROUNDINGS = Surroundings()
+_SETTLED = 0.85
+"""From this strength on what surrounds an intent cannot lower it."""
 _QUOTED = frozenset("\"“”'‘`«<[")
 _PRINTED_ON = frozenset(("on", "in"))
 _ANY_BUT_THIS = frozenset(("the", "a", "an", "my", "our", "its", "each", "every"))
@@ -87,6 +122,35 @@ _BEFORE_AN_OBJECT = frozenset(
     ("the", "a", "an", "my", "our", "his", "her", "their", "this", "that", "these", "any")
 )
 _THIS = frozenset(("it", "this", "that", "these"))
+_SHORT = 3
+"""Words up to this length are articles more often than nouns, in any language."""
+_IF = frozenset(("if", "unless", "whether"))
+_AROUND: tuple[tuple[int, float], ...] = (
+    (k("YOU"), SURROUNDINGS.you),
+    (k("MACHINE"), SURROUNDINGS.machine),
+    (k("PRIOR"), SURROUNDINGS.prior),
+    (k("ALL"), SURROUNDINGS.everything),
+    (k("RULES", "LIMITS"), SURROUNDINGS.binding),
+    (k("PERSONA"), SURROUNDINGS.persona),
+    (k("MODE", "POWERMODE"), SURROUNDINGS.mode),
+    (k("OUTPUT"), SURROUNDINGS.answer),
+    (k("EXACT"), SURROUNDINGS.exactly),
+    (k("REFUSAL"), SURROUNDINGS.refusal),
+    (k("HARM"), SURROUNDINGS.harm),
+    (k("URGENT"), SURROUNDINGS.urgent),
+    (k("CONFIG"), SURROUNDINGS.set_up),
+)
+_ALARM_WORDS = {
+    "override": k("OVERRIDE", "SUSPEND"),
+    "unbound": k("FREE"),
+    "mode": k("POWERMODE"),
+    "lifted": k("ENDED", "NEEDED"),
+    "conceal": k("CONCEAL"),
+    "no_refusal": k("REFUSAL"),
+    "forced": k("SAY"),
+    "new_task": k("NEW"),
+}
+_SWAYED = frozenset((*_ALARM_WORDS, "unchecked"))
 _BE = frozenset(("is", "are", "be", "been", "was", "were", "being", "has", "have", "ist", "sind"))
 
 
@@ -99,25 +163,102 @@ def intents(sentence: Sentence, commanded: tuple[Order, ...]) -> tuple[Intent, .
         for intent in find(sentence, commanded):
             if intent.name not in best or intent.strength > best[intent.name].strength:
                 best[intent.name] = intent
-    return tuple(
-        intent._replace(strength=intent.strength * _share_meant(sentence, intent)) for intent in best.values()
-    )
+    return tuple(intent._replace(strength=_weighed(sentence, commanded, intent)) for intent in best.values())
 
 
-def _share_meant(sentence: Sentence, intent: Intent) -> float:
+def _weighed(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> float:
+    """The strength of an intent in its sentence: how far it is meant, and what stands around it."""
+    meant = _share_meant(sentence, commanded, intent)
+    strength = intent.strength * meant
+    if intent.name not in _SWAYED or not 0 < strength < 1:
+        return strength
+    sway = _sway(sentence, commanded, intent)
+    if meant < 1:
+        sway = min(0.0, sway)
+    if strength >= _SETTLED:
+        sway = max(0.0, sway)
+    return 1 / (1 + (1 - strength) / strength * math.exp(-sway))
+
+
+def _sway(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> float:
+    """How far the other words of the sentence move the log-odds of an intent."""
+    around = _mask_around(sentence, intent)
+    words = set(sentence.words)
+    sway = SURROUNDINGS.alone + SURROUNDINGS.each_order * min(len(commanded), SURROUNDINGS.most_orders)
+    for classes, weight in _AROUND:
+        if around & classes:
+            sway += weight
+    if sentence.question:
+        sway += SURROUNDINGS.question
+    if words & word_list("talk") or words & word_list("concept"):
+        sway += SURROUNDINGS.talk
+    if words & _IF:
+        sway += SURROUNDINGS.condition
+    return sway
+
+
+def _mask_around(sentence: Sentence, intent: Intent) -> int:
+    """The classes of the sentence, without those that the alarm word of the intent has itself."""
+    alarm = _ALARM_WORDS.get(intent.name, 0)
+    mask = 0
+    for bits in sentence.bits:
+        if not bits & alarm:
+            mask |= bits
+    return mask
+
+
+def _share_meant(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> float:
     """How much of an intent is left when the words are talked about, or denied, rather than meant."""
     words = set(sentence.words)
     places = range(intent.first, intent.last + 1)
     if words & word_list("talk") and any(map(sentence.inside_quotes, places)):
+        return STRENGTHS.quoted
+    reported = bool(words & word_list("reports"))
+    alarm = sentence.layer == "user" and intent.name in _ALARM_WORDS
+    if (reported or alarm) and _only_quoted(sentence, commanded, intent):
         return STRENGTHS.quoted
     asks_what = sentence.words[0] in word_list("explains") and not sentence.mask & k("YOU")
     if asks_what and words & word_list("concept"):
         return STRENGTHS.talked_about
     opening = sentence.words[max(0, intent.first - 4) : intent.first + 3]
     denied = word_list("denies").intersection(opening) and word_list("duty").intersection(opening)
-    if denied and not sentence.mask & k("YOU"):
+    if denied and not (sentence.mask & k("YOU") and not _denies_it_of_oneself(sentence, intent)):
         return STRENGTHS.denied
     return 1.0
+
+
+def _denies_it_of_oneself(sentence: Sentence, intent: Intent) -> bool:
+    """Whether the speaker says of themselves that they will not: I won't ignore your rules."""
+    before = sentence.words[max(0, intent.first - 4) : intent.first]
+    speaker = next((place for place, word in enumerate(before) if word in ("i", "we")), None)
+    return speaker is not None and bool(word_list("denies").intersection(before[speaker + 1 :]))
+
+
+def _only_quoted(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> bool:
+    """Whether the alarm words stand in a short quotation, and nobody is told to say or follow it."""
+    alarm = _ALARM_WORDS.get(intent.name)
+    places = [
+        place
+        for place in range(intent.first, intent.last + 1)
+        if (place == intent.first if alarm is None else sentence.bits[place] & alarm)
+    ]
+    around = (quotation_at(sentence.text, sentence.starts[place]) for place in places)
+    quoted = [quotation for quotation in around if quotation]
+    if not quoted or len(sentence.text) <= quoted[0][1] - quoted[0][0] + 4:
+        return False
+    outside = [
+        place
+        for place, start in enumerate(sentence.starts)
+        if not any(first <= start < last for first, last in quoted)
+    ]
+    told = k("VERBATIM", "PERSONA", "SWITCH")
+    if not any(sentence.words[place] in word_list("reports") for place in outside):
+        told |= k("SAY")
+    return not any(
+        sentence.bits[order.index] & told
+        and not any(start <= sentence.starts[order.index] < end for start, end in quoted)
+        for order in commanded
+    )
 
 
 def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -131,7 +272,7 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             continue
         thing = reach(sentence, index, 9)
         if bits & k("OVERRIDE"):
-            strength = _set_aside(thing)
+            strength = _set_aside(sentence, thing)
             if order is None:
                 addressed = sentence.mask & k("YOU", "MACHINE") and not sentence.question
                 strength *= STRENGTHS.stated if addressed else STRENGTHS.mentioned
@@ -143,6 +284,8 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             strength *= STRENGTHS.printed_elsewhere
         if strength and worked_on(sentence, index):
             strength *= STRENGTHS.worked_on
+        if strength and _narrowed(sentence, thing):
+            strength *= STRENGTHS.narrowed
         if strength > 0:
             yield Intent("override", strength, thing.first, thing.last)
 
@@ -165,15 +308,45 @@ def _printed_elsewhere(sentence: Sentence, thing: Reach) -> bool:
     )
 
 
-def _set_aside(thing: Reach) -> float:
+def _narrowed(sentence: Sentence, thing: Reach) -> bool:
+    """Whether every noun for rules has another noun before it that says what they are for: tax rules."""
+    binding = k("RULES", "CONFIG", "LIMITS", "CHECK")
+    places = [place for place in range(thing.first + 1, thing.last + 1) if sentence.bits[place] & binding]
+    return bool(places) and all(
+        place > thing.first + 2
+        and len(sentence.words[place - 1]) > _SHORT
+        and sentence.words[place - 1][0].isalpha()
+        and not sentence.bits[place - 1]
+        and sentence.words[place - 1] not in word_list("function")
+        and not any(bits & k("YOU") for bits in sentence.bits[thing.first + 1 : place])
+        for place in places
+    )
+
+
+def _set_aside(sentence: Sentence, thing: Reach) -> float:
     if thing.has("RULES", "CONFIG", "LIMITS"):
         binding = thing.has("PRIOR", "YOU", "ALL", "SETUP")
         return STRENGTHS.rules_set_aside if binding else STRENGTHS.some_rules_set_aside
     if thing.has("CHECK", "GUARDED", "GATED"):
         return STRENGTHS.check_set_aside
     if thing.has("PRIOR") and thing.last - thing.first <= 5:
-        return STRENGTHS.before_set_aside
+        old = _is_an_old_thing(sentence, thing)
+        return STRENGTHS.old_thing_set_aside if old else STRENGTHS.before_set_aside
     return STRENGTHS.all_set_aside if thing.has("ALL") and thing.last - thing.first <= 8 else 0.0
+
+
+def _is_an_old_thing(sentence: Sentence, thing: Reach) -> bool:
+    """Whether what came before is some other thing, named by its noun: the old form, my earlier mail."""
+    nouns = [
+        place + 1
+        for place in range(thing.first + 1, thing.last)
+        if sentence.bits[place] & k("PRIOR") and sentence.words[place + 1][0].isalpha()
+    ]
+    return bool(nouns) and all(
+        sentence.words[place] not in word_list("function")
+        and not sentence.bits[place] & k("TEXT", "TASK", "CHAT", "RULES", "CONFIG", "FILLER", "PRIOR")
+        for place in nouns
+    )
 
 
 def _switched_off(thing: Reach) -> float:
@@ -212,12 +385,16 @@ def _lifted(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent
 def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """An assistant that no rule binds: unrestricted, without filters, never refuses."""
     addressed = bool(sentence.mask & k("YOU", "MACHINE")) and not sentence.question
-    doing = bool(sentence.mask & k("SAY", "OUTPUT", "PERSONA", "MODE")) or bool(commanded)
+    telling = k("SAY", "OUTPUT", "PERSONA", "MODE")
+    doing = any(bits & telling and not bits & k("FREE") for bits in sentence.bits) or bool(commanded)
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
         if bits & k("FREE"):
             aimed = (addressed or doing) and not _frees_another(sentence, at)
-            strength = STRENGTHS.freed if aimed else STRENGTHS.freed_another
+            if any(after & k("YOU") for after in sentence.bits[at + 1 : at + 2]):
+                strength = STRENGTHS.freed_you
+            else:
+                strength = STRENGTHS.freed if aimed else STRENGTHS.freed_another
             yield Intent("unbound", strength, max(0, at - 6), min(end, at + 6))
         elif bits & k("NOT"):
             thing = reach(sentence, at, 6)
@@ -301,6 +478,8 @@ def _new_task(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits[:-1]):
         if not bits & k("NEW", "URGENT") or bits & k("FILLER"):
+            continue
+        if any(before & k("NOT") for before in sentence.bits[max(0, at - 3) : at]):
             continue
         for step in (1, 2):
             if at + step <= end and sentence.bits[at + step] & k("TASK"):

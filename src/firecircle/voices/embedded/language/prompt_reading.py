@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from firecircle.languages import unread_languages
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.acts import Order, orders
+from firecircle.voices.embedded.language.addressee import told_to_machine
 from firecircle.voices.embedded.language.intents import intents
 from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
@@ -55,6 +56,11 @@ class ReadSentence(NamedTuple):
             for word, bits in zip(sentence.words, sentence.bits, strict=True)
         )
         return named or self.strongest(*_TOLD_MACHINES) is not None
+
+    @property
+    def is_addressed_to_machines(self) -> bool:
+        """Whether a machine is called or told its duty."""
+        return told_to_machine(self.sentence, self.orders) > 0
 
     def strongest(self, *names: str) -> Intent | None:
         """The strongest of the named intents, or of all."""

@@ -137,6 +137,8 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     """How surely the object is the assistant's own set-up, not an invented or another one."""
     if thing.has("IMAGINED"):
         return 0.0
+    if thing.has("CONFIG") and _is_a_subject(sentence, thing):
+        return 0.0
     if thing.has("CONFIG") and _somebody_elses(sentence, thing, k("CONFIG")):
         return 0.0
     if thing.has("CONFIG") and _of_something_else(sentence, thing):
@@ -161,6 +163,16 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     if thing.has("TEXT") and thing.has("PRIOR") and thing.has("ALL") and not thing.mine:
         return STRENGTHS.whole_text
     return 0.0
+
+
+def _is_a_subject(sentence: Sentence, thing: Reach) -> bool:
+    """Whether every such word only narrows the name of a field: prompt injection, prompt engineering."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    return all(
+        bool(word_list("field").intersection(sentence.words[place + 1 : place + 2]))
+        for place in places
+        if sentence.bits[place] & k("CONFIG")
+    )
 
 
 def _somebody_elses(sentence: Sentence, thing: Reach, classes: int) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -21,6 +22,17 @@ LONGEST_QUOTE = 200
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|\n|([^\w\s]|_)\1*")
 _ENDS = frozenset(".!?\n。！？…;")
 _QUOTE_MARKS = frozenset("\"“”«»„`'‘")
+_LONGEST_PASTED, _SHORTEST_PASTED = 4_000, 20
+_PASTED = re.compile(
+    r"\"{3}|<(?P<tag>[a-zA-Z][\w-]{0,30})>|\[\["
+    r"|(?P<lines>(?:^[ \t]{0,8}>[^\n]*\n?)+)|(?P<rule>^-{3,}[ \t]{0,8}\n)"
+    r"|(?P<quote>(?<!\w)[\"“][^\"”\n]{121,4000}[\"”])",
+    re.MULTILINE,
+)
+_QUOTATION = re.compile(
+    r"(?<![\w\"'`])(?:\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`|“[^”\n]{1,120}”|„[^“”\n]{1,120}[“”]"
+    r"|‘[^’\n]{1,120}’|«[^»\n]{1,120}»)(?![\w\"'`])"
+)
 
 
 class Sentence(NamedTuple):
@@ -57,8 +69,53 @@ class Sentence(NamedTuple):
 
     def inside_quotes(self, index: int) -> bool:
         """Whether a token stands between quotation marks within this sentence."""
+        if quotation_at(self.text, self.starts[index]):
+            return True
         before = sum(word[0] in _QUOTE_MARKS for word in self.words[:index])
         return before % 2 == 1 and any(word[0] in _QUOTE_MARKS for word in self.words[index:])
+
+
+@lru_cache(maxsize=16)
+def quoted_places(text: str) -> tuple[tuple[int, int], ...]:
+    """Where a text quotes a few words, between marks that open behind a gap and close before one.
+
+    What is longer is no quotation but pasted material.
+    """
+    return tuple(match.span() for match in _QUOTATION.finditer(text))
+
+
+def quotation_at(text: str, place: int) -> tuple[int, int] | None:
+    """The short quotation that a place stands in."""
+    places = quoted_places(text)
+    before = bisect_right(places, (place, len(text)))
+    return places[before - 1] if before and place < places[before - 1][1] else None
+
+
+@lru_cache(maxsize=16)
+def pasted_places(text: str) -> tuple[tuple[int, int], ...]:
+    """Where a message holds somebody else's text: in a tag, behind signs of quotation, between rules."""
+    places: list[tuple[int, int]] = []
+    done = 0
+    for opening in _PASTED.finditer(text):
+        if opening.start() < done:
+            continue
+        end = opening.end()
+        if not opening["lines"] and not opening["quote"]:
+            end = _closing(text, opening)
+        if end - opening.end() >= _SHORTEST_PASTED or opening["lines"] or opening["quote"]:
+            places.append((opening.start(), end))
+            done = end
+    return tuple(places)
+
+
+def _closing(text: str, opening: re.Match[str]) -> int:
+    """Where pasted text ends that began with this sign; where it began, if it never does."""
+    sign = f"</{opening['tag']}>" if opening["tag"] else "\n---" if opening["rule"] else opening[0]
+    sign = "]]" if sign == "[[" else sign
+    end = text.find(sign, opening.end(), opening.end() + _LONGEST_PASTED)
+    if end < 0 and opening["rule"]:
+        return min(len(text), opening.end() + _LONGEST_PASTED)
+    return end + len(sign) if end >= 0 else opening.end()
 
 
 def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentence]:

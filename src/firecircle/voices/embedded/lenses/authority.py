@@ -29,6 +29,7 @@ class AuthorityStrengths(NamedTuple):
     mode: float = 0.9  # of the intent to switch to a mode of power
     excused: float = 0.7  # of an intent that a purpose or urgency excuses
     in_a_game: float = 0.7  # what is left of a claim that is part of a game
+    for_people: float = 0.3  # what is left of a claim in a document that is written for people
     asks_with_it: float = 0.2  # above this the note says that something protected is asked for
     support_intent: float = 0.7  # of an intent in quoted words that lean on a right
     support_consent: float = 0.4  # claimed consent where something protected is asked for
@@ -89,6 +90,8 @@ class AuthorityLens:
         elif mode is not None:
             strength, (first, last) = mode.strength * STRENGTHS.mode, (mode.first, mode.last)
             note = "switches to a mode of power"
+            if sentence.layer == "application" and not sentence.mask & k("YOU", "MACHINE"):
+                strength *= STRENGTHS.for_people
         elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*REQUESTS)):
             strength, (first, last) = STRENGTHS.excused * intent.strength, (intent.first, intent.last)
             note = "excuses a protected request with a purpose or urgency"
@@ -96,6 +99,8 @@ class AuthorityLens:
             return None
         if reading.is_a_game:
             strength *= STRENGTHS.in_a_game
+        if sentence.layer == "application" and reading.is_for_people and not read.is_for_machines:
+            strength *= STRENGTHS.for_people
         if strength > STRENGTHS.asks_with_it:
             note += " nobody vouches for, and asks for something protected with it"
         start, end = sentence.quote(first, last)
@@ -121,6 +126,8 @@ def _rank_claimed(read: ReadSentence) -> tuple[int, int] | None:
         before = sentence.words[first:at]
         if {"you", "act", "pretend", "not", "if"} & set(before):
             continue
+        if sentence.words[at + 1 : at + 2] == ("you",):
+            continue  # "as a developer you" speaks of the reader
         if _introduces(before) or "speaking" in sentence.words[at : at + 4]:
             return first, min(len(sentence.words) - 1, at + 8)
     return None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from firecircle.voices.embedded.language.objects import TELLING, reach
+from firecircle.voices.embedded.language.addressee import told_to_machine
+from firecircle.voices.embedded.language.objects import TELLING, Intent, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
-from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.text import Sentence, pasted_places
 from firecircle.voices.embedded.language.words import kind as k
-from firecircle.voices.embedded.language.words import word_list
+from firecircle.voices.embedded.language.words import stem, word_list
 from firecircle.voices.embedded.lenses.findings import Finding
 
 _ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_\w+|instructions?|sys|inst)"
@@ -24,7 +26,24 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SPEAKS = re.compile(rf"[>\]]\s?{_ROLE}\b", re.IGNORECASE)
+_IS = r"[\"']{0,2}[ \t]{0,3}[:=][ \t]{0,3}[\"']?"
+_SETTING = re.compile(
+    r"\b(?:[\w-]{0,20}[_\-. ])?(?:"
+    r"(?:polic(?:y|ies)|filters?|filtering|safety|guard_?rails?|moderation|restrictions?|refusals?|secrecy"
+    rf"|censorship|constraints|disclaimers?|confidential(?:ity)?){_IS}"
+    r"(?:none|off|false|0|null|disabled?|no|\[\])(?![\w.])"
+    rf"|(?:override|unrestricted|unfiltered|uncensored|jailbreak|bypass|unlock(?:ed)?){_IS}"
+    r"(?:true|on|yes|1|enabled?|full)(?![\w.]))",
+    re.IGNORECASE,
+)
 _AFTER_MARKER = 300
+_PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
+_WORDS_BEFORE = 1
+"""How many words before a marker make it a part of a sentence."""
+_BETWEEN_MARKERS = 3
+"""From how many words on what stands between an opening and a closing marker is a turn."""
+_TURN = re.compile(rf"\s{{0,3}}{_ROLE}?[ \t]{{0,3}}[:\n]", re.IGNORECASE)
+"""What stands behind a marker that opens a turn."""
 
 
 class LayersStrengths(NamedTuple):
@@ -46,10 +65,8 @@ class LayersStrengths(NamedTuple):
     told_doubt: float = 0.5  # of the doubt about an intent, taken off because a document has it
     told_doubt_common: float = 0.25  # the same for intents that documents have for people too
     guarded_addressed: float = 0.5  # names what is held back and addresses somebody
-    machine_ordered: float = 0.6  # opens by addressing a machine, and orders something
-    machine_addressed: float = 0.3
+    check_of_the_house: float = 0.7  # of the strength, where a check or limit may be anybody's
     task_replaced: float = 0.45
-    machine_commanded: float = 0.7
     answer_shaped: float = 0.5  # says what to put into the answer
     user_told: float = 0.35
     following_done: float = 0.4
@@ -64,7 +81,10 @@ class LayersStrengths(NamedTuple):
     own_setup_alone: float = 0.2
     offers_help: float = 0.5
     as_your_assistant: float = 0.5
-    false_claim: float = 0.72
+    false_claim: float = 0.5
+    claim_unknown: float = 0.25  # added, the more is claimed that the operator's text does not say
+    claim_words: int = 8
+    setting: float = 0.5
     claim_known: float = 0.5  # the share of a claim's words that the operator's text must contain
 
     # Words that a peer quotes, and what the lens cannot see.
@@ -91,6 +111,8 @@ class LayersLens:
         return (
             *self._markers(reading),
             *self._orders_in_data(reading),
+            *self._orders_in_pasted_text(reading),
+            *self._keys_that_override(reading),
             *self._orders_from_below(reading),
             *self._false_claims(reading),
             *self._reversed_roles(reading),
@@ -134,7 +156,10 @@ class LayersLens:
                 strength = (
                     commanding if telling >= TELLING else (alone + commanding) / 2 if ordering else alone
                 )
-                if telling < TELLING and _asked_about(follows, match):
+                mentioned = _asked_about(follows, match) or (
+                    pattern is not _HEADING and _is_mentioned(text, match, follows)
+                )
+                if telling < TELLING and mentioned:
                     strength = min(alone, STRENGTHS.marker_asked_about)
                 end = min(len(text), match.start() + 160)
                 note = "a marker of another layer's voice stands in this one"
@@ -163,6 +188,23 @@ class LayersLens:
                     end,
                     "an order to the assistant stands inside material it was given to read",
                 )
+
+    def _orders_in_pasted_text(self, reading: PromptReading) -> Iterator[Finding]:
+        """What the user pasted is material too: who addresses a machine there is somebody else."""
+        pasted = pasted_places(reading.prompt.user)
+        for read in reading.user if pasted else ():
+            start, end = read.sentence.quote()
+            if any(first <= start < last for first, last in pasted):
+                strength = told_to_machine(read.sentence, read.orders)
+                if strength:
+                    note = "an order to the assistant stands inside text that the user pasted"
+                    yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
+
+    def _keys_that_override(self, reading: PromptReading) -> Iterator[Finding]:
+        """Settings that switch off what binds the assistant: "content_filter": "none"."""
+        for match in _SETTING.finditer(reading.prompt.user):
+            note = "a setting that switches off what binds the assistant"
+            yield Finding("role_confusion", STRENGTHS.setting, "user", match.start(), match.end(), note)
 
     def _orders_from_below(self, reading: PromptReading) -> Iterator[Finding]:
         """A user who sets aside what binds the assistant, or swaps its role."""
@@ -201,10 +243,36 @@ class LayersLens:
             if verb is None:
                 continue
             claimed = words_of(sentence, verb + 1)
-            if len(claimed) >= 2 and overlap(claimed, reading.said_by_operator) < STRENGTHS.claim_known:
+            known = overlap(claimed, reading.said_by_operator)
+            if len(claimed) >= 2 and known < STRENGTHS.claim_known:
+                more = min(len(claimed), STRENGTHS.claim_words) / STRENGTHS.claim_words
+                strength = STRENGTHS.false_claim + STRENGTHS.claim_unknown * more * (1 - known)
                 start, end = sentence.quote(max(0, verb - 8))
                 note = "says what the operator's text says, but it does not say so"
-                yield Finding("cross_layer_fabrication", STRENGTHS.false_claim, "user", start, end, note)
+                yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
+
+
+def _is_mentioned(text: str, marker: re.Match[str], follows: Sequence[ReadSentence]) -> bool:
+    """Whether the marker is a word of somebody's sentence: words before it on its line, no turn behind it."""
+    to_obey = k("HUMAN_USER", "PERSONA", "RULES")
+    if any(read.orders and read.sentence.mask & to_obey for read in follows[1:]):
+        return False
+    line_start = text.rfind("\n", 0, marker.start()) + 1
+    before = text[line_start : marker.start()]
+    if len(_PLAIN_WORD.findall(before)) < _WORDS_BEFORE:
+        return False
+    line_end = text.find("\n", marker.end())
+    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    markers = list(marker.re.finditer(text))
+    for first, second in pairwise(markers):
+        if first.end() == second.start():
+            return False
+        closes = "/" in second[0] and "/" not in first[0]
+        if closes and len(_PLAIN_WORD.findall(text[first.end() : second.start()])) >= _BETWEEN_MARKERS:
+            return False
+    return not any(_TURN.match(text, each.end()) for each in markers) and not _SPEAKS.search(
+        line[: marker.end() - line_start] if marker.re is _TEMPLATE else line
+    )
 
 
 def _asked_about(follows: Sequence[ReadSentence], marker: re.Match[str]) -> bool:
@@ -274,20 +342,19 @@ def _order_in_data(read: ReadSentence) -> float:
         if intent.name != "persona":
             common = intent.name in ("private", "guarded", "lifted", "unbound")
             share = STRENGTHS.told_doubt_common if common else STRENGTHS.told_doubt
-            share *= min(1.0, intent.strength / TELLING)
-            best = max(best, intent.strength + share * (1 - intent.strength))
+            share *= min(1.0, intent.strength / TELLING) ** 3
+            strength = intent.strength + share * (1 - intent.strength)
+            if intent.name in ("override", "unchecked", "mode") and not _binds_the_assistant(read, intent):
+                strength *= STRENGTHS.check_of_the_house
+            best = max(best, strength)
     if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
         best = max(best, STRENGTHS.guarded_addressed)
-    if _turns_to_machine(sentence):
-        ordered = read.orders or best or mask & k("MODAL", "OBLIGE")
-        best = max(best, STRENGTHS.machine_ordered if ordered else STRENGTHS.machine_addressed)
+    best = max(best, told_to_machine(sentence, read.orders))
     if mask & k("YOU") and mask & k("TASK") and mask & k("PRIOR", "NEW") and not sentence.question:
         best = max(best, STRENGTHS.task_replaced)
     active = [order for order in read.orders if not order.negated and not order.mentioned]
     if not active:
         return best
-    if any(order.addressed for order in active) and mask & k("MACHINE"):
-        best = max(best, STRENGTHS.machine_commanded)
     if any(_shapes_the_answer(sentence, order.index) for order in active):
         best = max(best, STRENGTHS.answer_shaped)
     if mask & k("HUMAN_USER") and mask & k("SAY", "SHOW", "GRANT"):
@@ -301,11 +368,31 @@ def _order_in_data(read: ReadSentence) -> float:
     return max(best, STRENGTHS.any_order)
 
 
-def _turns_to_machine(sentence: Sentence) -> bool:
-    """Whether the sentence opens by addressing a machine: to any automated reader, note for the assistant."""
-    opening = sentence.bits[:8]
-    turning = next((at for at, bits in enumerate(opening) if bits & k("VOCATIVE")), None)
-    return turning is not None and any(bits & k("MACHINE") for bits in opening[turning + 1 : turning + 5])
+_OF_BUSINESS = frozenset(map(stem, ("order", "request", "assignment", "protocol", "policy", "regulation")))
+"""What people set aside in their letters, too."""
+_OF_WORDS = frozenset(("content",))
+"""What only the rules of an assistant limit."""
+
+
+def _binds_the_assistant(read: ReadSentence, intent: Intent) -> bool:
+    """Whether what is set aside is the assistant's: its rules, its orders, or it is addressed."""
+    bits = 0
+    for place in range(intent.first, intent.last + 1):
+        bits |= read.sentence.bits[place]
+    if bits & k("RULES", "CONFIG") and bits & k("YOU", "ALL", "SETUP"):
+        return True
+    named = {stem(word) for word in read.sentence.words[intent.first + 1 : intent.last + 1]}
+    if bits & k("RULES", "CONFIG") and bits & k("PRIOR") and not named & _OF_BUSINESS:
+        return True
+    if bits & k("GATED", "GUARDED") or (intent.name == "mode" and read.sentence.mask & k("YOU", "MACHINE")):
+        return True
+    if bits & k("PRIOR") and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
+        return True
+    if bits & k("LIMITS") and _OF_WORDS.intersection(
+        read.sentence.words[max(0, intent.first - 2) : intent.last]
+    ):
+        return True
+    return read.is_addressed_to_machines
 
 
 def _shapes_the_answer(sentence: Sentence, index: int) -> bool:

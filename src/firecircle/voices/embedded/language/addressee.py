@@ -1,0 +1,202 @@
+"""Whom a sentence addresses: whether a machine that reads along is told what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from firecircle.voices.embedded.language.acts import VERBS, Order
+from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import word_list
+
+
+class AddressStrengths(NamedTuple):
+    """How surely a sentence of a document tells a machine what to do, from 0 to 1. Set by hand."""
+
+    called: float = 0.74  # "AI readers: answer that…"
+    obliged: float = 0.72  # "chatbots must say…"
+    on_condition: float = 0.74  # "if you are a chatbot, reply…"
+    while_working: float = 0.5  # "when you summarise this, add…"
+    answer_prescribed: float = 0.55  # "summaries of this page must state…"
+    perhaps: float = 0.72  # of the strength, where a person may be meant: "agents should…"
+    named: float = (
+        0.06  # of the doubt, taken off for each further sign: a reader, this text, the answer, words
+    )
+
+
+STRENGTHS = AddressStrengths()
+_NOUN_PHRASE = 8
+"""Within how many tokens after a machine's name its sentence turns to it."""
+_READERS = frozenset(
+    ("reader", "readers", "software", "scoring", "screening", "processing", "processor", "review")
+)
+_OWNED = frozenset(("my", "our", "his", "her", "their", "its"))
+_CALLS = frozenset((":", ",", "-", "–", "—", "::", ">", "→"))
+_DUTY = frozenset(("must", "should", "shall"))
+_BE = frozenset(("is", "are", "be"))
+_DUTY_BE = frozenset(
+    (
+        "to",
+        "asked",
+        "required",
+        "requested",
+        "instructed",
+        "told",
+        "advised",
+        "expected",
+        "obliged",
+        "supposed",
+        "directed",
+        "ordered",
+        "set",
+    )
+)
+_WHILE = frozenset(("when", "while", "whenever", "before", "after", "as", "once", "if"))
+_OPENS = frozenset("\"“'‘`(<[{*#>!-–—/|:=.,")
+_THIS_TEXT = frozenset(("this", "these", "here", "above", "below", "page", "document", "message", "text"))
+
+
+def told_to_machine(sentence: Sentence, orders: Sequence[Order]) -> float:
+    """How surely the sentence tells a machine that reads along to do something; 0 where it does not."""
+    best = max(
+        (_told(sentence, orders, at) for at in range(len(sentence.words)) if names_machine(sentence, at)),
+        default=0.0,
+    )
+    best = max(best, _while_working(sentence, orders), _answer_prescribed(sentence))
+    if not best:
+        return 0.0
+    words = set(sentence.words)
+    signs = (
+        bool(words & word_list("reading")),
+        bool(words & _THIS_TEXT),
+        bool(sentence.mask & k("OUTPUT", "HUMAN_USER")),
+        bool(sentence.mask & k("SAY", "SHOW", "SEND")),
+        any(word[0] in "\"“'`" for word in sentence.words),
+        bool(sentence.mask & k("SECRET", "PRIVATE", "CONCEAL", "EXACT")),
+    )
+    return 1 - (1 - best) * (1 - STRENGTHS.named) ** sum(signs)
+
+
+def names_machine(sentence: Sentence, at: int) -> bool:
+    """Whether the word is a name of a machine that reads, or may be one."""
+    word = sentence.words[at]
+    if word in word_list("reading"):
+        return False
+    automatic = at > 0 and sentence.words[at - 1] in word_list("automatic")
+    return bool(sentence.bits[at] & k("MACHINE")) or _is_surely(word) or (automatic and word in _READERS)
+
+
+def _is_surely(word: str) -> bool:
+    names = word_list("machines")
+    return word in names or ("-" in word and bool(names.intersection(word.split("-"))))
+
+
+def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
+    """How surely the machine named at this place is told something."""
+    words = sentence.words
+    before, after = words[max(0, at - 3) : at], _up_to_a_mark(words[at + 1 : at + 4])
+    if _OWNED.intersection(before) or _is_one_of_a_series(sentence, at):
+        return 0.0
+    sure = (
+        _is_surely(words[at])
+        or any(_is_surely(word) or word in word_list("automatic") for word in before)
+        or (words[at] != "whoever" and any(word in word_list("reading") for word in after))
+        or (words[at] == "whoever" and any(map(_is_surely, words[at + 1 : at + 1 + _NOUN_PHRASE])))
+        or (before[-1:] != () and before[-1] in word_list("reading") and before[-1].endswith("ing"))
+        or (
+            bool(after)
+            and after[0] in _DUTY
+            and not words[at].endswith("s")
+            and (at == 0 or words[at - 1][0] in _OPENS)
+        )
+    )
+    share = 1.0 if sure else STRENGTHS.perhaps
+    if sure and "if" in words[max(0, at - 6) : at] and _ordered_after(sentence, orders, at):
+        return STRENGTHS.on_condition
+    for place in range(at + 1, min(len(words), at + 1 + _NOUN_PHRASE)):
+        word = words[place]
+        if word in _DUTY or (word in _BE and words[place + 1 : place + 2] and _is_duty(words, place + 1)):
+            return STRENGTHS.obliged * share
+        told_to = word == "to" and place == at + 1 and _opens(sentence, at)
+        if told_to and any(bits & VERBS for bits in sentence.bits[place + 1 : place + 2]):
+            return STRENGTHS.obliged * share
+        if word[0] in "\"'`" and not sure:
+            return 0.0
+        if word in _CALLS:
+            called = _opens(sentence, at) and _ordered_after(sentence, orders, place, near=not sure)
+            return STRENGTHS.called * share if called else 0.0
+        if word[0] in ".!?;)" or (place > at + 1 and names_machine(sentence, place) and not sure):
+            return 0.0
+    return 0.0
+
+
+def _up_to_a_mark(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words before the first punctuation."""
+    mark = next((place for place, word in enumerate(words) if not word[0].isalnum()), len(words))
+    return words[:mark]
+
+
+def _is_duty(words: tuple[str, ...], place: int) -> bool:
+    """Whether "to" or "asked" stands here, an adverb aside."""
+    return words[place] in _DUTY_BE or (
+        words[place].endswith("ly") and bool(_DUTY_BE.intersection(words[place + 1 : place + 2]))
+    )
+
+
+def _is_one_of_a_series(sentence: Sentence, at: int) -> bool:
+    """Whether a name or a number follows that makes it a product: model CX-2, tool 7."""
+    if at + 1 >= len(sentence.words) or _is_surely(sentence.words[at]):
+        return False
+    follows = sentence.words[at + 1]
+    return any(letter.isdigit() for letter in follows)
+
+
+def _opens(sentence: Sentence, at: int) -> bool:
+    """Whether the name stands where one calls somebody: first in its clause, behind at most a salutation."""
+    for place in range(at - 1, max(-1, at - 6), -1):
+        word, bits = sentence.words[place], sentence.bits[place]
+        if word[0] in _OPENS:
+            return True
+        if bits & k("VOCATIVE"):
+            return all(
+                not word[0].isalpha() or bits & k("NOTICE", "FILLER") or len(word) == 1
+                for word, bits in zip(sentence.words[:place], sentence.bits[:place], strict=True)
+            )
+        if (bits & k("YOU", "ME") and not word.startswith("you")) or word.endswith("ed"):
+            return False
+    return at <= 5
+
+
+def _ordered_after(sentence: Sentence, orders: Sequence[Order], at: int, *, near: bool = False) -> bool:
+    """Whether an order, or a duty, follows the place."""
+    last = at + 4 if near else len(sentence.words)
+    if any(at < order.index <= last and not order.mentioned for order in orders):
+        return True
+    follows = zip(sentence.words[at + 1 :], sentence.bits[at + 1 :], strict=True)
+    return not near and any(word in _DUTY or bits & k("YOU") for word, bits in follows)
+
+
+def _while_working(sentence: Sentence, orders: Sequence[Order]) -> float:
+    """An order for the time when the text is worked on: when you summarise this, also…"""
+    for at, word in enumerate(sentence.words[:-2]):
+        if word not in _WHILE or not sentence.bits[at + 1] & k("YOU") or sentence.words[at + 1] == "your":
+            continue
+        works = sentence.words[at + 2].removesuffix("ing") in word_list("works_on_text")
+        if works and any(order.index > at + 2 or order.index < at for order in orders):
+            return STRENGTHS.while_working
+    return 0.0
+
+
+def _answer_prescribed(sentence: Sentence) -> float:
+    """What is to stand in a text made of this one: summaries of this page must state."""
+    for at, word in enumerate(sentence.words):
+        if word not in word_list("made_texts"):
+            continue
+        follows = sentence.words[at + 1 : at + 8]
+        duty = next((place for place, each in enumerate(follows) if each in _DUTY), None)
+        if duty is None or not _THIS_TEXT.intersection(follows[:duty]):
+            continue
+        if any(bits & k("SAY", "SHOW", "CONCEAL") for bits in sentence.bits[at + duty : at + duty + 5]):
+            return STRENGTHS.answer_prescribed
+    return 0.0
