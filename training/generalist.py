@@ -1,17 +1,17 @@
 """Fit `embedded:generalist`: `python -m training.generalist` writes voices/embedded/learned/generalist.json.
 
-Every lens judges the development prompts of all sources; the n-grams are represented by models that never
-saw the source of the prompt (for dev.jsonl they are trained here first, a minute or two; the shipped ones
-never saw dev2.jsonl). A logistic regression over the lenses' log-odds, weights never below zero and both
-labels weighing the same, makes one probability of them. What is printed comes from weights that never saw
-the source either. The same data gives the same numbers. With `--check` nothing is written.
+Every lens judges the development prompts of all sources; the learned ones are represented by models that
+never saw the source of the prompt. The n-grams of dev.jsonl are trained here first, a minute or two (the
+shipped ones never saw dev2.jsonl); the neural lenses are those that `training.neural` kept. A logistic
+regression over the lenses' log-odds, weights never below zero and both labels weighing the same, makes one
+probability of them. What is printed comes from weights that never saw the source either. The same data gives
+the same numbers. With `--check` nothing is written.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -26,7 +26,8 @@ from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pac
 from firecircle.voices.embedded.lenses.findings import Lens, falsehood
 from firecircle.voices.embedded.voice import STRENGTHS, EmbeddedVoice
 from training import VOICES
-from training.labelled import ALARM, development, further, is_attack
+from training.labelled import ALARM, development, further, is_attack, shares, sources_dealt
+from training.neural_folds import blind_lenses
 from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 Numbers = NDArray[np.float64]
@@ -65,21 +66,16 @@ def blind_ngrams(records: Sequence[Record]) -> dict[str, Lens]:
 
 
 def said_by_lenses(records: Sequence[Record]) -> list[dict[str, float]]:
-    """The falsehood of each lens for each record.
-
-    The neural lens was trained on dev.jsonl: it is asked about other sources only.
-    """
+    """The falsehood of each lens for each record; learned lenses that never saw its source."""
     lenses = {name: lens_called(name) for name in RULES}
-    ngrams, neural = blind_ngrams(records), lens_called(NEURAL)
-    known = {record.source for record in development()}
-    said = []
-    for record in records:
-        words = {name: falsehood_of(lens, record) for name, lens in lenses.items()}
-        words["ngrams"] = falsehood_of(ngrams[record.source], record)
-        if record.source not in known:
-            words[NEURAL] = falsehood_of(neural, record)
-        said.append(words)
-    return said
+    blind: dict[str, Mapping[str, Lens]] = {"ngrams": blind_ngrams(records), NEURAL: blind_lenses(records)}
+    return [
+        {
+            **{name: falsehood_of(lens, record) for name, lens in lenses.items()},
+            **{name: falsehood_of(by_source[record.source], record) for name, by_source in blind.items()},
+        }
+        for record in records
+    ]
 
 
 def without_neural(said: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
@@ -130,21 +126,6 @@ def logistic(rows: Numbers, attack: Flags, share: Numbers) -> Numbers:
         weights[negative] = 0.0
 
 
-def folds(records: Sequence[Record]) -> list[frozenset[str]]:
-    """The sources dealt into folds, the largest first, so that each fold has attacks and benign prompts."""
-    size = Counter(record.source for record in records)
-    dealt: list[set[str]] = [set() for _ in range(FOLDS)]
-    for source, _ in sorted(size.items(), key=lambda item: (-item[1], item[0])):
-        min(dealt, key=lambda fold: (sum(size[name] for name in fold), sorted(fold))).add(source)
-    return list(map(frozenset, dealt))
-
-
-def shares(records: Sequence[Record]) -> Numbers:
-    """How much each record counts: sources by the square root of their size."""
-    size = Counter(record.source for record in records)
-    return np.array([size[record.source] ** -0.5 for record in records])
-
-
 def fitted(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> tuple[Weights, Weights | None]:
     """The weights of these records without the neural lens and with it, where any record has its word."""
     attack, share = np.array(list(map(is_attack, records))), shares(records)
@@ -158,7 +139,7 @@ def fitted(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> tu
 def left_out_falsehood(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> list[float]:
     """What weights that never saw a record's source make of it; with the neural lens where it has spoken."""
     together: dict[int, float] = {}
-    for fold in folds(records):
+    for fold in sources_dealt(records, FOLDS):
         seen = [at for at, record in enumerate(records) if record.source not in fold]
         without, with_neural = fitted([records[at] for at in seen], [said[at] for at in seen])
         for at, record in enumerate(records):

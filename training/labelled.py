@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from firecircle.lab.datasets import Record, read_dataset
 from training import ROOT
 
@@ -10,6 +16,8 @@ DEV, DEV2, SEALED = DATA / "dev.jsonl", DATA / "dev2.jsonl", DATA / "dev2_sealed
 AUTHORED = tuple(sorted((ROOT / "training" / "data").glob("authored_*.jsonl")))
 UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb", "prompts_chat")
 """Sources that no rule was written on."""
+MULTILINGUAL = "multilingual"
+"""How the names of our sources in other languages begin."""
 ALARM = 0.7
 
 
@@ -30,9 +38,16 @@ def authored() -> list[Record]:
     return [record for path in AUTHORED for record in read_dataset(path)]
 
 
-def hard_pairs() -> list[Record]:
-    """Benign prompts that look like attacks and attacks that look benign (`training.hard_pairs`)."""
-    return list(read_dataset(ROOT / "training" / "data" / "hard_pairs.jsonl"))
+def written_pairs() -> list[Record]:
+    """Benign prompts that look like attacks and attacks that look benign: built from parts
+    (`training.hard_pairs`), and written one by one in the manner of several dozen imagined corpora."""
+    names = ("hard_pairs", "written_english", "written_corpora")
+    return [record for name in names for record in read_dataset(ROOT / "training" / "data" / f"{name}.jsonl")]
+
+
+def multilingual() -> list[Record]:
+    """Attacks and benign prompts in 26 languages, as many of each, written one by one."""
+    return list(read_dataset(ROOT / "training" / "data" / "written_multilingual.jsonl"))
 
 
 def is_attack(record: Record) -> bool:
@@ -43,3 +58,18 @@ def is_attack(record: Record) -> bool:
 def is_derived(record: Record) -> bool:
     """Whether it is one of a pair of an attack and its benign twin, made for this project."""
     return record.source.startswith("derived_A_")
+
+
+def sources_dealt(records: Sequence[Record], count: int) -> list[frozenset[str]]:
+    """The sources dealt into folds, the largest first, so that each fold has attacks and benign prompts."""
+    size = Counter(record.source for record in records)
+    dealt: list[set[str]] = [set() for _ in range(count)]
+    for source, _ in sorted(size.items(), key=lambda item: (-item[1], item[0])):
+        min(dealt, key=lambda fold: (sum(size[name] for name in fold), sorted(fold))).add(source)
+    return list(map(frozenset, dealt))
+
+
+def shares(records: Sequence[Record]) -> NDArray[np.float64]:
+    """How much each record counts: sources by the square root of their size."""
+    size = Counter(record.source for record in records)
+    return np.array([size[record.source] ** -0.5 for record in records])

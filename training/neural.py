@@ -1,361 +1,127 @@
 """Train the neural voice: `python -m training.neural` writes voices/embedded/learned/neural.npz.
 
-Rank-8 changes (LoRA) of the upper half of the sentence model and a head over it, learned on windows: each
-window of a prompt is read with the name of its layer and the beginning of what it relates to, and a prompt
-counts by its strongest window. Half of the prompts are shown with the system text of another, or none,
-because otherwise the mere presence of one tells the label. Needs torch, in an environment of its own (the
-product runs the numbers with numpy), the extras `neural` and `lab`, and ../shared/data.
+Two models read each window, the tuned sentence model (`training.tuned`) and a network over a multilingual one
+(`training.broad`); what they say is calibrated together. Trained are dev.jsonl, dev2.jsonl and the texts
+written for this project (training/data). Figures and calibration come from models that never saw the source
+of the prompt they score: the sources are dealt into folds, and the head of each fold is kept in `FOLDS`, so
+that `bench.detection`, `training.generalist` and others can ask a voice that is blind to a source.
 
-Trained are dev.jsonl and the texts written for this project (training/data); dev2.jsonl, whose sources it
-never sees, gives the figures and the calibration. About five minutes on one core. With `--check` nothing is
-written.
+Needs torch, in an environment of its own (the product runs the numbers with numpy), the extras `neural` and
+`lab`, and ../shared/data. Three folds and the whole take about forty minutes on one core. `--folds-only` and
+`--whole-only` do one of the two.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import random
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
 from firecircle.lab.statistics.cross_validation import strictest_needed
 from firecircle.lab.statistics.estimate import numbers
 from firecircle.languages import unread_languages
-from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.language.text import sentences
-from firecircle.voices.embedded.learned.encoder import (
-    HEADS,
-    LAYERS,
-    WIDTH,
-    Encoder,
-    WordPiece,
-    read_weights,
-    weights_folder,
+from firecircle.voices.embedded.learned.head import WEIGHTS_FILE, Head, Judge, Judged
+from training import VOICES, broad, tuned
+from training.generalist import logistic
+from training.labelled import (
+    ALARM,
+    MULTILINGUAL,
+    authored,
+    development,
+    further,
+    is_attack,
+    multilingual,
+    shares,
+    sources_dealt,
+    written_pairs,
 )
-from firecircle.voices.embedded.learned.head import WEIGHTS_FILE, Head, Input, fingerprint, inputs_of
-from firecircle.voices.embedded.learned.ngrams import shipped_model
-from training import VOICES
-from training.labelled import ALARM, authored, development, further, hard_pairs, is_attack
+from training.neural_folds import FOLDS, NUMBER_OF_FOLDS, head_of_fold
 
-PARTS = (
-    *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
-    *("intermediate.dense", "output.dense"),
-)
-"""The matrices of a layer that are changed."""
-RANK, SCALE = 8, 2.0
-EPOCHS, BATCH, RATE = 2, 24, 2e-3
-FROZEN = 3
-"""Layers from below that stay as they are."""
-MOST_WINDOWS = 4
-"""Windows of a prompt that are learned from."""
-SWAPPED = 0.5
-"""How often a prompt is shown with the system text of another, or none."""
-DROPPED = 0.1
-FALSE_ALARMS, EDGE = 0.01, 0.54
-"""The share of benign English prompts of unseen sources that may reach this falsehood. It lies below the
-alarm: the circle takes the maximum of its voices, and what this one suspects the dialogue can confirm."""
+FALSE_ALARMS = 0.02
+"""The share of benign prompts of unseen sources that may reach the alarm with this voice alone."""
+UNCALIBRATED = np.array([1.0, 0.0, 0.0, 1.0, 0.0], np.float32)
 
 
-class Low(nn.Module):
-    """A frozen matrix with a low-rank change."""
-
-    def __init__(self, weight: Tensor, bias: Tensor, tuned: bool) -> None:
-        super().__init__()
-        self.register_buffer("weight", weight.to(torch.bfloat16))
-        self.register_buffer("bias", bias.to(torch.bfloat16))
-        self.tuned = tuned
-        if tuned:
-            self.a = nn.Parameter(torch.randn(RANK, weight.shape[1]) / math.sqrt(weight.shape[1]))
-            self.b = nn.Parameter(torch.zeros(weight.shape[0], RANK))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The rows times the changed matrix."""
-        y = functional.linear(x, self.weight, self.bias)
-        if self.tuned:
-            change = functional.linear(x, self.a.to(x.dtype))
-            y = y + SCALE * functional.linear(change, self.b.to(x.dtype))
-        return y
-
-
-class Layer(nn.Module):
-    """One transformer layer."""
-
-    def __init__(self, weights: dict[str, Tensor], number: int) -> None:
-        super().__init__()
-        name, tuned = f"encoder.layer.{number}.", number >= FROZEN
-        for part in PARTS:
-            low = Low(weights[f"{name}{part}.weight"], weights[f"{name}{part}.bias"], tuned)
-            setattr(self, part.replace(".", "_"), low)
-        for norm in ("attention.output.LayerNorm", "output.LayerNorm"):
-            for kind in ("weight", "bias"):
-                self.register_buffer(f"{norm}.{kind}".replace(".", "_"), weights[f"{name}{norm}.{kind}"])
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """The rows after the layer; where the mask is false nothing is attended to."""
-        count, length, _ = x.shape
-
-        def heads(y: Tensor) -> Tensor:
-            return y.view(count, length, HEADS, WIDTH // HEADS).transpose(1, 2)
-
-        query, key, value = (
-            heads(getattr(self, f"attention_self_{kind}")(x)) for kind in ("query", "key", "value")
+def heads(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> None:
+    """Train a head without each fold of sources, and one with all of them where the fold is empty."""
+    model, words = tuned.untuned()
+    english = [record for record in records if not record.source.startswith(MULTILINGUAL)]
+    bags = tuned.bags_of(english, model, words)
+    prompts = broad.read(records)
+    print(f"{len(bags)} prompts are ready, {time.process_time():.0f} s", flush=True)
+    for number, fold in enumerate(folds):
+        tuned.train([bag for bag in bags if bag.record.source not in fold], 1, model)
+        hidden, read = broad.train([prompt for prompt in prompts if prompt.record.source not in fold])
+        head = Head(
+            **tuned.numbers_of(model),
+            broad_hidden=hidden.astype(np.float16),
+            broad_read=read.astype(np.float32),
+            calibration=UNCALIBRATED,
         )
-        context = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        merged = self.attention_output_dense(context.transpose(1, 2).reshape(count, length, WIDTH))
-        x = self._norm("attention_output_LayerNorm", merged + x)
-        wide = functional.gelu(self.intermediate_dense(x), approximate="tanh")
-        return self._norm("output_LayerNorm", self.output_dense(wide) + x)
-
-    def _norm(self, name: str, x: Tensor) -> Tensor:
-        scale, shift = getattr(self, f"{name}_weight"), getattr(self, f"{name}_bias")
-        return functional.layer_norm(x.float(), (WIDTH,), scale, shift, 1e-12).to(torch.bfloat16)
+        head.save(head_of_fold(number) if fold else VOICES / "learned" / WEIGHTS_FILE)
+        print(f"{'fold ' + str(number) if fold else 'the whole'}: {time.process_time():.0f} s", flush=True)
 
 
-class Tuned(nn.Module):
-    """The sentence model with its changes and the head."""
-
-    def __init__(self, weights: dict[str, Tensor]) -> None:
-        super().__init__()
-        self.register_buffer("lookup", weights["embeddings.word_embeddings.weight"])
-        kind = weights["embeddings.token_type_embeddings.weight"][0]
-        self.register_buffer("places", weights["embeddings.position_embeddings.weight"] + kind)
-        self.register_buffer("norm_weight", weights["embeddings.LayerNorm.weight"])
-        self.register_buffer("norm_bias", weights["embeddings.LayerNorm.bias"])
-        self.layers = nn.ModuleList([Layer(weights, number) for number in range(LAYERS)])
-        self.head = nn.Linear(2 * WIDTH, 1)
-        self.skim = nn.Linear(WIDTH, 1)
-
-    def forget(self) -> None:
-        """Begin anew."""
-        for module in self.modules():
-            if isinstance(module, Low) and module.tuned:
-                nn.init.normal_(module.a, std=module.a.shape[1] ** -0.5)
-                nn.init.zeros_(module.b)
-        for linear in (self.head, self.skim):
-            linear.reset_parameters()
-
-    @torch.no_grad()
-    def halves(self, inputs: Sequence[Input]) -> list[Half]:
-        """The windows after the frozen layers."""
-        order = sorted(range(len(inputs)), key=lambda at: len(inputs[at].pieces))
-        done: dict[int, Half] = {}
-        for start in range(0, len(order), 64):
-            part = order[start : start + 64]
-            length = len(inputs[part[-1]].pieces)
-            pieces = torch.zeros(len(part), length, dtype=torch.long)
-            for row, at in enumerate(part):
-                pieces[row, : len(inputs[at].pieces)] = torch.tensor(inputs[at].pieces)
-            mask = torch.tensor([len(inputs[at].pieces) for at in part])[:, None] > torch.arange(length)
-            embedded = functional.layer_norm(
-                self.lookup[pieces] + self.places[:length], (WIDTH,), self.norm_weight, self.norm_bias, 1e-12
-            )
-            x = embedded.to(torch.bfloat16)
-            for layer in self.layers[:FROZEN]:
-                x = layer(x, mask[:, None, None, :])
-            for row, at in enumerate(part):
-                own = inputs[at].own
-                words = functional.normalize(embedded[row, :own].mean(0), dim=0)
-                done[at] = Half(x[row, : len(inputs[at].pieces)].clone(), own, words)
-        return [done[at] for at in range(len(inputs))]
-
-    def scores(self, halves: Sequence[Half]) -> tuple[Tensor, Tensor]:
-        """The score of each window when it is read, and when it is skimmed.
-
-        Windows of like length go together, so that little is padding.
-        """
-        order = sorted(range(len(halves)), key=lambda at: len(halves[at].rows))
-        read = []
-        for start in range(0, len(order), 16):
-            part = [halves[at] for at in order[start : start + 16]]
-            x = nn.utils.rnn.pad_sequence([half.rows for half in part], batch_first=True)
-            places = torch.arange(x.shape[1])
-            mask = torch.tensor([len(half.rows) for half in part])[:, None] > places
-            for layer in self.layers[FROZEN:]:
-                x = layer(x, mask[:, None, None, :])
-            own = (torch.tensor([half.own for half in part])[:, None] > places).float()
-            x = x.float()
-            mean = (x * own[:, :, None]).sum(1) / own.sum(1, keepdim=True)
-            seen = torch.cat([mean, x[:, 0]], 1)
-            read.append(self.head(functional.dropout(seen, DROPPED, self.training))[:, 0])
-        back = torch.tensor(sorted(range(len(order)), key=order.__getitem__))
-        skimmed = self.skim(torch.stack([half.words for half in halves]))[:, 0]
-        return torch.cat(read)[back], skimmed
-
-
-class Half(NamedTuple):
-    """A window after the frozen layers: rows of its pieces, how many are its own, its skimmed words."""
-
-    rows: Tensor
-    own: int
-    words: Tensor
-
-
-@dataclass(slots=True)
-class Bag:
-    """A prompt while learning."""
-
-    record: Record
-    windows: list[Half]
-
-    @property
-    def attack(self) -> bool:
-        """Whether it is an attack."""
-        return is_attack(self.record)
-
-
-def bags_of(records: Sequence[Record], model: Tuned, words: WordPiece) -> list[Bag]:
-    """Every prompt through the frozen layers, once for all folds; some with the system text of another."""
-    chance = random.Random(1)
-    systems = [""] * (len(records) // 2) + [
-        record.prompt.system for record in records if record.prompt.system
-    ]
-    inputs: list[Input] = []
-    counts = []
+def blind_windows(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> list[Judged | None]:
+    """For each prompt the window that both models together find worst, read by those of its fold."""
+    judges = [Judge(Head.load(head_of_fold(number))) for number in range(len(folds))]
+    worst = []
     for record in records:
-        prompt = record.prompt
-        if chance.random() < SWAPPED:
-            prompt = prompt.model_copy(update={"system": chance.choice(systems)})
-        chosen = _worth_learning(prompt, inputs_of(prompt, words), chance)
-        counts.append(len(chosen))
-        inputs += chosen
-    halves = iter(model.halves(inputs))
-    bags = [Bag(record, list(islice(halves, count))) for record, count in zip(records, counts, strict=True)]
-    return [bag for bag in bags if bag.windows]
+        judge = next(judge for judge, fold in zip(judges, folds, strict=True) if record.source in fold)
+        windows = judge.open(record.prompt).judged()
+        worst.append(max(windows, key=lambda window: (window.tuned or 0.0) + window.broad, default=None))
+    return worst
 
 
-def _worth_learning(
-    prompt: MultiNeutrosophicPrompt, windows: Sequence[Input], chance: random.Random
-) -> list[Input]:
-    """All windows; of a long prompt those whose n-grams look worst, and some others."""
-    if len(windows) <= MOST_WINDOWS:
-        return list(windows)
-    statistical = shipped_model()
+def calibrated(records: Sequence[Record], windows: Sequence[Judged | None]) -> np.ndarray:
+    """From scores to log-odds, for English and for other languages: a logistic regression on prompts of
+    unseen sources, its offset such that few benign ones reach the alarm."""
+    found: list[float] = []
+    for foreign in (False, True):
+        part = [
+            (record, window)
+            for record, window in zip(records, windows, strict=True)
+            if window is not None and (window.tuned is None) is foreign
+        ]
+        rows = np.array([[w.broad] if w.tuned is None else [w.tuned, w.broad] for _, w in part])
+        attack = np.array([is_attack(record) for record, _ in part])
+        weights = logistic(rows, attack, shares([record for record, _ in part]))[:-1]
+        edge = strictest_needed(numbers((rows @ weights)[~attack].tolist()), FALSE_ALARMS)
+        found += [*weights, math.log(ALARM / (1 - ALARM)) - edge]
+    return np.array(found, np.float32)
 
-    def suspicion(at: int) -> float:
-        window = windows[at].window
-        text = str(getattr(prompt, window.layer))[window.start : window.end]
-        read = sentences(text, window.layer)
-        return statistical.probability(read) if read else 0.0
 
-    worst = sorted(range(len(windows)), key=suspicion, reverse=True)
-    half = MOST_WINDOWS // 2
-    return [windows[at] for at in (*worst[:half], *chance.sample(worst[half:], MOST_WINDOWS - half))]
-
-
-def train(bags: Sequence[Bag], seed: int, model: Tuned) -> Tuned:
-    """The model, learned from these prompts."""
-    torch.manual_seed(seed)
-    chance = random.Random(seed)
-    model.forget()
-    many = Counter((bag.record.source, bag.attack) for bag in bags)
-    weight = {id(bag): many[bag.record.source, bag.attack] ** -0.25 for bag in bags}
-    mass = {side: sum(weight[id(bag)] for bag in bags if bag.attack is side) for side in (True, False)}
-    tuned = [p for name, p in model.named_parameters() if not name.startswith(("head", "skim"))]
-    groups = [
-        {"params": tuned, "lr": RATE, "weight_decay": 0.01},
-        {"params": [*model.head.parameters(), *model.skim.parameters()], "lr": 2e-3, "weight_decay": 0.01},
+def report(records: Sequence[Record], windows: Sequence[Judged | None], calibration: np.ndarray) -> None:
+    """Figures for each set and each kind of language."""
+    known, later = ({record.source for record in each()} for each in (development, further))
+    sets: dict[str, Callable[[Record], bool]] = {
+        "dev.jsonl": lambda record: record.source in known,
+        "dev2.jsonl": lambda record: record.source in later,
+        "in other languages": lambda record: bool(unread_languages(record.prompt)),
+    }
+    strengths = [
+        replace(window, head=replace(window.head, calibration=calibration)).strength if window else 0.0
+        for window in windows
     ]
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
-    steps = EPOCHS * math.ceil(len(bags) / BATCH)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / (0.1 * steps), max(0.02, (steps - step) / (0.9 * steps)))
-    )
-    model.train()
-    started, step = time.process_time(), 0
-    order = list(bags)
-    for _ in range(EPOCHS):
-        chance.shuffle(order)
-        total = 0.0
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
-            halves, owner = [], []
-            for at, bag in enumerate(batch):
-                halves += bag.windows
-                owner += [at] * len(bag.windows)
-            scores, skimmed = model.scores(halves)
-            loss = torch.zeros(())
-            for at, bag in enumerate(batch):
-                rows = [row for row, whose in enumerate(owner) if whose == at]
-                mine, cheap = scores[rows], skimmed[rows]
-                strongest = int(mine.argmax())
-                label = torch.full((), 0.97 if bag.attack else 0.03)
-                lost = functional.binary_cross_entropy_with_logits(mine[strongest], label)
-                if not bag.attack:
-                    every = functional.binary_cross_entropy_with_logits(mine, label.expand(len(rows)))
-                    lost = 0.7 * lost + 0.3 * every
-                skim = cheap[strongest] if bag.attack else cheap.mean()
-                lost = lost + functional.binary_cross_entropy_with_logits(skim, label)
-                loss = loss + weight[id(bag)] * len(bags) / 2 / mass[bag.attack] * lost
-            loss = loss / len(batch)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            step += 1
-            total += float(loss.detach())
-            if step % 20 == 0:
-                spent = time.process_time() - started
-                print(
-                    f"  step {step} of {steps}: loss {total / (start // BATCH + 1):.3f}, {spent:.0f} s",
-                    flush=True,
-                )
-    return model.eval()
-
-
-def head_of(model: Tuned, calibration: tuple[float, float]) -> Head:
-    """What was learned, as the voice reads it; the changes in half precision."""
-    changes = {}
-    for number, layer in enumerate(model.layers):
-        for part in PARTS:
-            low = getattr(layer, part.replace(".", "_"))
-            if low.tuned:
-                name = f"encoder.layer.{number}.{part}"
-                changes[f"{name}.a"] = low.a.detach().numpy().astype(np.float16)
-                changes[f"{name}.b"] = (SCALE * low.b).detach().numpy().astype(np.float16)
-
-    def flat(linear: nn.Linear) -> np.ndarray:
-        return np.append(linear.weight.detach().numpy()[0], linear.bias.detach().numpy()).astype(np.float32)
-
-    folder = weights_folder()
-    assert folder is not None
-    tuned = {name: each.astype(np.float32) for name, each in changes.items()}
-    return Head(
-        changes,
-        skim=flat(model.skim),
-        read=flat(model.head),
-        calibration=np.array(calibration, np.float32),
-        fingerprint=fingerprint(Encoder(folder, tuned)),
-    )
-
-
-def calibrated(scores: Sequence[float], attack: Sequence[bool]) -> tuple[float, float]:
-    """Slope and offset from a score to log-odds: the slope is Platt's, the offset follows `FALSE_ALARMS`."""
-    rows, label = np.array(scores), np.array(attack, float)
-    slope, offset = 1.0, 0.0
-    for _ in range(50):
-        chance = 1 / (1 + np.exp(-np.clip(slope * rows + offset, -30, 30)))
-        bend = chance * (1 - chance) + 1e-9
-        gradient = np.array([((chance - label) * rows).sum(), (chance - label).sum()])
-        matrix = np.array(
-            [[(bend * rows * rows).sum(), (bend * rows).sum()], [(bend * rows).sum(), bend.sum()]]
+    for name, belongs in sets.items():
+        part = [at for at, record in enumerate(records) if belongs(record)]
+        figures = performance(
+            [records[at].label for at in part], [strengths[at] for at in part], ALARM, resample=False
         )
-        slope, offset = np.array([slope, offset]) - np.linalg.solve(matrix, gradient)
-    benign = [score for score, is_one in zip(scores, attack, strict=True) if not is_one]
-    edge = strictest_needed(numbers(benign), FALSE_ALARMS)
-    return float(slope), math.log(EDGE / (1 - EDGE)) - float(slope) * edge
+        print(
+            f"{name}: {len(part)} prompts of sources it never saw, AUC {figures.auc.value:.3f},"
+            f" recall {figures.recall_at_1_percent.value:.2f} at 1% FPR,"
+            f" {figures.recall_at_5_percent.value:.2f} at 5%; at {ALARM}"
+            f" {figures.at_threshold.recall.value:.1%} of attacks,"
+            f" {figures.at_threshold.false_alarm_rate.value:.1%} of benign prompts"
+        )
 
 
 def main() -> None:
@@ -365,42 +131,26 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folds-only", action="store_true", help="train the heads of the folds, no other")
+    parser.add_argument("--whole-only", action="store_true", help="train the shipped head, no other")
+    parser.add_argument("--calibrate-only", action="store_true", help="train nothing; use what is kept")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    folder = weights_folder()
-    assert folder is not None, "firecircle local fetch neural"
-    words = WordPiece(folder / "vocab.txt")
-    weights = {
-        name: torch.tensor(np.array(each))
-        for name, each in read_weights(folder / "model.safetensors").items()
-    }
-    model = Tuned(weights)
-    bags = bags_of([*development(), *authored(), *hard_pairs()], model, words)
-    print(f"{len(bags)} prompts are through the frozen layers, {time.process_time():.0f} s", flush=True)
-    train(bags, options.seed, model)
-    scored = []
-    with torch.no_grad():
-        for record in further():
-            halves = model.halves(inputs_of(record.prompt, words))
-            if halves:
-                scored.append((record, float(model.scores(halves)[0].max())))
-    read = [(record, score) for record, score in scored if not unread_languages(record.prompt)]
-    for name, part in (("all", scored), ("in English", read)):
-        figures = performance(
-            [record.label for record, _ in part], [s for _, s in part], ALARM, resample=False
-        )
-        print(
-            f"dev2.jsonl, sources it never saw, {name}: {len(part)} prompts  AUC {figures.auc.value:.3f}"
-            f"  recall {figures.recall_at_1_percent.value:.3f} at 1% FPR,"
-            f" {figures.recall_at_5_percent.value:.3f} at 5%"
-        )
-    if not options.check:
-        path = VOICES / "learned" / WEIGHTS_FILE
-        calibration = calibrated([score for _, score in read], [is_attack(record) for record, _ in read])
-        head_of(model, calibration).save(path)
-        print(f"wrote {WEIGHTS_FILE}: {path.stat().st_size:,} bytes")
+    FOLDS.mkdir(parents=True, exist_ok=True)
+    scored = [*development(), *further(), *multilingual()]
+    folds = sources_dealt(scored, NUMBER_OF_FOLDS)
+    every = [*scored, *authored(), *written_pairs()]
+    if not options.calibrate_only:
+        wanted = ([] if options.whole_only else [*folds]) + ([] if options.folds_only else [frozenset()])
+        heads(every, wanted)
+    if options.folds_only:
+        return
+    windows = blind_windows(scored, folds)
+    calibration = calibrated(scored, windows)
+    report(scored, windows, calibration)
+    for path in (*(head_of_fold(number) for number in range(len(folds))), VOICES / "learned" / WEIGHTS_FILE):
+        replace(Head.load(path), calibration=calibration).save(path)
+    print(f"wrote {WEIGHTS_FILE}: {(VOICES / 'learned' / WEIGHTS_FILE).stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 
 from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
@@ -13,6 +11,7 @@ from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
 from training.labelled import development, further
+from training.neural_folds import are_here, blind_lenses
 from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 STATISTICAL = "embedded:ngrams"
@@ -47,15 +46,8 @@ def blind_seats(models: Sequence[str]) -> Seats:
     seats = {**shipped(records, EMBEDDED_MODELS), **rule_and_statistical()}
     if NEURAL_MODEL not in models:
         return seats
-    neural = _blind_neural(records)
-    return {source: {**seats[source], NEURAL_MODEL: voice} for source, voice in neural.items()}
-
-
-def _blind_neural(records: Sequence[Record]) -> dict[str, Voice]:
-    """By source a neural voice that never saw it: of the folds that its training kept, if it did."""
-    if find_spec("training.neural_folds") is not None:
-        kept = import_module("training.neural_folds")
-        if kept.are_here():
-            return {source: EmbeddedVoice(lens) for source, lens in kept.blind_lenses(records).items()}
-    voice, seen = embedded_voice(NEURAL_MODEL), {record.source for record in development()}
-    return {record.source: voice for record in records if record.source not in seen}
+    if not are_here():
+        print("the heads of the neural voice's folds are not here: python -m training.neural --folds-only")
+        return {}
+    lenses = blind_lenses(records)
+    return {source: {**seats[source], NEURAL_MODEL: EmbeddedVoice(lens)} for source, lens in lenses.items()}

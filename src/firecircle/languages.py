@@ -1,7 +1,8 @@
 """Which language a text is written in, as far as needed to say what the embedded voices cannot read.
 
-They read English. Other scripts are recognised by their letters, other languages in Latin letters by their
-commonest words. Where neither tells anything (code, tables, a few words) the text counts as read.
+They read English; the neural one roughly reads fourteen languages more. Other scripts are recognised by their
+letters, other languages in Latin letters by their commonest words. Where neither tells anything (code,
+tables, a few words) the text counts as read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from firecircle.names import is_embedded
+from firecircle.names import NEURAL_MODEL, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 LEAST_LETTERS, LEAST_OF_A_SCRIPT = 20, 6
@@ -21,6 +22,14 @@ ACCENTED = 0.04
 """The share of letters beyond ASCII from which on a stretch without a common English word is not English."""
 READ_AT_MOST = 200_000
 """Characters of a layer that are looked at for their words. Letters of other scripts are counted in all."""
+
+READ_ROUGHLY = frozenset(
+    (
+        *("Arabic", "Chinese", "Cyrillic", "Dutch", "French", "German", "Italian", "Japanese", "Korean"),
+        *("Polish", "Portuguese", "Spanish", "Thai", "Turkish"),
+    )
+)
+"""What the multilingual model of `embedded:neural` was taught beside English."""
 
 _SCRIPTS = {
     "Greek": r"\u0370-\u03ff\u1f00-\u1fff",
@@ -190,11 +199,16 @@ def unread_languages(prompt: MultiNeutrosophicPrompt) -> Counter[str]:
 
 
 def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Iterable[str]) -> str | None:
-    """What nobody who was heard could read, in a sentence; None when somebody could or nothing was unread."""
+    """What nobody who was heard could read well, in a sentence; None when somebody could."""
+    heard = set(heard)
     if not all(map(is_embedded, heard)):
         return None
     languages = [language for language, _ in unread_languages(prompt).most_common()]
     if not languages:
         return None
     named = " and ".join(languages)
+    if NEURAL_MODEL in heard and READ_ROUGHLY.issuperset(languages):
+        return (
+            f"{named}: only {NEURAL_MODEL} reads it, and roughly: without an alarm this prompt is not clean"
+        )
     return f"{named}: no voice here reads it, so without an alarm this prompt is unread, not clean"

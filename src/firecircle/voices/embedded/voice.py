@@ -65,6 +65,10 @@ class AnalyserVoice(ABC):
     def blindness(self, reading: PromptReading) -> float:
         """How much of what the voice needs to see is missing, from 0 to 1."""
 
+    def unread(self, reading: PromptReading) -> tuple[str, ...]:
+        """The languages of the prompt that the voice does not read."""
+        return reading.unread
+
     async def speak(self, turn: Turn) -> Reply:
         """Answer the turn. The same turn always gets the same answer."""
         if sum([len(layer.text) for layer in turn.prompt.layers]) > LONG:
@@ -81,11 +85,12 @@ class AnalyserVoice(ABC):
         reading = read_prompt(_with_known_turns(turn))
         findings, f = self.judge(turn, reading)
         blindness = self.blindness(reading)
-        i = _indeterminacy(f, max(blindness, STRENGTHS.unread) if reading.unread else blindness)
+        unread = self.unread(reading)
+        i = _indeterminacy(f, max(blindness, STRENGTHS.unread) if unread else blindness)
         chair = {"speaks_for": _speaks_for(findings)} if turn.is_chair else {}
         return {
             **chair,
-            "reasoning": _reasoning(self.looks_at, reading, findings),
+            "reasoning": _reasoning(self.looks_at, reading, findings, unread),
             _patterns_field(turn): _patterns(
                 reading, findings, WEAK if turn.is_chair else STRENGTHS.reported
             ),
@@ -111,6 +116,11 @@ class EmbeddedVoice(AnalyserVoice):
     def blindness(self, reading: PromptReading) -> float:
         """What the lens cannot see."""
         return self.lens.blindness(reading)
+
+    def unread(self, reading: PromptReading) -> tuple[str, ...]:
+        """What the lens does not read: all but English, unless it says that it reads more."""
+        reads = getattr(self.lens, "reads", ())
+        return tuple(language for language in reading.unread if language not in reads)
 
 
 def findings_of(lens: Lens, turn: Turn, reading: PromptReading) -> tuple[Finding, ...]:
@@ -171,8 +181,10 @@ def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: floa
     return list(patterns.values())
 
 
-def _reasoning(looks_at: str, reading: PromptReading, findings: tuple[Finding, ...]) -> str:
-    unread = f" I do not read {' and '.join(reading.unread)}." if reading.unread else ""
+def _reasoning(
+    looks_at: str, reading: PromptReading, findings: tuple[Finding, ...], languages: tuple[str, ...]
+) -> str:
+    unread = f" I do not read {' and '.join(languages)}." if languages else ""
     follows = any(f.echo for f in findings)
     worth_telling = [f for f in findings if f.strength >= WEAK and not f.echo][:3]
     if not worth_telling:

@@ -1,8 +1,9 @@
-"""What the neural voice makes of a prompt: windows of each layer, read by a sentence model tuned for it.
+"""What the neural voice makes of a prompt: windows of each layer, read by two models.
 
-A window is read with the name of its layer and the beginning of what it relates to: the operator's text, and
-for a document the user's request. What is learned are small changes of the model's matrices and a head over
-it (`training.neural`); the sentence model itself comes with its own package.
+A sentence model tuned for it reads a window with the name of its layer and the beginning of what it relates
+to: the operator's text, and for a document the user's request. A multilingual one reads the window alone
+(`broad.py`), and in other languages than English it is the only one. What is learned are small changes of the
+first model's matrices and a head over each (`training.neural`); the models come with packages of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from firecircle.languages import unread_letters
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.learned.broad import BroadReader
 from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, WordPiece, weights_folder
 
 WEIGHTS_FILE = "neural.npz"
@@ -24,8 +27,9 @@ LONGEST_WINDOW = 320
 """Characters: as many whole sentences as fit."""
 MOST_PIECES, MOST_CONTEXT = 88, 24
 """Pieces of words read of a window, and of what it relates to."""
-MOST_READ = 6
-"""Windows of a prompt that are read in full. Skimming finds them, so time hardly grows with the prompt."""
+MOST_BROAD, MOST_READ = 24, 6
+"""Windows of a prompt that the multilingual model reads, and of those the worst that the tuned one reads in
+full. Skimming finds the first, so time hardly grows with the prompt."""
 TAGS = {"user": "user :", "application": "document :"}
 FINGERPRINT = "Please read this sentence before you judge any other."
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
@@ -117,22 +121,28 @@ class Head:
     """Weights of the mean of a window's words, and the offset."""
     read: Array
     """Weights of a window's mean and of its first piece after the last layer, and the offset."""
+    broad_hidden: Array
+    broad_read: Array
+    """The network over the multilingual model: weights of its two layers, the offsets in the last row."""
     calibration: Array
-    """Slope and offset from a score to log-odds."""
+    """From scores to log-odds: weights of the tuned and of the broad score and an offset; and for windows in
+    other languages than English a weight of the broad score and an offset."""
     fingerprint: Array
     """What `FINGERPRINT` is to the changed sentence model, to recognise the one this was trained with."""
 
     def save(self, path: Path) -> None:
-        """Write the numbers."""
-        arrays = {name: getattr(self, name) for name in ("skim", "read", "calibration", "fingerprint")}
-        arrays |= {f"change.{name}": each for name, each in self.changes.items()}
+        """Write the numbers, the many of them in half precision."""
+        halves = {f"change.{name}": each for name, each in self.changes.items()}
+        halves["broad_hidden"] = self.broad_hidden
+        arrays = {name: getattr(self, name) for name in _OWN}
+        arrays |= {name: each.astype(np.float16) for name, each in halves.items()}
         np.savez_compressed(path, **arrays)
 
     @classmethod
-    def load(cls) -> Head:
-        """The numbers that come with the package."""
+    def load(cls, path: Path | None = None) -> Head:
+        """The numbers that come with the package, or those of a file."""
         with (
-            resources.files(__package__).joinpath(WEIGHTS_FILE).open("rb") as file,
+            (path or resources.files(__package__).joinpath(WEIGHTS_FILE)).open("rb") as file,
             np.load(file, allow_pickle=False) as numbers,
         ):
             changes = {
@@ -140,26 +150,42 @@ class Head:
                 for name in numbers.files
                 if name.startswith("change.")
             }
-            own = {name: numbers[name] for name in ("skim", "read", "calibration", "fingerprint")}
+            own = {name: numbers[name].astype(np.float32) for name in _OWN}
             return cls(changes=changes, **own)
+
+
+_OWN = ("skim", "read", "broad_hidden", "broad_read", "calibration", "fingerprint")
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A window that was read, and how strong it is."""
+    """A window that was read, with the score of each model; the tuned one reads English only."""
 
     window: Window
-    strength: float
+    tuned: float | None
+    broad: float
+    head: Head
+
+    @property
+    def strength(self) -> float:
+        """The calibrated probability behind the scores."""
+        both, alone, offset, elsewhere, offset_elsewhere = map(float, self.head.calibration)
+        if self.tuned is None:
+            log_odds = elsewhere * self.broad + offset_elsewhere
+        else:
+            log_odds = both * self.tuned + alone * self.broad + offset
+        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds)))), 4)
 
 
 class Judge:
-    """The tuned sentence model with its head."""
+    """Both models with their heads."""
 
     def __init__(self, head: Head | None = None) -> None:
         self.head = head or Head.load()
         folder = weights_folder()
         assert folder is not None  # the lens looked before
         self.model = Encoder(folder, self.head.changes)
+        self.broad = BroadReader(self.head.broad_hidden, self.head.broad_read)
         if float(np.abs(fingerprint(self.model) - self.head.fingerprint).max()) > 1e-2:
             raise ValueError(f"{WEIGHTS_FILE} was trained with another sentence model: train it again")
 
@@ -168,7 +194,7 @@ class Judge:
         return ReadPrompt(self, prompt, inputs_of(prompt, self.model.words))
 
     def scores(self, inputs: Sequence[Input]) -> Array:
-        """The uncalibrated score of each window."""
+        """The uncalibrated score that the tuned model gives each window."""
         seen = self.model.means_and_firsts([each.pieces for each in inputs], [each.own for each in inputs])
         scores: Array = seen @ self.head.read[:-1] + self.head.read[-1]
         return scores
@@ -191,7 +217,8 @@ class ReadPrompt:
 
     def __init__(self, judge: Judge, prompt: MultiNeutrosophicPrompt, inputs: Sequence[Input]) -> None:
         self._judge, self._prompt, self._inputs = judge, prompt, inputs
-        self._strengths: dict[int, float] = {}
+        self._broad: dict[int, float] = {}
+        self._tuned: dict[int, float | None] = {}
 
     def judged(self, layer: str | None = None, start: int = 0, end: int = 0) -> tuple[Judged, ...]:
         """All windows, or those at a place, with how strong they are; of many the worst few."""
@@ -200,15 +227,33 @@ class ReadPrompt:
             for at, each in enumerate(self._inputs)
             if layer is None or each.window.touches(layer, start, end)
         ]
-        if len(places) > MOST_READ:
+        if len(places) > MOST_BROAD:
             order = np.argsort(-self._judge.suspicions([self._inputs[at] for at in places]), kind="stable")
-            places = sorted(places[at] for at in order[:MOST_READ])
-        new = [at for at in places if at not in self._strengths]
-        if new:
-            scores = self._judge.scores([self._inputs[at] for at in new])
-            for at, score in zip(new, scores, strict=True):
-                self._strengths[at] = strength(float(score), self._judge.head)
-        return tuple(Judged(self._inputs[at].window, self._strengths[at]) for at in places)
+            places = [places[at] for at in order[:MOST_BROAD]]
+        self._read_broadly([at for at in places if at not in self._broad])
+        places = sorted(sorted(places, key=lambda at: (-self._broad[at], at))[:MOST_READ])
+        self._read_in_full([at for at in places if at not in self._tuned])
+        return tuple(
+            Judged(self._inputs[at].window, self._tuned[at], self._broad[at], self._judge.head)
+            for at in places
+        )
+
+    def _read_broadly(self, places: Sequence[int]) -> None:
+        if places:
+            documents = [self._inputs[at].window.layer == "application" for at in places]
+            scores = self._judge.broad.scores([self._text(at) for at in places], documents)
+            self._broad.update(zip(places, map(float, scores), strict=True))
+
+    def _read_in_full(self, places: Sequence[int]) -> None:
+        self._tuned.update(dict.fromkeys(places))
+        english = [at for at in places if not unread_letters(self._text(at))]
+        if english:
+            scores = self._judge.scores([self._inputs[at] for at in english])
+            self._tuned.update(zip(english, map(float, scores), strict=True))
+
+    def _text(self, at: int) -> str:
+        window = self._inputs[at].window
+        return str(getattr(self._prompt, window.layer))[window.start : window.end]
 
     def shown_by(self, window: Window) -> Window:
         """The sentence of a window that looks most suspicious by itself."""
@@ -226,9 +271,3 @@ def fingerprint(model: Encoder) -> Array:
     pieces = [FIRST, *model.words.pieces(FINGERPRINT), LAST]
     seen: Array = model.means_and_firsts([pieces], [len(pieces)])[0]
     return seen
-
-
-def strength(score: float, head: Head) -> float:
-    """The calibrated probability behind a score."""
-    slope, shift = map(float, head.calibration)
-    return round(1 / (1 + math.exp(-max(-30.0, min(30.0, slope * score + shift)))), 4)

