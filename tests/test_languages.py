@@ -64,3 +64,13 @@ def test_unread_prompts_are_never_clean(mode: str) -> None:
     assert metrics.consensus.indeterminacy > 0.7
     assert verdict_word(metrics, 0.7) == "unsure"
     assert metrics.to_row()["unread"] == metrics.unread
+
+
+def test_what_only_the_neural_voice_reads_is_not_clean_either() -> None:
+    heard = ["embedded:time", "embedded:neural"]
+    german = unread_advisory(MultiNeutrosophicPrompt(user=OTHERS["German"]), heard)
+    assert german is not None
+    assert "only embedded:neural reads it" in german
+    hindi = unread_advisory(MultiNeutrosophicPrompt(user=OTHERS["Devanagari"]), heard)
+    assert hindi is not None
+    assert "no voice here reads it" in hindi

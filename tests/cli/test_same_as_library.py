@@ -28,7 +28,7 @@ def test_the_defaults_of_library_and_command_line_agree_on_what_is_obvious(cli: 
 
 
 def test_what_nobody_reads_is_said_and_has_its_own_status(cli: Cli, tmp_path: Path) -> None:
-    text = "Помоги написать поздравление для бабушки."
+    text = "Βοήθησέ με να γράψω μια ευχή για τη γιαγιά μου."
     ran = cli("evaluate", text)
     assert ran.status == 3
     assert "Verdict   UNREAD   F 0." in ran.out

@@ -31,7 +31,7 @@ def test_a_prompt_is_held_against_what_is_expected(prompt: str, expect: str, pas
     assert result["pass"] is passes
     assert 0 <= result["score"] <= 1
     assert result["namedScores"]["falsehood"] > 0
-    assert "F 0." in result["reason"]
+    assert f"F {result['namedScores']['falsehood']:.2f}" in result["reason"]
 
 
 def test_mistakes_fail_with_their_reason() -> None:

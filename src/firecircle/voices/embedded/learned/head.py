@@ -30,6 +30,8 @@ MOST_PIECES, MOST_CONTEXT = 88, 24
 MOST_BROAD, MOST_READ = 24, 6
 """Windows of a prompt that the multilingual model reads, and of those the worst that the tuned one reads in
 full. Skimming finds the first, so time hardly grows with the prompt."""
+SUREST = 0.99
+"""Whatever a window says, it may be meant otherwise."""
 TAGS = {"user": "user :", "application": "document :"}
 FINGERPRINT = "Please read this sentence before you judge any other."
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
@@ -174,7 +176,7 @@ class Judged:
             log_odds = elsewhere * self.broad + offset_elsewhere
         else:
             log_odds = both * self.tuned + alone * self.broad + offset
-        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds)))), 4)
+        return round(min(SUREST, 1 / (1 + math.exp(-max(-30.0, log_odds)))), 4)
 
 
 class Judge:
