@@ -3,7 +3,7 @@
 Two models read each window, the tuned sentence model (`training.tuned`) and a network over a multilingual one
 (`training.broad`); what they say is calibrated together. Trained are dev.jsonl, dev2.jsonl and the texts
 written for this project (training/data). Figures and calibration come from models that never saw the source
-of the prompt they score: the sources are dealt into folds, and the head of each fold is kept in `FOLDS`, so
+of the prompt they score: the sources are dealt into folds, and the head of each is kept in training/folds, so
 that `bench.detection`, `training.generalist` and others can ask a voice that is blind to a source.
 
 Needs torch, in an environment of its own (the product runs the numbers with numpy), the extras `neural` and
@@ -42,7 +42,7 @@ from training.labelled import (
     sources_dealt,
     written_pairs,
 )
-from training.neural_folds import FOLDS, NUMBER_OF_FOLDS, head_of_fold
+from training.neural_folds import NUMBER_OF_FOLDS, head_of_fold
 
 FALSE_ALARMS = 0.02
 """The share of benign prompts of unseen sources that may reach the alarm with this voice alone."""
@@ -136,7 +136,6 @@ def main() -> None:
     parser.add_argument("--calibrate-only", action="store_true", help="train nothing; use what is kept")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    FOLDS.mkdir(parents=True, exist_ok=True)
     scored = [*development(), *further(), *multilingual()]
     folds = sources_dealt(scored, NUMBER_OF_FOLDS)
     every = [*scored, *authored(), *written_pairs()]

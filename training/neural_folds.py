@@ -11,19 +11,14 @@ from firecircle.voices.embedded.learned.neural import NeuralLens
 from training import ROOT
 from training.labelled import development, further, multilingual, sources_dealt
 
-FOLDS = ROOT / ".cache" / "neural_folds"
-"""Not in the repository: `python -m training.neural --folds-only` makes them in half an hour."""
+FOLDS = ROOT / "training" / "folds"
+"""`python -m training.neural --folds-only` makes them anew, in half an hour."""
 NUMBER_OF_FOLDS = 3
 
 
 def head_of_fold(number: int) -> Path:
     """Where the head is that never saw a fold."""
     return FOLDS / f"{number}.npz"
-
-
-def are_here() -> bool:
-    """Whether the heads of all folds were trained on this machine."""
-    return all(head_of_fold(number).exists() for number in range(NUMBER_OF_FOLDS))
 
 
 def blind_lenses(records: Sequence[Record]) -> dict[str, NeuralLens]:

@@ -11,7 +11,7 @@ from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
 from training.labelled import development, further
-from training.neural_folds import are_here, blind_lenses
+from training.neural_folds import blind_lenses
 from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 STATISTICAL = "embedded:ngrams"
@@ -46,8 +46,5 @@ def blind_seats(models: Sequence[str]) -> Seats:
     seats = {**shipped(records, EMBEDDED_MODELS), **rule_and_statistical()}
     if NEURAL_MODEL not in models:
         return seats
-    if not are_here():
-        print("the heads of the neural voice's folds are not here: python -m training.neural --folds-only")
-        return {}
     lenses = blind_lenses(records)
     return {source: {**seats[source], NEURAL_MODEL: EmbeddedVoice(lens)} for source, lens in lenses.items()}
