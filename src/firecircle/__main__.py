@@ -23,7 +23,10 @@ def main() -> None:
         if heeds_interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    status = run(sys.argv[1:], begin)
+    try:
+        status = run(sys.argv[1:], begin)
+    except KeyboardInterrupt:  # between two of its own ways to answer
+        return _leave()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     sys.exit(status)
 
