@@ -28,6 +28,11 @@ def main() -> None:
     except KeyboardInterrupt:  # between two of its own ways to answer
         return _leave()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
+    if status == INTERRUPTED:
+        # Where the interrupt fell into an `exec` (dataclasses, pydantic), Python would end by the signal.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
     sys.exit(status)
 
 

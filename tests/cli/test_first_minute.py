@@ -125,7 +125,7 @@ def test_a_slim_installation_names_the_extra_a_command_needs(arguments: str) -> 
 
 
 class TestLeavingEarly:
-    @pytest.mark.parametrize("running", [0.05, 0.1, 0.15])
+    @pytest.mark.parametrize("running", [0.05, 0.1, 0.15, 0.3])
     def test_ctrl_c_while_it_loads(self, folder: Path, running: float) -> None:
         """After so much time of its own on a processor: on a busy machine a process comes to less."""
         (folder / "a.jsonl").write_text('{"text": "hello"}\n' * 3000)
