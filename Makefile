@@ -56,8 +56,10 @@ types:
 arrows:
 	$(BIN)/lint-imports
 
+# The lines that no test reached go into a file, so that the last thing printed is which tests failed.
 test:
-	$(BIN)/python -m slipcover -m pytest --numprocesses $(WORKERS) --dist worksteal
+	@$(BIN)/python -m slipcover --out .coverage.txt -m pytest --numprocesses $(WORKERS) --dist worksteal; failed=$$?; \
+	awk 'END { print "Coverage: " $$NF "% of " $$2 " lines; those not reached stand in .coverage.txt" }' .coverage.txt; exit $$failed
 
 SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
 snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it

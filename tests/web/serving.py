@@ -28,6 +28,8 @@ PROMPT = MultiNeutrosophicPrompt(
     turns=(),
 )
 VOICES = ("voice/one", "voice/two", "voice/three")
+PATIENCE = 30.0
+"""Seconds that a program waits for an answer: the machine may be busy with other tests."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Running:
     def client(self, **headers: str) -> httpx.Client:
         """A program that may read and write."""
         told = {WRITE_HEADER: self.access.write_token, **headers}
-        return httpx.Client(base_url=self.url, headers=told, timeout=20)
+        return httpx.Client(base_url=self.url, headers=told, timeout=PATIENCE)
 
 
 @contextmanager

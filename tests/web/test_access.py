@@ -8,7 +8,7 @@ import pytest
 from firecircle.errors import ConfigError
 from firecircle.store.opening import Store
 from firecircle.web.access import WRITE_HEADER, Access
-from tests.web.serving import Running, judged, running
+from tests.web.serving import PATIENCE, Running, judged, running
 
 TOKEN = "a token that is long enough"
 
@@ -67,7 +67,10 @@ def test_a_change_from_the_page_itself_passes(server: Running, store: Store) -> 
 
 
 def test_with_a_token_nothing_is_read_without_it(store: Store) -> None:
-    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(base_url=server.url) as stranger:
+    with (
+        running(store, Access("127.0.0.1", TOKEN)) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as stranger,
+    ):
         refused = stranger.get("/api/v1/circles")
         assert refused.status_code == 401
         assert refused.json()["status"] == 401
@@ -92,7 +95,10 @@ def test_with_a_token_nothing_is_read_without_it(store: Store) -> None:
 
 
 def test_the_login_form_sets_the_cookie(store: Store) -> None:
-    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(base_url=server.url) as reader:
+    with (
+        running(store, Access("127.0.0.1", TOKEN)) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as reader,
+    ):
         assert reader.post("/login", data={"token": TOKEN}).headers["location"] == "/circles"
         assert reader.get("/circles").status_code == 200
 
@@ -108,6 +114,6 @@ def test_another_address_needs_a_token_that_cannot_be_guessed() -> None:
 
 
 def test_a_path_cannot_send_a_reader_elsewhere(store: Store) -> None:
-    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client() as reader:
+    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(timeout=PATIENCE) as reader:
         answer = reader.get(f"{server.url}//evil.example/x?token={TOKEN}")
         assert answer.headers["location"].startswith("/evil.example")

@@ -16,7 +16,7 @@ from firecircle.store.opening import Store, open_store
 from firecircle.web.access import WRITE_HEADER, Access
 from firecircle.web.attempts import MOST_OF_ONE
 from tests.web.hostile import PAYLOADS
-from tests.web.serving import Running, judged, running
+from tests.web.serving import PATIENCE, Running, judged, running
 
 NAMES: dict[Role, str] = {"read": "reader", "convene": "convener", "admin": "adminer"}
 PASSWORD = "correct horse battery"
@@ -60,7 +60,7 @@ def browser(server: Running, name: str, password: str = PASSWORD) -> Iterator[ht
 
 
 def test_a_stranger_sees_nothing(server: Running) -> None:
-    with httpx.Client(base_url=server.url) as stranger:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as stranger:
         for path in ("/circles", "/convene", "/bank", "/runs", "/team", "/account", "/circles/x"):
             assert stranger.get(path).headers["location"].startswith("/login")
         assert (
@@ -159,7 +159,7 @@ def test_a_page_shows_what_its_reader_may_do(server: Running, store: Store) -> N
 
 
 def test_a_session_is_safe_and_ends(server: Running, store: Store) -> None:
-    with httpx.Client(base_url=server.url) as client:
+    with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
         answer = client.post(
             "/login", data={"name": "reader", "password": PASSWORD, "next": "//evil.example"}
         )
@@ -189,13 +189,18 @@ def test_a_session_is_safe_and_ends(server: Running, store: Store) -> None:
 
 def test_a_page_of_another_site_cannot_log_anybody_in(server: Running) -> None:
     given = {"name": "reader", "password": PASSWORD}
-    answer = httpx.post(f"{server.url}/login", data=given, headers={"sec-fetch-site": "cross-site"})
+    answer = httpx.post(
+        f"{server.url}/login", data=given, headers={"sec-fetch-site": "cross-site"}, timeout=PATIENCE
+    )
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
 
 
 def test_guessing_passwords_is_slowed_down(store: Store) -> None:
-    with running(store, Access(accounts=True)) as server, httpx.Client(base_url=server.url) as guesser:
+    with (
+        running(store, Access(accounts=True)) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as guesser,
+    ):
         for number in range(MOST_OF_ONE):
             answer = guesser.post("/login", data={"name": "reader", "password": f"guess {number}"})
             assert answer.status_code == 401

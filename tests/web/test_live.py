@@ -14,10 +14,11 @@ import pytest
 
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
+from firecircle.web.api.shapes import LONGEST_FOLLOWED
 from tests.cli.running import endpoint
 from tests.loopback import completion
 from tests.scripted import says
-from tests.web.serving import VOICES, Running, held, judged
+from tests.web.serving import PATIENCE, VOICES, Running, held, judged
 
 Event = tuple[int | None, str, Any]
 
@@ -82,7 +83,7 @@ def test_a_circle_is_told_as_it_goes_on_and_then_closed(server: Running, store: 
             assert [next(events)[1] for _ in range(2)] == ["circle_convened", "round_started"]
             sitting.let(1)
             assert next(events)[1] == "voice_answered"
-            page = httpx.get(f"{server.url}/circles/{name}").text
+            page = httpx.get(f"{server.url}/circles/{name}", timeout=PATIENCE).text
             assert "asked …" in page
             assert "live:" in page
             sitting.let_all()
@@ -203,8 +204,8 @@ def test_voices_that_are_still_asked_are_told_apart_from_the_lost(server: Runnin
     with held(store) as sitting:
         name = _sitting(store)
         sitting.let(1)
-        _until(lambda: "0.80" in httpx.get(f"{server.url}/circles/{name}").text)
-        page = httpx.get(f"{server.url}/circles/{name}").text
+        _until(lambda: "0.80" in httpx.get(f"{server.url}/circles/{name}", timeout=PATIENCE).text)
+        page = httpx.get(f"{server.url}/circles/{name}", timeout=PATIENCE).text
         assert page.count("asked …") == len(VOICES) - 1
         assert "not asked" not in page
 
@@ -236,3 +237,9 @@ def test_nothing_is_told_before_there_is_something(client: httpx.Client, store: 
         _until(lambda: "<dt>Cost</dt>" in client.get(f"/circles/{name}").text)
     whole = client.get(f"/circles/{name}").text
     assert all(words in whole for words in (early[0], early[1], early[3]))
+
+
+def test_as_many_circles_as_may_be_followed_fit_into_an_address(client: httpx.Client) -> None:
+    followed = "\N{DESERET CAPITAL LETTER LONG I}" * LONGEST_FOLLOWED  # twelve bytes each in an address
+    assert client.get("/api/v1/live", params={"follow": followed}).status_code == 200
+    assert client.get("/api/v1/live", params={"follow": "-" * (LONGEST_FOLLOWED + 1)}).status_code == 422

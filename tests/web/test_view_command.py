@@ -15,6 +15,7 @@ import pytest
 from firecircle.cli.view import view
 from firecircle.errors import ConfigError
 from firecircle.web.serving import listening_socket
+from tests.web.serving import PATIENCE
 
 START = "import sys; from firecircle.cli.view import view; sys.exit(view(port=0, store=sys.argv[1], no_browser=True, as_json=True))"
 
@@ -30,10 +31,10 @@ def test_it_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None
             told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-            answer = httpx.get(f"{told['url']}/circles")
+            answer = httpx.get(f"{told['url']}/circles", timeout=PATIENCE)
             assert "Nothing is kept yet" in answer.text
             with httpx.Client(
-                base_url=told["url"], headers={"x-firecircle-token": told["write_token"]}
+                base_url=told["url"], headers={"x-firecircle-token": told["write_token"]}, timeout=PATIENCE
             ) as client:
                 assert client.post("/api/v1/evaluate", json={"user": "hello there"}).status_code in (200, 202)
             process.send_signal(signal.SIGINT)

@@ -119,10 +119,14 @@ class Circle(Shape):
     """The result as the library writes it."""
 
 
+LONGEST_FOLLOWED = 5_000
+"""Characters: whatever they are, they fit into the 64 KiB that the server reads of a request's first line."""
+
+
 class LiveQuery(Shape):
     """Which circles somebody watches."""
 
-    follow: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    follow: Annotated[str, StringConstraints(max_length=LONGEST_FOLLOWED)] = ""
     """A line for each: the number of its last known event (-1 for none), a space, its id."""
 
 

