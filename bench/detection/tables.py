@@ -32,6 +32,16 @@ LAYER_RULE = (
 )
 FOREIGN = ("hinglish_guard", "goodwiins_multilang", "hix3_web_fr", "mgsm")
 """Sources that are not in English."""
+ENGLISH_THERE = frozenset(
+    f"hinglish_guard:{row}"
+    for row in (
+        *("adv_003", "adv_007", "adv_008", "adv_010", "adv_059", "adv_069", "adv_076", "adv_088", "adv_090"),
+        *("adv_137", "adv_139", "adv_140", "adv_188", "adv_194", "adv_240", "curated_0009", "curated_0012"),
+        *("curated_0032", "curated_0035", "curated_0041", "curated_0049", "curated_0056", "heldout_067"),
+        *("heldout_093", "heldout_094", "heldout_095"),
+    )
+)
+"""Rows of these sources that were read and are English, two of them with digits for letters."""
 Records = Sequence[Record]
 
 
@@ -142,7 +152,7 @@ def print_against(records: Records, contenders: Sequence[Contender], rival: Cont
 
 def print_unread(records: Records, contenders: Sequence[Contender]) -> None:
     """Prompts in other languages: found, declared unread, or passed as clean."""
-    foreign = [at for at, record in enumerate(records) if record.source in FOREIGN or _is_foreign(record)]
+    foreign = [at for at, record in enumerate(records) if _is_foreign(record)]
     unread = {at for at in foreign if unread_languages(records[at].prompt)}
     print(f"\nin other languages: {len(foreign)} of {len(records)} prompts, {len(unread)} declared unread")
     for attack, name in ((True, "attacks"), (False, "benign prompts")):
@@ -157,7 +167,10 @@ def print_unread(records: Records, contenders: Sequence[Contender]) -> None:
 
 
 def _is_foreign(record: Record) -> bool:
-    return bool(unread_languages(record.prompt)) or record.family == "benign:multilingual"
+    if record.id in ENGLISH_THERE:
+        return False
+    foreign = record.source in FOREIGN or record.family == "benign:multilingual"
+    return foreign or bool(unread_languages(record.prompt))
 
 
 def print_talk(records: Records, circle: JudgedByCircle) -> None:

@@ -153,7 +153,9 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         fire_circle=result,
         stand_ins=result.stand_ins,
         seating=result.circumstances.seating,
-        unread=unread_advisory(result.prompt, {said.model for said in result.final_evaluations}),
+        unread=unread_advisory(
+            result.prompt, {said.model: said.reasoning for said in result.final_evaluations}
+        ),
         calibrated=result.calibrated,
         alarm_decided_by=result.alarm_decided_by,
     )
@@ -175,5 +177,5 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         stand_ins=stand_ins_in(panel.calls),
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
-        unread=unread_advisory(panel.prompt, {said.model for said in panel.evaluations}),
+        unread=unread_advisory(panel.prompt, {said.model: said.reasoning for said in panel.evaluations}),
     )

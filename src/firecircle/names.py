@@ -118,5 +118,7 @@ EMBEDDED_MODELS = (
 """The circle that needs nothing but the package, in the order its voices are listed."""
 NEURAL_MODEL = "embedded:neural"
 """Joins the embedded circle by default where its extra and its weights are installed."""
+GENERALIST_MODEL = "embedded:generalist"
+"""Who judges alone without a key: all lenses in one voice."""
 OPERATOR_MODEL = "embedded:operator"
 """Joins the embedded circle where texts of the operator are checked; it reads nothing else."""

@@ -18,6 +18,7 @@ from firecircle.errors import ConfigError
 from firecircle.names import (
     DEFAULT_MODELS,
     EMBEDDED_MODELS,
+    GENERALIST_MODEL,
     NEURAL_MODEL,
     OPERATOR_MODEL,
     EvaluationMode,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from firecircle.rotation.history import Draw
 
 DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
-EMBEDDED_GENERALIST = "embedded:generalist"
-"""Who judges alone without a key: all lenses in one voice."""
 DECLARED_ELSEWHERE = {
     "model_characteristics": 'declare models under [models."provider:model"]',
     "calibration": "it is looked up; fit one with `firecircle calibrate --verdict --write`",
@@ -126,7 +125,7 @@ def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[st
     """
     if os.environ.get(DEFAULT_KEY_VARIABLE) and not only_free:
         return DEFAULT_MODELS
-    return (EMBEDDED_GENERALIST,) if mode is EvaluationMode.SINGLE else embedded_models()
+    return (GENERALIST_MODEL,) if mode is EvaluationMode.SINGLE else embedded_models()
 
 
 def embedded_models() -> tuple[str, ...]:

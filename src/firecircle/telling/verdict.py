@@ -158,7 +158,9 @@ def _addressed(prompt: MultiNeutrosophicPrompt, line: SafeLine) -> list[str]:
 
 
 def _unread(result: FireCircleResult) -> list[str]:
-    advisory = unread_advisory(result.prompt, {answer.model for answer in result.final_evaluations})
+    advisory = unread_advisory(
+        result.prompt, {answer.model: answer.reasoning for answer in result.final_evaluations}
+    )
     return [advisory] if advisory else []
 
 

@@ -20,8 +20,8 @@ from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
-from firecircle.names import EvaluationMode, is_embedded
-from firecircle.request import EMBEDDED_GENERALIST, JudgingRequest, configured, default_models
+from firecircle.names import GENERALIST_MODEL, EvaluationMode, is_embedded
+from firecircle.request import JudgingRequest, configured, default_models
 
 UNSURE = (0.3, 0.8)
 """The band of a cascade that names none."""
@@ -87,7 +87,7 @@ class _Draft:
         """
         if self.arm.model:
             return self.arm.model
-        return EMBEDDED_GENERALIST if all(map(is_embedded, self.models)) else self.models[0]
+        return GENERALIST_MODEL if all(map(is_embedded, self.models)) else self.models[0]
 
     def circle(self, **changes: Any) -> SeatedCircle:
         """The plan's circle with these changes, seated."""

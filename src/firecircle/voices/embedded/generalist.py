@@ -17,7 +17,7 @@ from importlib import resources
 from firecircle.circle.voice import Turn
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding, Lens, falsehood, strongest_first
-from firecircle.voices.embedded.voice import AnalyserVoice, findings_of
+from firecircle.voices.embedded.voice import AnalyserVoice, findings_of, unread_by
 
 WEIGHTS_FILE = "generalist.json"
 SUREST = 0.99
@@ -70,5 +70,10 @@ class Generalist(AnalyserVoice):
         return together, self._weights.falsehood(said)
 
     def blindness(self, reading: PromptReading) -> float:
-        """What the lens that sees most of this prompt cannot see."""
-        return min(lens.blindness(reading) for lens in self._lenses)
+        """What the lens that sees most cannot see; of other languages, the lens that reads them."""
+        readers = [lens for lens in self._lenses if reading.unread and not unread_by([lens], reading)]
+        return min(lens.blindness(reading) for lens in readers or self._lenses)
+
+    def unread(self, reading: PromptReading) -> tuple[str, ...]:
+        """The languages that no lens reads."""
+        return unread_by(self._lenses, reading)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from firecircle.circle.voice import Reply, Turn, Usage
+from firecircle.languages import NOT_READ
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_prompt
 from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Lens, falsehood, strongest_first
@@ -119,8 +121,13 @@ class EmbeddedVoice(AnalyserVoice):
 
     def unread(self, reading: PromptReading) -> tuple[str, ...]:
         """What the lens does not read: all but English, unless it says that it reads more."""
-        reads = getattr(self.lens, "reads", ())
-        return tuple(language for language in reading.unread if language not in reads)
+        return unread_by([self.lens], reading)
+
+
+def unread_by(lenses: Iterable[Lens], reading: PromptReading) -> tuple[str, ...]:
+    """The languages of the prompt that none of the lenses says it reads."""
+    read: frozenset[str] = frozenset().union(*(getattr(lens, "reads", ()) for lens in lenses))
+    return tuple(language for language in reading.unread if language not in read)
 
 
 def findings_of(lens: Lens, turn: Turn, reading: PromptReading) -> tuple[Finding, ...]:
@@ -184,7 +191,7 @@ def _patterns(reading: PromptReading, findings: tuple[Finding, ...], least: floa
 def _reasoning(
     looks_at: str, reading: PromptReading, findings: tuple[Finding, ...], languages: tuple[str, ...]
 ) -> str:
-    unread = f" I do not read {' and '.join(languages)}." if languages else ""
+    unread = f" {NOT_READ}{' and '.join(languages)}." if languages else ""
     follows = any(f.echo for f in findings)
     worth_telling = [f for f in findings if f.strength >= WEAK and not f.echo][:3]
     if not worth_telling:

@@ -1,0 +1,139 @@
+"""Which language a text is written in, as far as needed to say what the embedded voices cannot read.
+
+They read English; the neural one roughly reads fourteen languages more. Other scripts are recognised by their
+letters, other languages in Latin letters by their words (`latin`). Where nothing tells (code, tables, a few
+words) the text counts as read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+
+from firecircle.languages.latin import UNNAMED, common_words, latin_language
+from firecircle.names import GENERALIST_MODEL, NEURAL_MODEL, is_embedded
+from firecircle.prompt import MultiNeutrosophicPrompt
+
+LEAST_LETTERS, LEAST_OF_ALL, LEAST_OF_A_SCRIPT = 20, 10, 6
+"""Fewer letters in a language, or of another script, are a name or a word, not a text. The second is for a
+language in which most of a text is written."""
+SHORT = 200
+"""Characters up to which a text is also looked at as a whole: its parts may be too short to tell."""
+ACCENTED = 0.04
+"""The share of letters beyond ASCII from which on a stretch without a common English word is not English."""
+READ_AT_MOST = 200_000
+"""Characters of a layer that are looked at for their words. Letters of other scripts are counted in all."""
+
+READ_ROUGHLY = frozenset(
+    (
+        *("Arabic", "Chinese", "Cyrillic", "Dutch", "French", "German", "Italian", "Japanese", "Korean"),
+        *("Polish", "Portuguese", "Spanish", "Thai", "Turkish"),
+    )
+)
+"""What the multilingual model of `embedded:neural` was taught beside English."""
+NOT_READ = "I do not read "
+"""How an embedded voice begins to say which languages it does not read."""
+
+_SCRIPTS = {
+    "Greek": r"\u0370-\u03ff\u1f00-\u1fff",
+    "Cyrillic": r"\u0400-\u052f",
+    "Armenian": r"\u0530-\u058f",
+    "Hebrew": r"\u0590-\u05ff",
+    "Arabic": r"\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff",
+    "Devanagari": r"\u0900-\u097f",
+    "Bengali": r"\u0980-\u09ff",
+    "Gurmukhi": r"\u0a00-\u0a7f",
+    "Gujarati": r"\u0a80-\u0aff",
+    "Tamil": r"\u0b80-\u0bff",
+    "Telugu": r"\u0c00-\u0c7f",
+    "Kannada": r"\u0c80-\u0cff",
+    "Malayalam": r"\u0d00-\u0d7f",
+    "Sinhala": r"\u0d80-\u0dff",
+    "Thai": r"\u0e00-\u0e7f",
+    "Lao": r"\u0e80-\u0eff",
+    "Burmese": r"\u1000-\u109f",
+    "Georgian": r"\u10a0-\u10ff",
+    "Ethiopic": r"\u1200-\u137f",
+    "Khmer": r"\u1780-\u17ff",
+    "Korean": r"\u1100-\u11ff\uac00-\ud7af",
+    "Japanese": r"\u3040-\u30ff",
+    "Chinese": r"\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002ebef",
+}
+_WORDLESS = frozenset(("Chinese", "Japanese", "Korean"))
+_RUNS = {
+    name: re.compile(f"[{letters}]{{{1 if name in _WORDLESS else 3},}}") for name, letters in _SCRIPTS.items()
+}
+"""Runs of letters of a script; single letters among Latin ones are a disguise, which a lens undoes."""
+
+_STRETCH = re.compile(r"[^\n.!?。！？;:|]+")
+
+
+def unread_letters(text: str) -> Counter[str]:
+    """The letters of a text that stand in languages which the embedded voices do not read, by language."""
+    return Counter(dict(_unread_letters(text)))
+
+
+@lru_cache(maxsize=32)
+def _unread_letters(text: str) -> tuple[tuple[str, int], ...]:
+    letters = Counter[str]()
+    if not text.isascii():
+        for script, pattern in _RUNS.items():
+            letters[script] = sum(map(len, pattern.findall(text)))
+        if letters["Japanese"]:  # kana among Chinese characters: all of it is Japanese
+            letters["Japanese"] += letters.pop("Chinese", 0)
+    stretches = _STRETCH.findall(text[:READ_AT_MOST])
+    if len(stretches) > 1 and len(text) <= SHORT:
+        stretches.append(" ".join(stretches))
+    for stretch in stretches:
+        language = latin_language(stretch) or _accented(stretch)
+        if language is not None:
+            letters[language] += sum(map(str.isalpha, stretch))
+    half = sum(map(str.isalpha, text)) / 2 if letters and len(text) <= SHORT else len(text)
+    return tuple(
+        (language, count) for language, count in letters.items() if count >= _least(language, count > half)
+    )
+
+
+def _least(language: str, most: bool) -> int:
+    if language in _SCRIPTS:
+        return LEAST_OF_A_SCRIPT
+    return LEAST_OF_ALL if most else LEAST_LETTERS
+
+
+def _accented(stretch: str) -> str | None:
+    """Whether letters beyond ASCII and the lack of common English words tell that it is not English."""
+    words = stretch.split()
+    if stretch.isascii() or common_words().english.intersection(map(str.lower, words)):
+        return None
+    if all(word[0].isupper() for word in words):  # names
+        return None
+    latin = [letter for letter in stretch if letter.isalpha() and letter < "\u0250"]
+    foreign = sum(not letter.isascii() for letter in latin)
+    return UNNAMED if len(latin) >= LEAST_LETTERS and foreign > max(1, ACCENTED * len(latin)) else None
+
+
+def unread_languages(prompt: MultiNeutrosophicPrompt) -> Counter[str]:
+    """The unread letters of the layers that are judged, by language."""
+    return unread_letters(prompt.application) + unread_letters(prompt.user)
+
+
+def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
+    """What nobody who was heard could read well, in a sentence; None when somebody could.
+
+    `heard` is the reasoning of each voice: the one with all lenses reads more where the neural lens is
+    among them, and says what it does not read.
+    """
+    if not all(map(is_embedded, heard)):
+        return None
+    languages = [language for language, _ in unread_languages(prompt).most_common()]
+    if not languages:
+        return None
+    named = " and ".join(languages)
+    readers = [
+        model for model in (NEURAL_MODEL, GENERALIST_MODEL) if model in heard and NOT_READ not in heard[model]
+    ]
+    if readers and READ_ROUGHLY.issuperset(languages):
+        return f"{named}: only {readers[0]} reads it, and roughly: without an alarm this prompt is not clean"
+    return f"{named}: no voice here reads it, so without an alarm this prompt is unread, not clean"
