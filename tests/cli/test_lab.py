@@ -7,23 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import Ran, assert_one_line_of_trouble, ran_apart
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, arm, opinion, plan_text
 from tests.loopback import LoopbackServer, Script
 
-PLAN = f"""
-name = "small"
-[[datasets]]
-path = "examples"
-sample = 4
-[circle]
-models = {list(TRIO)}
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "single"
-kind = "single"
-"""
+PLAN = plan_text(CIRCLE, arm("single"), before='name = "small"\n')
 
 
 @pytest.fixture(autouse=True)

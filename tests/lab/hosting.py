@@ -1,13 +1,44 @@
-"""A hosted circle on loopback for the lab: answers follow from the question, so that runs can be compared."""
+"""A hosted circle on loopback for the lab: its plans, and answers that follow from the question, so that runs
+can be compared."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 
-from tests.loopback import Answer, ChatRequest, completion
+from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 
 TRIO = ("anthropic/claude-sonnet-4", "qwen/qwen-2.5-72b-instruct", "deepseek/deepseek-r1")
+
+
+def arm(name: str, kind: str = "", *lines: str) -> str:
+    """An arm of this kind, or of the kind it is called after, with further lines."""
+    return "\n".join(["[[arms]]", f'name = "{name}"', f'kind = "{kind or name}"', *lines, ""])
+
+
+CIRCLE = arm("circle", "fire_circle")
+FREE = arm(
+    "free",
+    "fire_circle",
+    'models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]',
+)
+"""A circle that asks nobody for money."""
+
+
+def plan_text(*arms: str, before: str = "", sample: int = 4, circle: str = "") -> str:
+    """A plan of the trio on a few of the examples; `before` and `circle` are lines of its own."""
+    data = f'[[datasets]]\npath = "examples"\nsample = {sample}\n'
+    return f"{before}{data}[circle]\nmodels = {list(TRIO)}\n{circle}{''.join(arms)}"
+
+
+def customer_of(server: LoopbackServer) -> dict[str, str]:
+    """The environment of somebody whose provider is this server."""
+    return {
+        **os.environ,
+        "OPENROUTER_API_KEY": "sk-test",
+        "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url,
+    }
 
 
 def opinion(request: ChatRequest, latency: float = 0.0) -> Answer:

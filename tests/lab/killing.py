@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import time
@@ -13,43 +12,15 @@ from typing import Any
 import duckdb
 
 from tests.cli.running import command
-from tests.lab.hosting import TRIO
+from tests.lab.hosting import CIRCLE, FREE, arm, customer_of, plan_text
 from tests.loopback import LoopbackServer
 
-PLAN = f"""
-name = "kill"
-seeds = [1, 2]
-[concurrency]
-calls = 6
-workers = 1
-[[datasets]]
-path = "examples"
-sample = 4
-[circle]
-models = {list(TRIO)}
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "reflect"
-kind = "reflect"
-[[arms]]
-name = "single"
-kind = "single"
-[[arms]]
-name = "consistency"
-kind = "consistency"
-[[arms]]
-name = "court"
-kind = "court"
-[[arms]]
-name = "council"
-kind = "council"
-[[arms]]
-name = "free"
-kind = "fire_circle"
-models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]
-"""
+PLAN = plan_text(
+    CIRCLE,
+    *map(arm, ("reflect", "single", "consistency", "court", "council")),
+    FREE,
+    before='name = "kill"\nseeds = [1, 2]\n[concurrency]\ncalls = 6\nworkers = 1\n',
+)
 JUDGEMENTS = PLAN.count("[[arms]]") * 2 * 4
 
 
@@ -57,14 +28,9 @@ def start(
     plan: Path, out: Path, server: LoopbackServer, before: Callable[[], None] | None = None
 ) -> subprocess.Popen[bytes]:
     """The run, or what is left of it."""
-    environment = {
-        **os.environ,
-        "OPENROUTER_API_KEY": "sk-test",
-        "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url,
-    }
     return subprocess.Popen(
         command("lab", "run", str(plan), "--out", str(out), "--json"),
-        env=environment,
+        env=customer_of(server),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,

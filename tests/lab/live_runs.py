@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import threading
 import time
@@ -14,26 +13,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.cli.running import command, endpoint
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, customer_of, opinion, plan_text
 from tests.loopback import Answer, ChatRequest, LoopbackServer
 
 Found = TypeVar("Found")
 
-PLAN = f"""
-name = "live"
-[concurrency]
-calls = 3
-[[datasets]]
-path = "examples"
-sample = 2
-[circle]
-models = {list(TRIO)}
-early_stop_convergence = 0.0
-max_rounds = 2
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-"""
+PLAN = plan_text(
+    CIRCLE,
+    before='name = "live"\n[concurrency]\ncalls = 3\n',
+    sample=2,
+    circle="early_stop_convergence = 0.0\nmax_rounds = 2\n",
+)
 
 
 @dataclass
@@ -69,14 +59,9 @@ def gated() -> Iterator[tuple[LoopbackServer, Gate]]:
 @contextmanager
 def running(server: LoopbackServer, plan: Path, out: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """`firecircle lab run` as a process; it does not outlive this."""
-    environment = {
-        **os.environ,
-        "OPENROUTER_API_KEY": "sk-test",
-        "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url,
-    }
     arguments = command("lab", "run", str(plan), "--out", str(out), "--json", *more)
     with subprocess.Popen(
-        arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        arguments, env=customer_of(server), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         try:
             yield process

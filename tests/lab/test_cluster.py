@@ -17,42 +17,19 @@ import psutil
 import pytest
 
 from tests.cli.running import assert_one_line_of_trouble, command, endpoint, ran_apart
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, FREE, arm, customer_of, opinion, plan_text
 from tests.lab.killing import figures, journaled
 from tests.lab.scan.test_scan import as_json_lines, table
 from tests.loopback import LoopbackServer
 
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
-PLAN = f"""
-name = "cluster"
-[concurrency]
-calls = 6
-workers = 2
-[budget]
-tokens = 10000000
-[[datasets]]
-path = "examples"
-sample = 4
-[circle]
-models = {list(TRIO)}
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "reflect"
-kind = "reflect"
-[[arms]]
-name = "consistency"
-kind = "consistency"
-[[arms]]
-name = "guided"
-kind = "guided"
-[[arms]]
-name = "free"
-kind = "fire_circle"
-models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]
-"""
+PLAN = plan_text(
+    CIRCLE,
+    *map(arm, ("reflect", "consistency", "guided")),
+    FREE,
+    before='name = "cluster"\n[concurrency]\ncalls = 6\nworkers = 2\n[budget]\ntokens = 10000000\n',
+)
 CLUSTER = """
 import sys, time
 from firecircle.lab.cluster.ray_cluster import ray_running
@@ -151,14 +128,9 @@ def wait_until(happens: Callable[[], bool], driver: subprocess.Popen[bytes]) -> 
 
 
 def started(server: LoopbackServer, plan: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    environment = {
-        **os.environ,
-        "OPENROUTER_API_KEY": "sk-test",
-        "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url,
-    }
     return subprocess.Popen(
         command("lab", "run", str(plan), "--out", str(out), "--json", *more),
-        env=environment,
+        env=customer_of(server),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -27,42 +27,20 @@ from firecircle.lab.runs.runner import RunState
 from firecircle.lab.runs.starting import complete, open_run
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import Store, open_store
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, FREE, arm, opinion, plan_text
 from tests.lab.killing import wait_until_asked
 from tests.lab.live_runs import PLAN, finish, gated, running, until
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
 
-ARMS = f"""
-[[datasets]]
-path = "examples"
-sample = 3
-[circle]
-models = {list(TRIO)}
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "no chair"
-kind = "no_chair"
-[[arms]]
-name = "single"
-kind = "single"
-[[arms]]
-name = "reflect"
-kind = "reflect"
-[[arms]]
-name = "cascade"
-kind = "cascade"
-band = [0.0, 1.0]
-[[arms]]
-name = "guided"
-kind = "guided"
-folds = 2
-[[arms]]
-name = "free"
-kind = "fire_circle"
-models = ["embedded:time", "embedded:layers", "embedded:hidden", "embedded:ngrams"]
-"""
+ARMS = plan_text(
+    CIRCLE,
+    arm("no chair", "no_chair"),
+    *map(arm, ("single", "reflect")),
+    arm("cascade", "", "band = [0.0, 1.0]"),
+    arm("guided", "", "folds = 2"),
+    FREE,
+    sample=3,
+)
 
 
 @pytest.fixture
@@ -249,8 +227,8 @@ async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(
             assert isinstance(loaded, FireCircleResult)
             assert loaded.circle_id == one.id
     for record in {one.record_id for one in circles}:
-        for arm in ("circle", "no chair", "cascade"):
-            named = stored_ids(folder.about, arm, "examples", str(record), 0)
+        for sitting in ("circle", "no chair", "cascade"):
+            named = stored_ids(folder.about, sitting, "examples", str(record), 0)
             assert len(ids & set(named)) == 1
         assert not ids & set(stored_ids(folder.about, "single", "examples", str(record), 0))
 

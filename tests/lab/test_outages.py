@@ -15,27 +15,15 @@ import pytest
 from firecircle.cli.main import run
 from firecircle.lab.runs.folder import RunFolder
 from tests.cli.running import endpoint
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, TRIO, arm, opinion, plan_text
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
 
-PLAN = f"""
-[concurrency]
-calls = 6
-[[datasets]]
-path = "examples"
-sample = 4
-[circle]
-models = {list(TRIO)}
-max_rounds = 2
-enforce_quorum = false
-timeout_per_round = 2
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "parallel"
-kind = "parallel"
-"""
+PLAN = plan_text(
+    CIRCLE,
+    arm("parallel"),
+    before="[concurrency]\ncalls = 6\n",
+    circle="max_rounds = 2\nenforce_quorum = false\ntimeout_per_round = 2\n",
+)
 JUDGEMENTS = 8
 QUICKLY = "[waiting]\nfirst_seconds = 0.2\nlongest_seconds = 0.4\n"
 

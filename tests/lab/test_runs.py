@@ -18,20 +18,11 @@ from firecircle.lab.runs.runner import Follower, RunState
 from firecircle.lab.runs.starting import complete, open_run
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.request import embedded_models
-from tests.lab.hosting import TRIO, opinion
+from tests.lab.hosting import CIRCLE, TRIO, arm, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
 
-HOSTED = f"""
-[circle]
-models = {list(TRIO)}
-[[arms]]
-name = "circle"
-kind = "fire_circle"
-[[arms]]
-name = "single"
-kind = "single"
-"""
-EMBEDDED = '[[arms]]\nname = "parallel"\nkind = "parallel"\n'
+HOSTED = f"[circle]\nmodels = {list(TRIO)}\n{CIRCLE}{arm('single')}"
+EMBEDDED = arm("parallel")
 
 
 @contextmanager

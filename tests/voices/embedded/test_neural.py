@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,6 +201,36 @@ def test_a_head_for_another_sentence_model_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(neural_head, "FINGERPRINT", "Another sentence reads otherwise.")
     with pytest.raises(ValueError, match="trained with another sentence model"):
         neural_head.Judge()
+
+
+@needs_the_extra
+def test_an_unpacked_encoder_reads_to_the_bit_as_a_fresh_one_does(tmp_path: Path) -> None:
+    from firecircle.voices.embedded.learned import unpacked
+
+    fresh = unpacked.encoder(tmp_path)  # nothing was unpacked there
+    path = unpacked.unpack(tmp_path)
+    assert path is not None
+    texts = [
+        "plain",
+        "",
+        "naïve 東京\u202e",
+        *ATTACK.user.split("."),
+        "Забудь это.",
+        "\0 ﷺ <s>",
+        "plain " * 200,
+    ]
+    quick = unpacked.encoder(tmp_path)
+    assert [quick.encode(text).tobytes() for text in texts] == [
+        fresh.encode(text).tobytes() for text in texts
+    ]
+    assert quick.encode(texts).tobytes() == fresh.encode(texts).tobytes()
+    assert not quick._model.table.flags.owndata  # mapped, not copied
+
+    whole = path.read_bytes()
+    for broken in (whole[:-1], whole[:8] + b"no pickle" * 99, b""):
+        path.unlink()
+        path.write_bytes(broken)
+        assert unpacked.encoder(tmp_path)._sp is None  # it is unpacked when it is asked
 
 
 @needs_the_extra

@@ -29,9 +29,8 @@ from firecircle.errors import ConfigError
 from firecircle.lab.scan.carrying_out import Follower, ScanProgress, carry_out, rows_in
 from firecircle.lab.scan.corpus import CorpusFile, find_files, look_at
 from firecircle.lab.scan.engine import Engine, Processes, usual_workers
-from firecircle.lab.scan.escalation import EscalationRequest, escalate
 from firecircle.lab.scan.folder import ScanFolder
-from firecircle.lab.scan.summary import ScanSummary, summary_lines, write_summary
+from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_lines, write_summary
 from firecircle.names import EMBEDDED_MODELS
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured_by_file, embedded_models
@@ -104,6 +103,7 @@ def _escalated(
 ) -> ScanSummary:
     """The summary with what the circle of the user's voices made of the uncertain band."""
     from firecircle.cli.lab.running import followed
+    from firecircle.lab.scan.escalation import escalate
 
     clusters = EngineOptions(given.engine, given.address).clusters(given.workers or usual_workers())
     escalating = escalate(

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from firecircle.lab.datasets import Record
@@ -21,7 +20,7 @@ from firecircle.lab.runs.runner import RunState
 from firecircle.lab.runs.starting import Following, complete, export_records, open_run
 from firecircle.lab.scan.corpus import CorpusFile, FileCursor
 from firecircle.lab.scan.folder import ScanFolder
-from firecircle.lab.scan.summary import EscalationSummary
+from firecircle.lab.scan.summary import EscalationRequest, EscalationSummary
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 ARM = "circle"
@@ -37,16 +36,6 @@ JOIN read_json('{names}', format = 'newline_delimited',
 JOIN read_parquet('{shards}') scanned ON scanned.file = named.file AND scanned.row = named.row
 ORDER BY screened_falsehood DESC, scanned.file, scanned.row
 """
-
-
-@dataclass(frozen=True, slots=True)
-class EscalationRequest:
-    """Who judges what again, and for how much."""
-
-    models: tuple[str, ...]
-    band: tuple[float, float]
-    usd: float | None
-    tokens: int | None
 
 
 async def escalate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,16 @@ class BadRowNote(Shape):
     file: Text
     row: int
     reason: Text
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationRequest:
+    """Who judges what again, and for how much."""
+
+    models: tuple[str, ...]
+    band: tuple[float, float]
+    usd: float | None
+    tokens: int | None
 
 
 class EscalationSummary(Shape):

