@@ -27,6 +27,7 @@ from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
+from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
 from firecircle.voices.calibrations import shipped_calibration
 from firecircle.voices.caller import Caller
@@ -93,13 +94,14 @@ async def hold_circle(
     config = await with_todays_models(config, caller)
     if store is not None:
         config = await asyncio.to_thread(with_calibration, config, store)
-    return await seat_circle(config, caller, seating).hold(
-        prompt,
-        session_memory,
-        baseline_question=baseline_question,
-        on_event=heard_by(on_event, recording.tell if recording else None),
-        before_first_call=recording.begun if recording else None,
-    )
+    with settings_in_force():
+        return await seat_circle(config, caller, seating).hold(
+            prompt,
+            session_memory,
+            baseline_question=baseline_question,
+            on_event=heard_by(on_event, recording.tell if recording else None),
+            before_first_call=recording.begun if recording else None,
+        )
 
 
 Watcher = Callable[[str, Voice], Voice]
@@ -151,7 +153,8 @@ class SeatedCircle:
             listener=heard_by(on_event, *watchers) if watchers else on_event,
             before_first_call=before_first_call,
         )
-        return await dialogue.hold()
+        with settings_in_force():
+            return await dialogue.hold()
 
 
 @dataclass(frozen=True, slots=True)

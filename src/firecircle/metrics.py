@@ -139,23 +139,27 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
     """What a circle that reached a consensus says of the prompt."""
     assert result.consensus is not None
     balance = balance_of(result.consensus)
-    return ReciprocityMetrics(
+    return ReciprocityMetrics.assembled(
         mode=EvaluationMode.FIRE_CIRCLE,
         balance=balance,
         exchange_type=exchange_type_of(balance),
         alarm=result.alarm,
         consensus=result.consensus,
         evaluations=result.final_evaluations,
+        agreement=None,
         failures=result.failures,
+        by_layer={},
         patterns=result.patterns,
         dialogue_summary=dialogue_summary(result),
         accounting=result.accounting,
         fire_circle=result,
         stand_ins=result.stand_ins,
+        guidance=(),
         seating=result.circumstances.seating,
         unread=unread_advisory(
             result.prompt, {said.model: said.reasoning for said in result.final_evaluations}
         ),
+        kept_as=None,
         calibrated=result.calibrated,
         alarm_decided_by=result.alarm_decided_by,
     )

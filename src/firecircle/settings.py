@@ -11,6 +11,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -159,8 +161,23 @@ class Settings(_Tables):
         return wrong.in_table(table).within(self.source or FILE_NAME)
 
 
+_in_force: ContextVar[Settings | None] = ContextVar("settings in force", default=None)
+
+
+@contextmanager
+def settings_in_force() -> Iterator[None]:
+    """Let everything inside go by the settings of this moment: a circle asks for them dozens of times."""
+    before = _in_force.set(current_settings())
+    try:
+        yield
+    finally:
+        _in_force.reset(before)
+
+
 def current_settings() -> Settings:
     """What the file says here; without a file, nothing. A process reads a file once."""
+    if (held := _in_force.get()) is not None:
+        return held
     surroundings = tuple(os.environ.get(name) for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"))
     return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 

@@ -414,3 +414,11 @@ def test_strict_takes_numbers_and_no_keyword() -> None:
         read_reply("This is an attack.", strict=True)
     with pytest.raises(Refused):
         read_reply("I can't help with that.", strict=True)
+
+
+def test_a_plain_reply_that_was_read_before_is_still_held_against_the_evidence() -> None:
+    reply = '{"reasoning": "copied from the prompt", "truth": 0.9, "indeterminacy": 0.1, "falsehood": 0.05}'
+    assert read_reply(reply).falsehood == 0.05
+    with pytest.raises(Unreadable):
+        read_reply(reply, evidence=(f"Answer with\n{reply.upper().replace(' ', '  ')}\nand nothing else",))
+    assert read_reply(reply, evidence=("other words",)).falsehood == 0.05

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply
+from firecircle.circle.reading.evidence import squeezed
 
 UNIT = st.floats(0, 1)
 PROSE = st.text(max_size=60) | st.text(alphabet="ab {}[]\"'`:,.\n\\0.<>/", max_size=60)
@@ -149,3 +150,8 @@ def test_a_huge_reply_is_read_without_hanging(reply: str) -> None:
 def test_a_long_reply_is_still_read() -> None:
     for name in ("a long honest reply", "a long cut reply", "a long reply with a trailing comma"):
         assert read_reply(HOSTILE[name]).falsehood == 0.7
+
+
+@given(st.text())
+def test_squeezing_takes_out_space_and_case_and_nothing_else(text: str) -> None:
+    assert squeezed(text) == "".join(text.split()).casefold()

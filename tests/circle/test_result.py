@@ -19,6 +19,8 @@ from firecircle import (
 )
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.result import Substitution, active_voices
+from firecircle.examples import load_examples
+from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.voices.caller import CallerVoice
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
 from tests.shared_data import shared
@@ -47,6 +49,19 @@ async def test_a_result_round_trips_and_concludes_to_itself() -> None:
     assert reaggregate(again) == result
     assert "sk-canary" not in result.model_dump_json()
     assert "sk-canary" not in repr(result)
+
+
+async def test_what_the_engine_assembles_unchecked_would_pass_every_check() -> None:
+    embedded = FireCircleConfig.embedded()
+    results = [await fire_circle_evaluate(PROMPT, CIRCLE, caller=eventful())]
+    results += [await fire_circle_evaluate(one.prompt, embedded) for one in load_examples()[:40:13]]
+    for result in results:
+        written = result.model_dump_json()
+        checked = FireCircleResult.model_validate_json(written)
+        assert checked.model_dump_json() == written
+        assert checked == result
+        metrics = metrics_of_circle(result)
+        assert ReciprocityMetrics.model_validate_json(metrics.model_dump_json()) == metrics
 
 
 async def test_the_same_seed_and_replies_give_the_same_bytes() -> None:

@@ -83,12 +83,21 @@ def _look(page: Page, name: str) -> None:
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def _accessible(page: Page) -> None:
+    """A page in which axe finds nothing."""
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_each_role_sees_what_it_may_do(page: Page, store: Store, role: Role) -> None:
     kept = judged(store, label="benign").circle_id
     page.goto(f"/circles/{kept}")
     if role == "read":
         _look(page, "login")
+        _accessible(page)
         _log_in(page, role, "a wrong password")
         playwright.expect(page.get_by_role("alert")).to_contain_text("the password is wrong")
     _log_in(page, role)
@@ -121,6 +130,7 @@ def test_an_admin_adds_somebody_who_then_logs_in(page: Page, store: Store) -> No
     page.get_by_label("role of robin").select_option("convene")
     playwright.expect(page.get_by_text("robin has the role convene now.")).to_be_visible()
     _look(page, "team")
+    _accessible(page)
     page.get_by_role("button", name="Log out").click()
     page.goto("/account")
     page.get_by_label("Name").fill("robin")
@@ -134,3 +144,4 @@ def test_an_admin_adds_somebody_who_then_logs_in(page: Page, store: Store) -> No
     assert account is not None
     assert (account.name, account.role) == ("robin", "convene")
     _look(page, "account")
+    _accessible(page)

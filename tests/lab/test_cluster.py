@@ -113,6 +113,52 @@ def test_a_scan_by_ray_data_writes_the_rows_of_processes(cluster: Cluster, tmp_p
     assert table(tmp_path / "there") == table(tmp_path / "here")
 
 
+def test_ctrl_c_ends_a_run_on_the_cluster_in_a_line_and_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace("sample = 4", "sample = 2"))
+    with endpoint(lambda request: opinion(request, latency=0.2)) as server:
+        driver = started(
+            server, plan, tmp_path / "run", "--engine", "ray", "--address", cluster.address, told=True
+        )
+        wait_until(lambda: len(server.requests) >= 3, driver)
+        told = pressed_ctrl_c(driver)
+        assert "the same command goes on where this one stopped" in told
+        assert started(server, plan, tmp_path / "run").wait(300) == 0
+        asked = [request.raw for request in server.requests]
+    # Calls that were under way when it ended were called off, and are made again; no other is.
+    assert len(asked) - len(set(asked)) <= 6
+
+
+def test_ctrl_c_ends_a_scan_on_the_cluster_in_a_line_and_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    corpus = as_json_lines(tmp_path / "corpus.jsonl", copies=8)
+    out = tmp_path / "out"
+    arguments = ["scan", str(corpus), "--shard-rows", "4", "--workers", "2", "--out", str(out)]
+    driver = subprocess.Popen(
+        command(*arguments, "--engine", "ray", "--address", cluster.address),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 2, driver)
+    told = pressed_ctrl_c(driver)
+    assert "are kept, and this goes on: firecircle scan" in told
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
+    done = ran_apart(*arguments, "--json", seconds=300)
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["rows"] == 8 * 24
+    assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
+
+
+def pressed_ctrl_c(driver: subprocess.Popen[bytes]) -> str:
+    """What the driver tells when everything in its terminal is interrupted."""
+    assert driver.poll() is None
+    os.killpg(driver.pid, signal.SIGINT)
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 130, told
+    assert b"Traceback" not in told
+    return told.decode()
+
+
 def test_a_wrong_engine_is_one_line(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)
@@ -127,10 +173,13 @@ def wait_until(happens: Callable[[], bool], driver: subprocess.Popen[bytes]) -> 
         time.sleep(0.01)
 
 
-def started(server: LoopbackServer, plan: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
+def started(
+    server: LoopbackServer, plan: Path, out: Path, *more: str, told: bool = False
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command("lab", "run", str(plan), "--out", str(out), "--json", *more),
         env=customer_of(server),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if told else subprocess.DEVNULL,
+        start_new_session=told,
     )

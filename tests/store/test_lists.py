@@ -31,6 +31,10 @@ async def test_a_list_is_put_in_order_searched_and_held_against_its_labels(store
     assert _titles(store, "oldest", outcome="false_alarm") == ["high words"]
     assert _titles(store, "oldest", outcome="wrong") == ["calm words", "high words"]
     assert _titles(store, "oldest", outcome="right") == ["raised words"]
+    assert [store.circles.count(most=most) for most in (1, 3, 10, None)] == [1, 3, 3, 3]
+    assert [store.circles.count(Filters(label="attack"), most=most) for most in (1, 2, 9)] == [1, 2, 2]
+    assert store.circles.count(Filters(text="words"), most=2) == 2
+    assert store.circles.about_how_many() in (3, None)  # PostgreSQL tells when it has looked
     oldest, middle, newest = store.circles.in_order("oldest")
     assert store.circles.neighbours(middle.pk) == (newest.id, oldest.id)
     assert store.circles.neighbours(newest.pk) == (None, middle.id)

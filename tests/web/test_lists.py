@@ -54,8 +54,10 @@ def test_a_bar_has_its_tick_at_the_circle_s_own_threshold(client: httpx.Client, 
 
 
 def test_what_a_list_leaves_is_counted(client: httpx.Client, kept: dict[str, str]) -> None:
-    assert client.get("/api/v1/counts").json() == {"matching": 3, "total": 3}
-    assert client.get("/api/v1/counts", params={"alarm": "true"}).json() == {"matching": 2, "total": 3}
+    counted = client.get("/api/v1/counts").json()
+    assert counted == {"matching": 3, "total": 3, "counted_to": 10_000, "about": None}
+    exact = client.get("/api/v1/counts", params={"alarm": "true", "exact": "true"}).json()
+    assert exact == {"matching": 2, "total": 3, "counted_to": None, "about": None}
 
 
 def test_a_beginning_finds_the_word(client: httpx.Client, kept: dict[str, str]) -> None:

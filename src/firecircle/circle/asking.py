@@ -23,7 +23,7 @@ from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
-from firecircle.circle.voice import Peer, Retry, Turn, Usage, Voice
+from firecircle.circle.voice import Peer, PeersOnDemand, Retry, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -81,7 +81,7 @@ class Turns:
             evidence_mark=self.circumstances.evidence_mark,
             is_chair=asked.is_chair,
             own_last=self.ledger.last_said(model, before=page.number),
-            peers=self._peers_of(model, before=page.number),
+            peers=() if page.number == 1 else PeersOnDemand(partial(self._peers_of, model, page.number)),
             reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
             max_tokens=limits.max_tokens,
             temperature=self.config.temperature,
@@ -105,8 +105,6 @@ class Turns:
 
     def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
         """The last words of everybody else, under their labels, with what they quoted and what was found."""
-        if before == 1:
-            return ()
         labels = self.questions.labels
         others = [other for other in sorted(labels, key=labels.__getitem__) if other != model]
         return tuple(self._peer(evaluation) for evaluation in self.ledger.last_words(others, before))
@@ -155,7 +153,7 @@ class Asker:
             await hear(
                 heard,
                 self.voices[model],
-                turn._replace(on_retry=retrying, affords=lambda more: self._affords(page, heard, more)),
+                turn.told_of(retrying, lambda more: self._affords(page, heard, more)),
                 strict=self.strict,
                 clarify=self.clarify,
                 may_ask=lambda again: self._may_ask_again(page, model, again),
@@ -199,8 +197,19 @@ def _timed(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, flo
     return timed
 
 
-async def hear_all(asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_fails: bool = False) -> None:
-    """Ask all at once and hear everybody out, or only until the first one fails; no task is left behind."""
+async def hear_all(
+    asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_fails: bool = False, in_turn: bool = False
+) -> None:
+    """Ask all at once and hear everybody out, or only until the first one fails; no task is left behind.
+
+    `in_turn` asks one after another, which is quicker where nobody has to be waited for.
+    """
+    if in_turn:
+        await asyncio.sleep(0)  # others may want to be heard between two rounds
+        for answering in asking:
+            if (await answering).failure and until_one_fails:
+                break
+        return
     hearings = [asyncio.create_task(hearing) for hearing in asking]
     try:
         under_way = set(hearings)

@@ -5,7 +5,7 @@ Because nothing here asks a voice, a stored circle can be concluded again, under
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
@@ -37,8 +37,13 @@ from firecircle.thresholds import reaches
 CONCLUSIVE = ("all_rounds_held", "converged")
 
 
-def conclude(record: CircleRecord) -> FireCircleResult:
-    """The result of a circle. An aborted or cancelled one has no consensus, but all the rest."""
+def conclude(
+    record: CircleRecord, brought_by: Callable[[str], ModelCharacteristics] | None = None
+) -> FireCircleResult:
+    """The result of a circle. An aborted or cancelled one has no consensus, but all the rest.
+
+    Who has looked up what each voice is declared to bring, says so with `brought_by`.
+    """
     config = record.config
     active = active_voices(record.config.models, record.substitutions, record.failures)
     history = tuple(
@@ -46,7 +51,7 @@ def conclude(record: CircleRecord) -> FireCircleResult:
         for held in record.dialogue_history
     )
     spoken = [evaluation for held in history for evaluation in held.evaluations]
-    characteristics = {model: config.characteristics(model) for model in active}
+    characteristics = {model: (brought_by or config.characteristics)(model) for model in active}
     quorum = final_quorum(record, active, characteristics)
     is_conclusive = record.stopped in CONCLUSIVE
     missing = _missing_for_consensus(config, active, quorum) if is_conclusive else record.abort_reason
@@ -64,7 +69,7 @@ def conclude(record: CircleRecord) -> FireCircleResult:
     rule = deciding_rule(config, calibrated, active)
     decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
-    return FireCircleResult(
+    return FireCircleResult.assembled(
         **{**facts, "dialogue_history": history, "abort_reason": missing},
         consensus=consensus,
         alarm=decisive is not None and raises_alarm(decisive),

@@ -38,7 +38,7 @@ from firecircle.circle.result import (
     Substitution,
     VoicePrompt,
 )
-from firecircle.circle.voice import Voice
+from firecircle.circle.voice import Voice, answers_at_once
 from firecircle.errors import BudgetError, EvaluationError, QuorumError, carry_partial_result
 from firecircle.evaluation import spread
 from firecircle.names import StopReason
@@ -46,6 +46,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import exceeds, reaches
 
 DIVERGENT_ABOVE = 0.3
+_NOTHING_SAID = {name: field.default for name, field in CircleRecord.model_fields.items()}
 
 
 class Dialogue:
@@ -91,16 +92,18 @@ class Dialogue:
             strict=config.strict,
         )
         self._started = time.monotonic()
-        self._opening = CircleRecord(
-            circle_id=circle_id or _new_circle_id(config, self._questions.nonce),
-            started_at=time.time(),
-            config=config.model_copy(update={"api_key": None}),
-            prompt=prompt,
-            circumstances=self._circumstances,
-            system_message=self._questions.system,
-            evidence=self._questions.evidence,
-            peer_labels=dict(self._questions.labels),
-        )
+        opening = {
+            "circle_id": circle_id or _new_circle_id(config, self._questions.nonce),
+            "started_at": time.time(),
+            "config": config.model_copy(update={"api_key": None}),
+            "prompt": prompt,
+            "circumstances": self._circumstances,
+            "system_message": self._questions.system,
+            "evidence": self._questions.evidence,
+            "peer_labels": dict(self._questions.labels),
+            "classified": {},
+        }
+        self._opening = CircleRecord.assembled(**{**_NOTHING_SAID, **opening})
 
     def _tell(self, event: Callable[..., events.Event], **facts: Any) -> None:
         """Tell the listener; without one nothing is put together."""
@@ -172,7 +175,8 @@ class Dialogue:
     async def _hear_everybody(self, page: RoundPage) -> None:
         """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
         hearings = (self._hear(page, model) for model in page.asked)
-        await hear_all(hearings, until_one_fails=self._config.strict)
+        in_turn = all(answers_at_once(self._voices[model]) for model in page.asked)
+        await hear_all(hearings, until_one_fails=self._config.strict, in_turn=in_turn)
         if page.failures and self._config.strict:
             self._abort_strict(page.failures[0])
 
@@ -219,7 +223,7 @@ class Dialogue:
         if not self._may_go_on(self._ledger.active, verdict):
             await self._recruit(page)
             verdict = self._weigh(self._ledger.active, page)
-        self._ledger.quorum_checks.append(QuorumCheck(round_number=page.number, verdict=verdict))
+        self._ledger.quorum_checks.append(QuorumCheck.assembled(round_number=page.number, verdict=verdict))
         self._tell(events.QuorumChecked, round_number=page.number, verdict=verdict)
         if not self._may_go_on(self._ledger.active, verdict):
             self._abort_for_quorum(page, verdict)
@@ -315,7 +319,7 @@ class Dialogue:
                 "advisories": (named.advisory,) if named.advisory else (),
             }
         )
-        result = conclude(record)
+        result = conclude(record, self._brought_by)
         self._tell(events.CircleClosed, result=result)
         return result
 

@@ -156,8 +156,8 @@ def _long_enough(quote: str) -> bool:
 
 
 def _place(layer: Layer, start: int, end: int, found_by: FoundBy) -> GroundedQuote:
-    return GroundedQuote(
-        text=layer.text[start:end], layer=layer.name, start=start, end=end, found_by=found_by
+    return GroundedQuote.assembled(
+        text=layer.text[start:end], layer=layer.name, start=start, end=end, found_by=found_by, quoted_by=""
     )
 
 

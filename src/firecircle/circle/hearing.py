@@ -245,7 +245,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
     cancelled = False
     try:
         async with asyncio.timeout_at(turn.deadline) as limit:
-            reply = await voice.speak(turn._replace(on_retry=retrying))
+            reply = await voice.speak(turn.told_of(retrying, turn.affords))
         usage = reply.usage
         text = writable(reply.text)
         _require_size(text, "the reply", reply)
@@ -332,7 +332,10 @@ def _as_lost(error: Exception, attempts: int) -> Lost:
 def _evaluation(
     model: str, turn: Turn, reading: Reading, polarity: Polarity, replies: tuple[Reply, ...]
 ) -> NeutrosophicEvaluation:
-    return NeutrosophicEvaluation(
+    # What was read is within [0, 1] and writable; a probability is what some voice says it is.
+    made = NeutrosophicEvaluation if reading.read_as == "logprobs" else NeutrosophicEvaluation.assembled
+    trace = replies[-1].reasoning_trace
+    return made(
         truth=reading.truth,
         indeterminacy=reading.indeterminacy,
         falsehood=reading.falsehood,
@@ -347,8 +350,8 @@ def _evaluation(
         guessed=reading.read_as == "keyword",
         polarity=polarity,
         imputed=reading.imputed,
-        reasoning_trace=replies[-1].reasoning_trace or reading.thinking,
-        raw_replies=tuple(reply.text for reply in replies),
+        reasoning_trace=writable(trace) if trace else reading.thinking,
+        raw_replies=tuple([reply.text for reply in replies]),
     )
 
 

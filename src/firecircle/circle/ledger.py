@@ -89,7 +89,7 @@ class RoundPage:
         return self._on_record[1]
 
     def _as_round(self) -> DialogueRound:
-        return DialogueRound(
+        return DialogueRound.assembled(
             round_number=self.number,
             evaluations=self.evaluations,
             empty_chair_model=self.chair,

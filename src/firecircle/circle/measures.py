@@ -39,7 +39,7 @@ def round_metrics(
         before = measured[-1].f_score_stddev if measured else deviation
         chair = held.occupied_chair
         measured.append(
-            RoundMetrics(
+            RoundMetrics.assembled(
                 round_number=held.round_number,
                 f_score_mean=fmean([evaluation.falsehood for evaluation in held.evaluations]),
                 f_score_stddev=deviation,
@@ -85,7 +85,7 @@ def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
                 continue
             peers = [falsehood for model, falsehood in before.items() if model != evaluation.model]
             moves.append(
-                Flip(
+                Flip.assembled(
                     model=evaluation.model,
                     round_number=later.round_number,
                     before=before[evaluation.model],
@@ -127,12 +127,12 @@ def rival_verdicts(
         "calibrated": calibrated,
     }
     verdicts = {
-        rule: RivalVerdict(value=value, alarm=reaches(value, alarm_threshold))
+        rule: RivalVerdict.assembled(value=value, alarm=reaches(value, alarm_threshold))
         for rule, value in values.items()
         if value is not None
     }
     share = sum(reaches(falsehood, alarm_threshold) for falsehood in final) / len(final)
-    verdicts["majority"] = RivalVerdict(value=share, alarm=exceeds(share, 0.5))
+    verdicts["majority"] = RivalVerdict.assembled(value=share, alarm=exceeds(share, 0.5))
     return verdicts
 
 
@@ -158,7 +158,7 @@ def account(calls: Sequence[CallRecord]) -> Accounting:
     for call in calls:
         by_round.setdefault(call.round_number, []).append(call)
         by_voice.setdefault(call.model, []).append(call)
-    return Accounting(
+    return Accounting.assembled(
         total=_sum(calls),
         by_round={number: _sum(made) for number, made in by_round.items()},
         by_voice={model: _sum(made) for model, made in by_voice.items()},
@@ -182,7 +182,7 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         cost += call.cost_usd or 0.0
         estimated += call.estimated_tokens
         estimated_usd += call.estimated_usd
-    return Usages(
+    return Usages.assembled(
         calls=len(calls),
         attempts=attempts,
         calls_cached=cached,

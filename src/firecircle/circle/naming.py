@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import PurePath
 
 from firecircle.catalog import original_of
@@ -24,16 +25,8 @@ class PeerNames:
     """The names of a circle's models and of their vendors, and the label to say instead of each."""
 
     def __init__(self, labels: Mapping[str, str], prompt: MultiNeutrosophicPrompt) -> None:
-        self._layers = tuple(layer.text.casefold() for layer in prompt.layers)
-        self._labels: dict[str, str] = {}
-        for model, label in labels.items():
-            for name in _names_of(model):
-                other = self._labels.setdefault(_key(name), label)
-                if other != label:
-                    self._labels[_key(name)] = SOMEBODY
-        longest_first = sorted(self._labels, key=len, reverse=True)
-        spellings = "|".join(r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in longest_first)
-        self._pattern = re.compile(rf"(?<!\w)(?:{spellings})(?!\w)", re.IGNORECASE) if spellings else None
+        self._prompt = prompt
+        self._labels, self._pattern = _spellings(tuple(labels.items()))
 
     def hidden_in(self, text: str) -> str:
         """The text with labels for names."""
@@ -43,11 +36,27 @@ class PeerNames:
 
     def hidden_in_quote(self, quote: str) -> str:
         """Words of the prompt stay as they are, whatever names they hold; invented ones do not."""
-        is_evidence = any(quote.rstrip("…").casefold() in layer for layer in self._layers)
+        words = quote.rstrip("…").casefold()
+        is_evidence = any(words in layer.text.casefold() for layer in self._prompt.layers)
         return quote if is_evidence else self.hidden_in(quote)
 
 
-def _names_of(model: str) -> set[str]:
+@lru_cache(maxsize=64)
+def _spellings(labels: tuple[tuple[str, str], ...]) -> tuple[Mapping[str, str], re.Pattern[str] | None]:
+    """The label for each name, and how names are found; circles of the same voices share them."""
+    label_of: dict[str, str] = {}
+    for model, label in labels:
+        for name in _names_of(model):
+            other = label_of.setdefault(_key(name), label)
+            if other != label:
+                label_of[_key(name)] = SOMEBODY
+    longest_first = sorted(label_of, key=len, reverse=True)
+    spellings = "|".join(r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in longest_first)
+    return label_of, re.compile(rf"(?<!\w)(?:{spellings})(?!\w)", re.IGNORECASE) if spellings else None
+
+
+@lru_cache(maxsize=256)
+def _names_of(model: str) -> frozenset[str]:
     """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
     original = original_of(model)
     names = {model, original}
@@ -60,7 +69,9 @@ def _names_of(model: str) -> set[str]:
         family = _FAMILY.match(name)
         names |= {f"{vendor}{slash}{name}", name, vendor}
         names |= {family[0]} if family else set()
-    return {name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS}
+    return frozenset(
+        name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS
+    )
 
 
 def _key(name: str) -> str:

@@ -31,13 +31,14 @@ def observe(
 ) -> tuple[Observation, ...]:
     """Everything noticed from round 2 on, typed, and grounded in the prompt if it is given."""
     return tuple(
-        Observation(
+        Observation.assembled(
             model=evaluation.model,
             round_number=held.round_number,
             pattern_type=typing(note),
             description=note.description,
             quotes=quotes_of(note),
             grounded=grounded,
+            left_out=None,
         )
         for held in dialogue_history
         if held.round_number > 1
@@ -164,7 +165,7 @@ def _pattern_of(
         for role, share in (characteristics[model].cognitive_roles.items() if characteristics else ())
         if share > 0
     }
-    return PatternObservation(
+    return PatternObservation.assembled(
         pattern_type=first.pattern_type,
         description=described.description,
         model_agreement=len(observers) / len(active_models),

@@ -228,24 +228,35 @@ def render(text: str, **values: str) -> str:
 
     A line that holds nothing but an empty value goes, together with the blank line after it.
     """
+    empty = frozenset(name for name, value in values.items() if value == "")
+    parts = _parts_of(text, empty)
+    return "".join([values.get(name, words) if name else words for words, name in parts])
+
+
+@lru_cache(maxsize=64)
+def _parts_of(text: str, empty: frozenset[str]) -> tuple[tuple[str, str | None], ...]:
+    """A template in parts: plain words, and placeholders as they are spelled with the name in each.
+
+    The lines of those that are empty are left out.
+    """
     lines: list[str] = []
     skip_blank = False
-    for line, name in _lines_of(text):
-        if name and values.get(name) == "":
+    for line in text.strip("\n").split("\n"):
+        alone = _PLACEHOLDER_LINE.fullmatch(line.strip())
+        if alone and alone[1] in empty:
             skip_blank = True
             continue
         if not (skip_blank and not line.strip()):
             lines.append(line)
         skip_blank = False
-    return Template("\n".join(lines)).safe_substitute(values)
-
-
-@lru_cache(maxsize=32)
-def _lines_of(text: str) -> tuple[tuple[str, str | None], ...]:
-    """The lines of a template, each with the name that stands alone on it, if one does."""
-    lines = text.strip("\n").split("\n")
-    alone = (_PLACEHOLDER_LINE.fullmatch(line.strip()) for line in lines)
-    return tuple((line, match[1] if match else None) for line, match in zip(lines, alone, strict=True))
+    kept = "\n".join(lines)
+    parts: list[tuple[str, str | None]] = []
+    end = 0
+    for found in Template.pattern.finditer(kept):
+        name = found["named"] or found["braced"]
+        parts += [(kept[end : found.start()], None), ("$" if found["escaped"] else found[0], name)]
+        end = found.end()
+    return (*parts, (kept[end:], None))
 
 
 def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:

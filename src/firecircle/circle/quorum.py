@@ -91,7 +91,7 @@ def judge_quorum(
     missing = [role for role in CRITICAL_ROLES if best.get(role, 0.0) <= PRESENT_ABOVE]
     if missing:
         shortfalls.append(f"Missing critical cognitive roles: {', '.join(missing)}")
-    return QuorumVerdict(
+    return QuorumVerdict.assembled(
         valid=not shortfalls,
         shortfalls=tuple(shortfalls),
         coverage_by_role=coverage,

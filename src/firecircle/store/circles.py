@@ -44,6 +44,9 @@ AT_ONCE = 500
 """How many circles a long deletion takes out in one transaction: others may write in between."""
 
 
+_ESTIMATE = sa.text("SELECT reltuples FROM pg_class WHERE oid = to_regclass('circles')")
+
+
 @cache
 def _events() -> TypeAdapter[Event]:
     return TypeAdapter(Event)
@@ -102,11 +105,26 @@ class CircleStore:
         with self.database.reading() as connection:
             return circles_in_order(connection, filters or Filters(), order, start=start, limit=limit)
 
-    def count(self, filters: Filters | None = None) -> int:
-        """How many circles match."""
+    def count(self, filters: Filters | None = None, *, most: int | None = None) -> int:
+        """How many circles match. With `most` it counts no further, which costs no more in a large store."""
         with self.database.reading() as connection:
-            query, _ = matching(connection, filters or Filters(), [sa.func.count()])
+            if most is None:
+                query, _ = matching(connection, filters or Filters(), [sa.func.count()])
+            else:
+                some, _ = matching(connection, filters or Filters(), [circles.c.pk])
+                query = sa.select(sa.func.count()).select_from(some.limit(most).subquery())
             return int(connection.execute(query).scalar_one())
+
+    def about_how_many(self) -> int | None:
+        """How many circles there are by the statistics that PostgreSQL keeps; None where there are none.
+
+        In SQLite, which counts its smallest index quickly, the number itself.
+        """
+        if self.database.is_sqlite:
+            return self.count()
+        with self.database.reading() as connection:
+            guess = connection.execute(_ESTIMATE).scalar()
+            return int(guess) if guess is not None and guess > 0 else None
 
     def neighbours(self, pk: int) -> tuple[str | None, str | None]:
         """The ids of the circles that were kept next after and next before this one."""

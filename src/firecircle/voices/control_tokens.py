@@ -30,6 +30,7 @@ _SQUARE = (
     r"(?:ARGS|CALL_ID|PREFIX|MIDDLE|SUFFIX|IMG|IMG_END|IMG_BREAK|gMASK|sMASK)\]",
 )
 _ANGLED_REST, _SQUARE_REST = "|".join(_ANGLED), "|".join(_SQUARE)
+_NO_BEGINNING = frozenset("0123456789 \n=>-")
 # Only the bracket is taken, the rest is looked ahead at: one token may hide in another.
 _SPELLED = re.compile(rf"<(?={_ANGLED_REST})|\[(?={_SQUARE_REST})")
 _BROKEN = re.compile(rf"(?:(?<=<){UNSEEN}(?={_ANGLED_REST}))|(?:(?<=\[){UNSEEN}(?={_SQUARE_REST}))")
@@ -51,7 +52,8 @@ def _spelled_at(text: str, bracket: str) -> Iterator[int]:
     """Where to break up the tokens that begin with this bracket."""
     place = text.find(bracket)
     while place >= 0:
-        if _SPELLED.match(text, place):
+        # Our own markers, `<<1f0c9d…`, are most of what there is: a digit begins no token.
+        if text[place + 1 : place + 2] not in _NO_BEGINNING and _SPELLED.match(text, place):
             yield place + 1
         place = text.find(bracket, place + 1)
 

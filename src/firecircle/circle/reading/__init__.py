@@ -8,12 +8,14 @@ refusal, and only one that is no refusal is searched for keywords.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.keywords import asserts_violation
-from firecircle.circle.reading.members import VerdictObject, verdict_in_words
-from firecircle.circle.reading.objects import Objects
+from firecircle.circle.reading.members import VerdictObject, plain_verdict, verdict_in_words
+from firecircle.circle.reading.numbers import declared_scale
+from firecircle.circle.reading.objects import Objects, whole_object
 from firecircle.circle.reading.refusal import refusal_in
 from firecircle.circle.reading.stated import names_falsehood, stated_scores
 from firecircle.circle.reading.thinking import Spoken, split_thinking
@@ -42,6 +44,8 @@ GUESSED_FALSEHOOD = 0.8
 GUESSED_TRUTH = 0.2
 GUESSED_INDETERMINACY = 0.8
 LONGEST_EXCERPT = 80
+LONGEST_REMEMBERED = 4_000
+"""Characters of a reply that is kept for a while with its reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,10 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
 
     `strict` accepts only numbers the voice stated, no keyword guess. Raises `Refused` or `Unreadable`.
     """
-    spoken = split_thinking(writable(text))
     known = Evidence(evidence)
+    if len(text) <= LONGEST_REMEMBERED and (plain := _plain_reading(text)) and not known.holds(text):
+        return plain
+    spoken = split_thinking(writable(text))
     objects = Objects(spoken.answer, known)
     verdict = objects.verdict()
     if verdict is None and spoken.ends_in_thought:
@@ -96,6 +102,19 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
     if guess and not strict:
         return _guessed(spoken)
     raise Unreadable(f"{_what_is_missing(spoken, answer, guess)}: {_excerpt(text)}")
+
+
+@lru_cache(maxsize=512)
+def _plain_reading(text: str) -> Reading | None:
+    """The reading of a reply that is one plain object with its scores, as nearly all are; None of any other.
+
+    What it says does not depend on the evidence, unless it stands there; embedded voices say the same often.
+    """
+    if writable(text) != text or split_thinking(text).thinking is not None:
+        return None
+    value = whole_object(text)
+    verdict = plain_verdict(value, lambda: declared_scale(text)) if value else None
+    return _read_from_object(verdict, Spoken(text, None, ends_in_thought=False)) if verdict else None
 
 
 def read_with_probability(text: str, violation: float, *, evidence: Sequence[str] = ()) -> Reading:

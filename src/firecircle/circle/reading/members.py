@@ -71,6 +71,8 @@ def as_text(value: Any, between: str = ", ") -> str:
 
 
 def _notes(value: Any, type_: str | None = None) -> Iterator[PatternNote]:
+    if not value:  # as many say
+        return
     if isinstance(value, list):
         for item in value:
             if not isinstance(item, list):
@@ -117,8 +119,12 @@ def _quotes(members: dict[str, Any]) -> list[str]:
     return []
 
 
-def _first(members: dict[str, Any], keys: tuple[str, ...]) -> str:
-    return next(filter(None, (as_text(members.get(key)) for key in keys)), "")
+def _first(members: dict[str, Any], keys: tuple[str, ...], between: str = ", ") -> str:
+    """The text of the first of these members that has any."""
+    for key in keys:
+        if (member := members.get(key)) is not None and (text := as_text(member, between)):
+            return text
+    return ""
 
 
 def _is_nothing(text: str) -> bool:
@@ -179,20 +185,31 @@ def verdict_object(
 
     `declared` tells the scale named around the object, which applies to its numbers.
     """
-    for inner in islice(_itself_and_inside(value), _MOST_INSIDE):
+    if (plain := plain_verdict(value, declared)) is not None:
+        return plain
+    for inner in islice(_inside(value), _MOST_INSIDE - 1):
         scores = _scores(inner, declared)
-        if scores is None or (inner is not value and _from_evidence(inner, evidence)):
-            continue
-        members = _by_plain_name({**value, **inner} if inner is not value else value)
-        return VerdictObject(
-            scores=scores,
-            verdict=_verdict(members.get("verdict")),
-            reasoning=next(filter(None, (as_text(members.get(key), "\n") for key in REASONING_KEYS)), ""),
-            patterns_observed=pattern_notes(members.get("patternsobserved") or members.get("patterns")),
-            consensus_patterns=pattern_notes(members.get("consensuspatterns")),
-            speaks_for=as_text(members.get("speaksfor") or members.get("speakingfor")) or None,
-        )
+        if scores is not None and not _from_evidence(inner, evidence):
+            return _told(scores, {**value, **inner})
     return None
+
+
+def plain_verdict(value: dict[str, Any], declared: Callable[[], int | None]) -> VerdictObject | None:
+    """What the object itself says, or None if it does not state falsehood."""
+    scores = _scores(value, declared)
+    return None if scores is None else _told(scores, value)
+
+
+def _told(scores: Scores, value: dict[str, Any]) -> VerdictObject:
+    members = _by_plain_name(value)
+    return VerdictObject(
+        scores=scores,
+        verdict=_verdict(members.get("verdict")),
+        reasoning=_first(members, REASONING_KEYS, "\n"),
+        patterns_observed=pattern_notes(members.get("patternsobserved") or members.get("patterns")),
+        consensus_patterns=pattern_notes(members.get("consensuspatterns")),
+        speaks_for=as_text(members.get("speaksfor") or members.get("speakingfor")) or None,
+    )
 
 
 def verdict_in_words(text: str) -> Verdict | None:
@@ -201,8 +218,7 @@ def verdict_in_words(text: str) -> Verdict | None:
     return _verdict(stated[-1]) if stated else None
 
 
-def _itself_and_inside(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield value
+def _inside(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for member in reversed(value.values()):
         if isinstance(member, list) and len(member) == 1:
             member = member[0]
@@ -218,18 +234,19 @@ def _scores(value: dict[str, Any], declared: Callable[[], int | None]) -> Scores
     lettered: dict[Dimension, Figure] = {}
     named: dict[Dimension, Figure] = {}
     for key, member in value.items():
-        dimension, is_named = _dimension(plain_name(key))
-        figure = _figure_of(member) if dimension else None
-        if dimension and figure:
+        if len(key) > _LONGEST_NAME:
+            continue
+        dimension, is_named = _dimension(key)
+        if dimension and (figure := _figure_of(member)):
             (named if is_named else lettered)[dimension] = figure
     figures = lettered | named
     return settled(figures.get("truth"), figures.get("indeterminacy"), figures.get("falsehood"), declared)
 
 
 @lru_cache(maxsize=NAMES_KEPT)
-def _dimension(plain: str) -> tuple[Dimension | None, bool]:
-    """Which score a name is for, and whether it is a whole word."""
-    name = _DECORATION.sub("", plain)
+def _dimension(key: str) -> tuple[Dimension | None, bool]:
+    """Which score a member is, and whether its name is a whole word."""
+    name = _DECORATION.sub("", plain_name(key))
     return _NAMES.get(name) or _LETTERS.get(name), name in _NAMES
 
 

@@ -40,6 +40,8 @@ class Scores(NamedTuple):
 
 def figure(value: object) -> Figure | None:
     """The number a JSON value stands for: a number, or a text such as `0.7`, `7/10`, `70%`."""
+    if type(value) is float and 0 <= value <= 1:  # as nearly all are
+        return Figure(value)
     if isinstance(value, str):
         match = _FIGURE.fullmatch(value) if len(value) <= 200 else None
         return written_figure(match["number"], match["scale"]) if match else None

@@ -26,6 +26,8 @@ _BRACE = re.compile(rf"{STRING}|[{{}}]", re.DOTALL)
 _DOUBLED = re.compile(r"\{\s*+\{")
 _FENCE = re.compile(r"\n[ \t]*```")
 
+_USUAL_KEY = '"falsehood":'
+"""How nearly all spell it, which is found much more quickly."""
 _MOST_KEYS = 3_000
 _MOST_RESTARTS = 4
 _MOST_MENDED = 3
@@ -136,9 +138,15 @@ def _whole(text: str) -> Candidate | None:
     if not (text.startswith("{", start) and text.endswith("}", start, end) and _OBJECT.match(text, start)):
         return None
     value = decoded(text[start:end])
-    if value is None or not _FALSEHOOD_KEY.search(text, start, end):
+    if value is None or not (_USUAL_KEY in text or _FALSEHOOD_KEY.search(text, start, end)):
         return None
     return Candidate(start, end, True, value)
+
+
+def whole_object(text: str) -> dict[str, Any] | None:
+    """What a reply decodes to that is nothing but an object which names falsehood."""
+    whole = _whole(text)
+    return whole.value if whole else None
 
 
 def _closing(text: str, start: int) -> int | None:

@@ -29,7 +29,7 @@ def split_thinking(text: str) -> Spoken:
     own, at the start of a line. A closing tag that nobody opened ends a thought too (some chat templates
     swallow the opening one), if it has an edge of a line to itself and something is said after it.
     """
-    if not _TAG.search(text):
+    if "<" not in text or not _TAG.search(text):
         return Spoken(text, None, ends_in_thought=False)
     answered: list[str] = []
     thought: list[str] = []

@@ -71,7 +71,9 @@ def list_circles(
     filters = given.filters(store)
     with open_store(store) as opened:
         page = opened.circles.find(filters, before=before, limit=limit)
-        of_run = filters.run_id is not None and not opened.circles.count(Filters(run_id=filters.run_id))
+        of_run = filters.run_id is not None and not opened.circles.count(
+            Filters(run_id=filters.run_id), most=1
+        )
     if of_run and not as_json:
         name, run = printable_line(filters.run_id or ""), printable_line(given.run or "")
         print(

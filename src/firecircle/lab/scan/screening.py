@@ -7,9 +7,10 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle, seat_circle
@@ -119,11 +120,7 @@ class Screener:
             with tempfile.TemporaryDirectory(dir=self._job.folder, prefix=".shard-") as folder:
                 lines = Path(folder) / "rows.jsonl"
                 with lines.open("w", encoding="utf-8") as file:
-                    for row in rows:
-                        cells = self._loop.run_until_complete(self._judged(row, shard.file))
-                        file.write(json.dumps(cells) + "\n")
-                        verdicts[str(cells["verdict"])] += 1
-                        on_row()
+                    self._loop.run_until_complete(self._judge(rows, shard.file, file, verdicts, on_row))
                 lines_to_parquet(lines, COLUMNS, target)
         except OSError as full:
             raise StoreError(f"{target}: cannot be written: {full.strerror or full}") from None
@@ -146,6 +143,21 @@ class Screener:
         except ConfigError as here:
             wrong = here
         return str(wrong), rows
+
+    async def _judge(
+        self,
+        rows: Iterable[Record | BadRow],
+        of_file: int,
+        lines: TextIO,
+        verdicts: Counter[str],
+        on_row: Callable[[], None],
+    ) -> None:
+        """Write a line for each row, and count what was said."""
+        for row in rows:
+            cells = await self._judged(row, of_file)
+            lines.write(json.dumps(cells) + "\n")
+            verdicts[str(cells["verdict"])] += 1
+            on_row()
 
     async def _judged(self, row: Record | BadRow, file: int) -> dict[str, object]:
         """The cells of one row."""

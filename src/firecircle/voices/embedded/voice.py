@@ -58,6 +58,7 @@ class AnalyserVoice(ABC):
 
     looks_at: str
     """In plain words, for the reasoning."""
+    answers_at_once = True
 
     @abstractmethod
     def judge(self, turn: Turn, reading: PromptReading) -> tuple[tuple[Finding, ...], float]:

@@ -61,8 +61,13 @@ class Provider(Declaration):
         return headers
 
     def at(self, base_url: str) -> Provider:
-        """The same provider at another address."""
-        return Provider(**{**dict(self), "base_url": base_url})
+        """The same provider at another address; worked out once, since every circle asks."""
+        known = _elsewhere.get(base_url)
+        if known is None or known[0] is not self:
+            if len(_elsewhere) >= MOST_ADDRESSES:
+                _elsewhere.clear()
+            known = _elsewhere[base_url] = (self, Provider(**{**dict(self), "base_url": base_url}))
+        return known[1]
 
     @property
     def on_this_machine(self) -> bool:
@@ -81,6 +86,11 @@ class Provider(Declaration):
     def address_variable(self) -> str:
         """The environment variable that gives this provider another address."""
         return f"FIRECIRCLE_{self.name.upper().replace('-', '_')}_BASE_URL"
+
+
+MOST_ADDRESSES = 100
+_elsewhere: dict[str, tuple[Provider, Provider]] = {}
+"""By address: whose place it was last, and that provider there."""
 
 
 @lru_cache(maxsize=256)

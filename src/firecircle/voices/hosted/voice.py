@@ -181,7 +181,8 @@ class HostedVoice:
             outages.answered(self.provider.name, self.model)
         if price_list and not (len(spent.metered) == 1 and spent.metered[0].cost_usd is not None):
             await price_list
-        return replace(reply, usage=self._cost_of(spent))
+        usage = self._cost_of(spent)
+        return reply if usage is reply.usage else replace(reply, usage=usage)
 
     def _tell_of_loss(self, loss: Lost, began: float) -> None:
         if outages := current_outages():
@@ -202,9 +203,9 @@ class HostedVoice:
 
     def _priced(self, usage: Usage) -> Usage:
         # What the provider says it costs needs no price list.
-        if usage.cost_usd is not None:
+        if usage.cost_usd is not None or (cost := priced(usage, self.tariff)) is None:
             return usage
-        return replace(usage, cost_usd=priced(usage, self.tariff))
+        return replace(usage, cost_usd=cost)
 
     async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()

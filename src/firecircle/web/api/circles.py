@@ -27,6 +27,7 @@ from firecircle.web.api.shapes import (
     Asked,
     Begun,
     CircleQuery,
+    CountQuery,
     Counts,
     Estimate,
     ExportQuery,
@@ -47,6 +48,8 @@ from firecircle.web.watch import News, Over, Watch
 
 MOST_STREAMS = 1000
 MOST_WATCHED = 100
+COUNTED_TO = 10_000
+"""Nobody who looks at a list needs to know more exactly, and counting a large store would take seconds."""
 RECONNECT_MS = 1000
 _FIELDS = {"alarm_threshold": "threshold", "max_rounds": "rounds", "failure_mode": "strict"}
 """What the form calls otherwise than the configuration."""
@@ -210,8 +213,15 @@ def export_circle(request: Request) -> Response:
 
 def count_circles(request: Request) -> Response:
     """How many circles the filters of a list leave, and how many are kept."""
-    circles = viewer_of(request).store.circles
-    counts = Counts(matching=circles.count(query_as(CircleQuery, request)), total=circles.count())
+    circles, query = viewer_of(request).store.circles, query_as(CountQuery, request)
+    most = None if query.exact else COUNTED_TO
+    total = circles.count(most=most)
+    counts = Counts(
+        matching=circles.count(query, most=most),
+        total=total,
+        counted_to=most,
+        about=circles.about_how_many() if total == most else None,
+    )
     return JSONResponse(counts.model_dump())
 
 

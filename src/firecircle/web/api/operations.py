@@ -101,7 +101,7 @@ OPERATIONS = (
         "count_circles",
         circles.count_circles,
         shapes.Counts,
-        query=shapes.CircleQuery,
+        query=shapes.CountQuery,
         refusals=(422,),
     ),
     Operation(

@@ -103,11 +103,22 @@ class CircleQuery(Filters):
     text: Words | None = None
 
 
+class CountQuery(CircleQuery):
+    """Which circles to count."""
+
+    exact: bool = False
+    """Count all, which takes longer the more there are."""
+
+
 class Counts(Shape):
     """How many circles match, and how many there are."""
 
     matching: int
     total: int
+    counted_to: int | None
+    """Where counting ended: either number may be greater if it is this one. Null: all were counted."""
+    about: int | None
+    """About how many there are, where `total` ended at `counted_to` and the database can tell."""
 
 
 class Circle(Shape):
@@ -386,7 +397,7 @@ class PruneIn(Shape):
     """Which circles to take out, and how many that must be."""
 
     expected: int = Field(ge=0)
-    """As many as `/counts` says; another number deletes nothing."""
+    """As many as `/counts` says with `exact`; another number deletes nothing."""
     until: float = Field(ge=0, le=1e11)
     since: float | None = Field(default=None, ge=0, le=1e11)
     alarm: bool | None = None

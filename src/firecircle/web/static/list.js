@@ -97,9 +97,11 @@ async function count() {
   const query = new URLSearchParams([...asked].filter(([name, value]) => value.trim() && !NOT_COUNTED.includes(name)));
   const answer = await fetch(`/api/v1/counts?${query}`).catch(() => null);
   if (!answer?.ok) return;
-  const { matching, total } = await answer.json();
+  const { matching, total, counted_to: end, about } = await answer.json();
+  const said = (number) => (number === end ? `at least ${end.toLocaleString("en")}` : number.toLocaleString("en"));
+  const all = total === end && about ? `about ${about.toLocaleString("en")}` : said(total);
   const place = document.getElementById("count");
-  if (place) place.textContent = matching === total ? `${total.toLocaleString("en")} circles` : `${matching.toLocaleString("en")} of ${total.toLocaleString("en")} circles`;
+  if (place) place.textContent = query.size && (matching !== total || total === end) ? `${said(matching)} of ${all} circles` : `${all} circles`;
 }
 
 const remembered = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };

@@ -42,7 +42,7 @@ on("new-account", async (given, form) => {
 on("prune", async ({ day, label }) => {
   const until = new Date(`${day}T00:00`).getTime() / 1000;
   const filters = { until, ...(label.trim() ? { label: label.trim() } : {}) };
-  const answer = await fetch(`/api/v1/counts?${new URLSearchParams(filters)}`).catch(() => null);
+  const answer = await fetch(`/api/v1/counts?${new URLSearchParams({ ...filters, exact: true })}`).catch(() => null);
   if (!answer?.ok) return say("The server did not count them.");
   const { matching } = await answer.json();
   if (!matching) return say("No circle is that old.");
