@@ -30,8 +30,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     if status == INTERRUPTED:
         # Where the interrupt fell into an `exec` (dataclasses, pydantic), Python would end by the signal.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):  # the reader is gone, or the stream closed: nobody is left to tell
+                continue
         os._exit(INTERRUPTED)
     sys.exit(status)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,38 @@ def test_a_run_from_estimate_to_comparison(
     again = json.loads(cli("lab", "resume", first["run_id"], "--json").out)
     assert again["state"] == "finished"
     assert again["arms"] == first["arms"]
+
+
+def test_damage_to_a_finished_run_is_told(cli: Callable[..., Ran], folder: Path) -> None:
+    models = '["embedded:time", "embedded:layers"]\nenforce_quorum = false\n'
+    (folder / "plan.toml").write_text(
+        'name = "small"\n[[datasets]]\npath = "examples"\nsample = 2\n[circle]\nmodels = '
+        + models
+        + '[[arms]]\nname = "circle"\nkind = "fire_circle"\n'
+    )
+    assert cli("lab", "run", "plan.toml", "--out", "run", "--no-save").status == 0
+    table, journal = folder / "run" / "records.parquet", folder / "run" / "journal.sqlite"
+    written = table.read_bytes()
+
+    damaged = bytearray(written)
+    damaged[len(damaged) // 2] ^= 4
+    table.write_bytes(damaged)
+    refused = cli("lab", "report", "run")
+    assert_one_line_of_trouble(
+        refused, "is not as it was written when the run was finished; `firecircle lab resume"
+    )
+    mended = cli("lab", "resume", "run", "--no-save")
+    assert mended.status == 0
+    assert "records.parquet was not as it had been written; written anew from the journal" in mended.err
+    assert table.read_bytes() == written
+
+    with closing(sqlite3.connect(journal)) as file, file:
+        file.execute("UPDATE records SET f = f / 2")
+    told = cli("lab", "report", "run")
+    assert told.status == 0
+    assert "warning: " in told.err
+    assert "the journal is damaged: record " in told.err
+    assert_one_line_of_trouble(cli("lab", "resume", "run"), "the journal is damaged: record ")
 
 
 def test_a_budget_stops_a_run_with_status_1_and_says_how_it_goes_on(

@@ -9,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from fcntl import ioctl
@@ -191,6 +192,36 @@ def test_control_c_hands_back_what_was_heard(hosted: Host, folder: Path) -> None
         assert "Heard until then: 3 answers of 3 voices" in terminal.text
         assert "not heard" in terminal.text
         assert not session.exists()
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_control_c_when_the_reader_has_left(hosted: Host, folder: Path) -> None:
+    """What is still to be written cannot be; the status says all the same that it was interrupted."""
+    server = hosted(slow(30.0))
+    (folder / "plan.toml").write_text(
+        'name = "a"\n[[datasets]]\npath = "examples"\nsample = 1\n[[arms]]\nname = "a"\nkind = "single"\n'
+        'model = "openai/gpt-4o"\n'
+    )
+    code = "import sys; from firecircle.__main__ import main; print('not flushed'); main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "lab", "run", "plan.toml", "--no-save", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        deadline = time.monotonic() + 20
+        while not server.requests:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read()
+        assert told.splitlines()[-1].startswith(b"error: interrupted")
+        assert b"Traceback" not in told
+        assert process.wait(timeout=20) == 130
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
+from firecircle.catalog import seatable_families
 from firecircle.circle.answer import answer_format
 from firecircle.circle.questions import template
 from firecircle.circle.result import RoundKind
+from firecircle.names import FAMILY
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -87,6 +89,18 @@ def test_the_dialogue_word_by_word_is_one_of_today() -> None:
     for kind in kinds:
         assert answer_format(kind) in page
         assert answer_format(kind, is_chair=True) in page
+
+
+NAMES_A_FAMILY = re.compile(r"\bfamily:([a-z][\w-]*)")
+
+
+def test_every_family_that_is_named_exists() -> None:
+    """On the pages, and in what the commands say of themselves."""
+    told = [*PAGES, ROOT / "SECURITY.md", *(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.toml")]
+    named = {name: path.name for path in told for name in NAMES_A_FAMILY.findall(path.read_text("utf-8"))}
+    assert len(named) > 3
+    unknown = {name: page for name, page in named.items() if FAMILY + name not in seatable_families()}
+    assert not unknown
 
 
 def test_the_files_of_the_readme_come_with_it() -> None:

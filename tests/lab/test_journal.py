@@ -46,15 +46,59 @@ WRITTEN_BEFORE = (
 """Rows of a journal as version 0.1.0 wrote them: key, kind of failure, what was said."""
 
 
-def test_rows_of_an_earlier_version_are_found_and_read(tmp_path: Path) -> None:
-    path = tmp_path / "journal.sqlite"
-    Journal(path).close()
+ONE_LINE = r": the journal (is damaged|cannot be used): [^\n]+\Z"
+TABLES_BEFORE = """
+CREATE TABLE calls (
+    key BLOB PRIMARY KEY, arm TEXT NOT NULL, repeat INTEGER NOT NULL, dataset TEXT NOT NULL,
+    record_id TEXT NOT NULL, voice TEXT NOT NULL, round INTEGER NOT NULL,
+    failed TEXT, tokens INTEGER, cost_usd REAL, said TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE records (
+    repeat INTEGER NOT NULL, place INTEGER NOT NULL, arm TEXT NOT NULL,
+    status TEXT NOT NULL, label TEXT, f REAL, alarm INTEGER, calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL, cost_usd REAL, voices_lost INTEGER NOT NULL,
+    dataset TEXT NOT NULL, record_id TEXT NOT NULL, record BLOB NOT NULL,
+    PRIMARY KEY (repeat, place, arm)
+) WITHOUT ROWID;
+"""
+"""Its tables, without checksums."""
+
+
+def earlier_journal(folder: Path) -> Path:
+    path = folder / "journal.sqlite"
     with closing(sqlite3.connect(path)) as file, file:
+        file.executescript(TABLES_BEFORE)
         for key, kind, said in WRITTEN_BEFORE:
             file.execute(
                 "INSERT INTO calls VALUES (?, 'circle', 1, 'set', 'r1', 'vllm:m', 2, ?, 0, NULL, ?)",
                 (bytes.fromhex(key), kind, said),
             )
+    return path
+
+
+async def written_journal(path: Path, rows: int) -> list[bytes]:
+    """A journal of so many calls and records, in one file; the keys of its calls."""
+    keys = [bytes([number]) * 32 for number in range(rows)]
+    with Journal(path) as journal:
+        for number, key in enumerate(keys):
+            said = FinishedCall(Reply(f"answer {number} " * 40, usage=Usage(10, cost_usd=1)), 0.5)
+            await journal.write_call(key, CallPlace("circle", 1, "set", f"r{number}", "vllm:m", 2), said)
+        packed = zlib.compress(b"{}" * 50)
+        await journal.write_records(
+            [
+                RecordRow(
+                    1, n, "circle", "judged", "attack", 0.5, True, 1, 1, None, 0, "set", f"r{n}", packed
+                )
+                for n in range(rows)
+            ]
+        )
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA journal_mode=DELETE")
+    return keys
+
+
+def test_rows_of_an_earlier_version_are_found_and_read(tmp_path: Path) -> None:
+    path = earlier_journal(tmp_path)
     with Journal(path) as journal:
         answered = journal.find_call(call_key("circle", CASE, "vllm:m#2", TURN))
         failed = journal.find_call(call_key("circle", CASE, "vllm:n", TURN))
@@ -89,18 +133,7 @@ def test_another_question_has_another_key() -> None:
 
 async def test_a_journal_with_flipped_bits_is_told_in_one_line(tmp_path: Path) -> None:
     whole = tmp_path / "whole.sqlite"
-    keys = [bytes([number]) * 32 for number in range(40)]
-    with Journal(whole) as journal:
-        for number, key in enumerate(keys):
-            said = FinishedCall(Reply(f"answer {number} " * 40), 0.5)
-            await journal.write_call(key, CallPlace("circle", 1, "set", f"r{number}", "vllm:m", 2), said)
-        rows = [
-            RecordRow(1, n, "circle", "judged", "attack", 0.5, True, 1, 1, None, 0, "set", f"r{n}", packed)
-            for n, packed in enumerate([zlib.compress(b"{}" * 50)] * 40)
-        ]
-        await journal.write_records(rows)
-    with sqlite3.connect(whole) as file:
-        file.execute("PRAGMA journal_mode=DELETE")
+    keys = await written_journal(whole, 40)
     complaints = []
     for seed in range(40):
         dice = random.Random(seed)
@@ -120,7 +153,73 @@ async def test_a_journal_with_flipped_bits_is_told_in_one_line(tmp_path: Path) -
             complaints.append(str(error))
     assert complaints
     for line in complaints:
-        assert re.search(r": the journal (is damaged|cannot be used): [^\n]+\Z", line)
+        assert re.search(ONE_LINE, line)
+
+
+async def test_no_single_flipped_bit_goes_unnoticed(tmp_path: Path, is_long: bool) -> None:
+    """Whatever bit of the file is flipped: one line says so, or every row is as it was."""
+    whole, damaged = tmp_path / "whole.sqlite", tmp_path / "damaged.sqlite"
+    await written_journal(whole, 12)
+    with Journal(whole) as journal:
+        written = journal.verified()
+    assert written[:2] == (12, 12)
+    rows = everything_in(whole)
+    content = whole.read_bytes()
+    dice = random.Random(3)
+    noticed = []
+    for _ in range(5000 if is_long else 250):
+        flipped = bytearray(content)
+        flipped[dice.randrange(len(flipped))] ^= 1 << dice.randrange(8)
+        damaged.write_bytes(flipped)
+        try:
+            with Journal(damaged) as journal:
+                assert journal.verified(written) == written
+            assert everything_in(damaged) == rows
+        except StoreError as error:
+            noticed.append(str(error))
+    assert noticed
+    for line in noticed:
+        assert re.search(ONE_LINE, line)
+
+
+def everything_in(path: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as file:
+        return [row for table in ("calls", "records") for row in file.execute(f"SELECT * FROM {table}")]
+
+
+async def test_rows_that_are_gone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    await written_journal(path, 3)
+    with Journal(path) as journal:
+        written = journal.verified()
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DELETE FROM records WHERE place = 1")
+    with Journal(path) as journal:
+        assert journal.verified().records == 2
+        with pytest.raises(StoreError, match="holds 3 calls and 2 records, and not what it held"):
+            journal.verified(written)
+
+
+async def test_an_earlier_journal_is_added_to_and_then_checked_as_far_as_it_can_be(tmp_path: Path) -> None:
+    path = earlier_journal(tmp_path)
+    with Journal(path) as journal:
+        assert journal.verified()[:2] == (2, 0)
+        await journal.write_call(
+            b"new", CallPlace("circle", 1, "set", "r9", "vllm:m", 2), FinishedCall(REPLY, 1)
+        )
+    with Journal(path) as journal:
+        written = journal.verified()
+        assert written.calls == 3
+        assert journal.find_call(b"new") == FinishedCall(REPLY, 1)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE calls SET said = replace(said, '0.8', '0.1') WHERE record_id = 'r9'")
+    with (
+        Journal(path) as journal,
+        pytest.raises(
+            StoreError, match="the call of 'vllm:m' about record 'r9' under arm 'circle' is not as"
+        ),
+    ):
+        journal.verified()
 
 
 def test_a_record_that_cannot_be_unpacked_is_told_in_one_line() -> None:

@@ -111,6 +111,20 @@ def test_a_pause_and_what_can_be_mended_are_told(
     assert "openrouter" not in viewer.get(f"/runs/{runs[1]}").text
 
 
+def test_damage_to_a_finished_run_is_told_and_its_list_comes_from_the_journal(
+    viewer: httpx.Client, runs: tuple[str, str], home: Path
+) -> None:
+    table = home / "firecircle" / "runs" / runs[1] / "records.parquet"
+    before = viewer.get(f"/runs/{runs[1]}").text
+    assert "is not as it was written" not in before
+    written = table.read_bytes()
+    table.write_bytes(b"PAR1" + bytes(len(written)))
+    page = viewer.get(f"/runs/{runs[1]}").text
+    assert "records.parquet: is not as it was written when the run was finished" in page
+    assert all(f"record=r{n}&" in page for n in range(4))
+    table.write_bytes(written)
+
+
 def test_a_judgement_leads_to_its_circle(viewer: httpx.Client, runs: tuple[str, str]) -> None:
     page = viewer.get(f"/runs/{runs[0]}?arm=circle&only=").text
     links = [html.unescape(link) for link in re.findall(r'href="(/runs/[^"]+/circle[^"]+)"', page)]

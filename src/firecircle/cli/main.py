@@ -46,7 +46,8 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
         with _watched():
             called = _commands(arguments[0] if arguments else "")
             status = called(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
-        sys.stdout.flush()  # what cannot be written must be known while the status can still say so
+        if status != INTERRUPTED:
+            sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
     return trouble.status
 

@@ -100,7 +100,7 @@ class Judgement(Shape):
 
 def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
     """So many judgements that a query asks for, in the order of the run."""
-    if run.state == "finished" and run.records.exists():
+    if run.has_table:
         return _from_records(run, query, most)
     every = (Judgement(**_named(record)) for record in every_record(run))
     return list(islice(filter(query.includes, every), query.start, query.start + most))

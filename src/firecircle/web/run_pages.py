@@ -68,7 +68,6 @@ def run_page(request: Request) -> Response:
     listed = rows[:ROWS]
     circles = viewer_of(request).store.circles
     of_run = Filters(run_id=run.about.run_id)
-    is_finished = run.state == "finished" and run.records.exists()
     more = urlencode({**given, "start": str(query.start + ROWS)}) if len(rows) > ROWS else None
     return page_response(
         request,
@@ -76,6 +75,7 @@ def run_page(request: Request) -> Response:
         run=line_of(run),
         pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
         mendable=run.mendable,
+        damage=run.damage.lines,
         rows=listed,
         kept_as=_kept_circles(circles, run, listed),
         sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,
@@ -83,7 +83,7 @@ def run_page(request: Request) -> Response:
         given=given,
         threshold=run.plan.alarm_threshold,
         ranges=query.ranges,
-        plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if is_finished else None,
+        plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if run.has_table else None,
         more=more,
     )
 

@@ -91,6 +91,11 @@ def carry_out(
     show_outcome(folder, state, validation, report, as_json=as_json)
     if with_report and not as_json:
         report_on(folder, None, as_json=False)
+    if state.table_rewritten:
+        table = printable_line(str(folder.records))
+        print(
+            f"warning: {table} was not as it had been written; written anew from the journal", file=sys.stderr
+        )
     if state.not_stored:
         print(f"warning: not kept: {printable_line(state.not_stored)}", file=sys.stderr)
     elif unlisted:
@@ -210,7 +215,14 @@ def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
     from firecircle.lab.report.page import write_report
 
     folder.require_finished()
+    warn_of_damage(folder)
     return asyncio.run(write_report(folder, out))
+
+
+def warn_of_damage(folder: RunFolder) -> None:
+    """Say what of a finished run is not as it was left; its figures come from a table that is."""
+    for line in folder.damage.lines:
+        print(f"warning: {printable_line(line)}", file=sys.stderr)
 
 
 def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:

@@ -96,7 +96,7 @@ def scan(
     \b
     firecircle scan 'crawl/*.parquet' --out screened
     firecircle scan chats.jsonl --out screened --field user=body --top 500
-    firecircle scan chats.jsonl --out screened --escalate family:claude,family:gpt --budget 5
+    firecircle scan chats.jsonl --out screened --escalate family:anthropic-sonnet,family:openai-gpt --budget 5
     """
     from firecircle.cli.scan.scanning import scan_corpus
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
+from firecircle.lab.runs.integrity import Damage, JournalDigest, sha256_of
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import EMBEDDED_MODELS, RunState
@@ -142,6 +143,11 @@ class RunFolder:
         return self.path / RECORDS
 
     @property
+    def has_table(self) -> bool:
+        """Whether its figures can be read from the table; else the journal has them."""
+        return self.state == "finished" and self.records.exists() and self.damage.table is None
+
+    @property
     def state(self) -> RunState:
         """Whether everything in the plan was done."""
         return "finished" if (self.path / END).exists() else "unfinished"
@@ -149,10 +155,41 @@ class RunFolder:
     @property
     def mendable(self) -> int:
         """How many judgements of a finished run a passing trouble hurt: the same command makes them anew."""
+        mendable = self._end.get("mendable", 0)
+        return mendable if isinstance(mendable, int) else 0
+
+    @property
+    def _end(self) -> dict[str, object]:
+        """What was noted when the run was finished; nothing where it is not, or the note cannot be read."""
         try:
-            return int(json.loads((self.path / END).read_text(encoding="utf-8")).get("mendable", 0))
-        except (OSError, ValueError, AttributeError, TypeError):
-            return 0
+            noted = json.loads((self.path / END).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return noted if isinstance(noted, dict) else {}
+
+    @property
+    def finished_with(self) -> JournalDigest | None:
+        """What the journal held when the run was finished; None before, and for runs of earlier versions."""
+        try:
+            return JournalDigest(**self._end["journal"])  # type: ignore[arg-type]  # checked by calling
+        except (KeyError, TypeError):
+            return None
+
+    @property
+    def damage(self) -> Damage:
+        """What of a finished run is no longer as it was left."""
+        if self.state != "finished":
+            return Damage()
+        return _damage(self, tuple(_stamp(self.path / name) for name in (JOURNAL, RECORDS, END)))
+
+    @property
+    def has_whole_table(self) -> bool:
+        """Whether `records.parquet` is as it was written; earlier versions did not note what it was."""
+        noted = self._end.get("records_sha256")
+        try:
+            return noted is None or sha256_of(self.records) == noted
+        except OSError:
+            return False
 
     @property
     def pause(self) -> Pause | None:
@@ -191,6 +228,16 @@ class RunFolder:
                 f"{self.about.run_id} is unfinished",
                 f"`firecircle lab resume {self.path}` finishes it first",
             )
+        if not self.has_whole_table:
+            raise StoreError(self.damaged_table)
+
+    @property
+    def damaged_table(self) -> str:
+        """The line about a table that is not whole."""
+        return (
+            f"{self.records}: is not as it was written when the run was finished;"
+            f" `firecircle lab resume {self.path}` writes it anew from the journal"
+        )
 
     def begin(
         self,
@@ -225,9 +272,13 @@ class RunFolder:
         except OSError as unwritable:
             raise StoreError(f"{self.path}: cannot write there: {unwritable.strerror}") from None
 
-    def finish(self, summary: dict[str, object]) -> None:
-        """Note that everything is done."""
-        self.write(END, json.dumps({"finished_at": time.time(), **summary}, indent=2) + "\n")
+    def finish(self, summary: Mapping[str, object]) -> None:
+        """Note that everything is done, and how journal and table look now."""
+        with Journal(self.journal) as journal:
+            held = journal.verified()
+        whole = {"journal": held._asdict(), "records_sha256": sha256_of(self.records)}
+        noted = {"finished_at": time.time(), **summary, **whole}
+        self.write(END, json.dumps(noted, indent=2) + "\n")
 
     def reopen(self) -> None:
         """Take back that everything is done."""
@@ -256,6 +307,27 @@ class RunFolder:
             yield
         finally:
             lock.close()
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=256)
+def _damage(run: RunFolder, _stamps: object) -> Damage:
+    """Looked at once: the viewer asks at every visit."""
+    end = None if run._end else f"{run.path / END}: cannot be read; how the run ended is not known"
+    journal = None
+    try:
+        with Journal(run.journal) as opened:
+            opened.verified(run.finished_with)
+    except StoreError as damaged:
+        journal = str(damaged)
+    return Damage(end, journal, None if run.has_whole_table else run.damaged_table)
 
 
 def _version(name: str) -> str | None:

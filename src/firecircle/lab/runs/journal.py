@@ -2,6 +2,7 @@
 
 One SQLite file in WAL mode, only ever added to. A thread of its own writes; whatever comes in while it is
 waiting for the disk goes into the next commit together, so that a thousand calls do not wait one by one.
+Every row carries a checksum, since SQLite notices damage to its own structure only; `verified` looks at all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import NamedTuple, Self
 from firecircle.circle.voice import Reply, Usage
 from firecircle.errors import FailureKind, StoreError, VoiceError
 from firecircle.lab.records import RunRecord
+from firecircle.lab.runs.integrity import JournalDigest, add_checksums, checksum_of, digest_of
 
 SECONDS_TO_WAIT = 30.0
 MOST_AT_ONCE = 500
@@ -32,13 +34,13 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
     key BLOB PRIMARY KEY, arm TEXT NOT NULL, repeat INTEGER NOT NULL, dataset TEXT NOT NULL,
     record_id TEXT NOT NULL, voice TEXT NOT NULL, round INTEGER NOT NULL,
-    failed TEXT, tokens INTEGER, cost_usd REAL, said TEXT NOT NULL
+    failed TEXT, tokens INTEGER, cost_usd REAL, said TEXT NOT NULL, checksum INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS records (
     repeat INTEGER NOT NULL, place INTEGER NOT NULL, arm TEXT NOT NULL,
     status TEXT NOT NULL, label TEXT, f REAL, alarm INTEGER, calls INTEGER NOT NULL,
     tokens INTEGER NOT NULL, cost_usd REAL, voices_lost INTEGER NOT NULL,
-    dataset TEXT NOT NULL, record_id TEXT NOT NULL, record BLOB NOT NULL,
+    dataset TEXT NOT NULL, record_id TEXT NOT NULL, record BLOB NOT NULL, checksum INTEGER,
     PRIMARY KEY (repeat, place, arm)
 ) WITHOUT ROWID;
 """
@@ -194,8 +196,9 @@ class Journal:
         try:
             self._reading = self._open()
             self._reading.executescript(_TABLES)
-        except sqlite3.Error as broken:
-            raise StoreError(f"{path}: the journal cannot be used: {broken}") from None
+        except (sqlite3.Error, UnicodeDecodeError) as broken:  # SQLite quotes damaged words as they are
+            why = " ".join(str(broken).split())
+            raise StoreError(f"{path}: the journal cannot be used: {why}") from None
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
         self._writer.start()
@@ -223,8 +226,8 @@ class Journal:
     async def write_call(self, key: bytes, place: CallPlace, call: FinishedCall) -> None:
         """Write a finished call; back when it is on disk."""
         usage = call.reply.usage if call.reply else call.usage
-        await self._enqueue(
-            "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        await self._insert(
+            "OR IGNORE INTO calls",
             (
                 key,
                 place.arm,
@@ -250,9 +253,7 @@ class Journal:
 
     async def write_records(self, rows: Sequence[RecordRow]) -> None:
         """Write judged records; back when they are on disk."""
-        marks = ", ".join("?" * len(RecordRow.__slots__))
-        statement = f"INSERT OR REPLACE INTO records VALUES ({marks})"
-        await asyncio.gather(*(self._enqueue(statement, row.row()) for row in rows))
+        await asyncio.gather(*(self._insert("OR REPLACE INTO records", row.row()) for row in rows))
 
     def judged_by(self, repeat: int, place: int) -> dict[str, bytes]:
         """Which arms have judged this record in this sitting, with their packed records."""
@@ -302,32 +303,40 @@ class Journal:
             ).fetchone()
             return int(counts[0] or 0), int(counts[1] or 0)
 
-    def forget_mendable(self) -> int:
-        """Let go of records that a passing trouble hurt and of the calls it cost; how many records."""
+    def forget_mendable(self) -> None:
+        """Let go of records that a passing trouble hurt and of the calls it cost."""
         with self._undamaged():
             self._reading.execute("BEGIN IMMEDIATE")
-            count = self._reading.execute(
-                f"DELETE FROM records WHERE (arm, repeat, dataset, record_id) IN ({_HURT})"
-            ).rowcount
+            self._reading.execute(f"DELETE FROM records WHERE (arm, repeat, dataset, record_id) IN ({_HURT})")
             self._reading.execute(f"DELETE FROM calls WHERE {_PASSING}")
             self._reading.execute("COMMIT")
-            return count
 
-    def forget_failures(self) -> int:
-        """Let go of failed records and of the calls that failed them, to be tried again; how many records."""
+    def forget_failures(self) -> None:
+        """Let go of failed records and of the calls that failed them, to be tried again."""
         with self._undamaged():
             self._reading.execute("BEGIN IMMEDIATE")
             self._reading.execute(
                 "DELETE FROM calls WHERE failed IS NOT NULL AND (arm, repeat, dataset, record_id) IN"
                 " (SELECT arm, repeat, dataset, record_id FROM records WHERE status = 'failed')"
             )
-            count = self._reading.execute("DELETE FROM records WHERE status = 'failed'").rowcount
+            self._reading.execute("DELETE FROM records WHERE status = 'failed'")
             self._reading.execute("COMMIT")
-            return count
+
+    # -- damage ------------------------------------------------------------------------------------
+
+    def verified(self, finished_with: JournalDigest | None = None) -> JournalDigest:
+        """What the journal holds, every row looked at; `StoreError` where one is not as it was written.
+
+        `finished_with` is what it held when the run was finished. Rows of earlier versions have no checksum.
+        """
+        with self._undamaged():
+            return digest_of(self._reading, finished_with)
 
     # -- writing -----------------------------------------------------------------------------------
 
-    async def _enqueue(self, statement: str, values: tuple[object, ...]) -> None:
+    async def _insert(self, into: str, row: tuple[object, ...]) -> None:
+        values = (*row, checksum_of(row))
+        statement = f"INSERT {into} VALUES ({', '.join('?' * len(values))})"
         if self.broken:
             raise self.broken
         loop = asyncio.get_running_loop()
@@ -355,6 +364,7 @@ class Journal:
         if error is None:
             try:
                 file.execute("BEGIN IMMEDIATE")
+                add_checksums(file)
                 for statement, values, _, _ in batch:
                     file.execute(statement, values)
                 file.execute("COMMIT")

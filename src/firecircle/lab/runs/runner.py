@@ -74,6 +74,8 @@ class RunState:
     """Judgements that failed because of network, limit or server: the same command makes them anew."""
     hurt_in_passing: int = 0
     """Judgements that lost a voice for such a reason; likewise."""
+    table_rewritten: bool = False
+    """Whether the table of a finished run was damaged, and was written anew from the journal."""
 
 
 async def carry_out(

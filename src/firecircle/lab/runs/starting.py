@@ -144,14 +144,22 @@ async def complete(
     """
     with folder.locked():
         with Journal(folder.journal) as journal:
-            forgotten = journal.forget_mendable() + (journal.forget_failures() if retry_failed else 0)
-        if forgotten:
-            folder.reopen()
+            journal.verified(folder.finished_with)
+            failed = retry_failed and any(failures for _, _, failures, *_ in journal.tallies())
+            if folder.state == "unfinished" or failed or any(journal.mendable()):
+                folder.reopen()  # before, since what it says of the journal holds no longer
+                journal.forget_mendable()
+                if retry_failed:
+                    journal.forget_failures()
         if folder.state == "finished":
             with Journal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
                 live = LiveCircles(store, folder.about, embedded_too=embedded_too)
-                return RunState(tally, not_stored=await _synced(folder, journal, live))
+                state = RunState(tally, not_stored=await _synced(folder, journal, live))
+            if not folder.has_whole_table:
+                _finish(folder, state)
+                state.table_rewritten = True
+            return state
         require_unchanged(folder.plan, folder.base, folder.about.census)
         with following(folder) as follow:
             arms = build_arms(folder.plan, folder.about.default_models)
@@ -163,11 +171,15 @@ async def complete(
                     folder, arms, follow, store, embedded_too=embedded_too, cluster=cluster
                 )
         if state.tally.complete:
-            export_records(folder.journal, folder.about.arms, folder.records)
-            mendable = state.failed_in_passing + state.hurt_in_passing
-            figures = {name: asdict(arm) for name, arm in state.tally.arms.items()}
-            folder.finish({"mendable": mendable, "arms": figures})
+            _finish(folder, state)
         return state
+
+
+def _finish(folder: RunFolder, state: RunState) -> None:
+    export_records(folder.journal, folder.about.arms, folder.records)
+    mendable = state.failed_in_passing + state.hurt_in_passing
+    figures = {name: asdict(arm) for name, arm in state.tally.arms.items()}
+    folder.finish({"mendable": mendable, "arms": figures})
 
 
 async def _synced(folder: RunFolder, journal: Journal, live: LiveCircles) -> str | None:
