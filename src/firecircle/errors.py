@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from firecircle.circle.result import Failure, FireCircleResult
+    from firecircle.circle.result import Accounting, Failure, FireCircleResult
     from firecircle.circle.voice import Usage
 
 FailureKind = Literal[
@@ -130,11 +130,14 @@ class EvaluationError(FireCircleError):
         layer_name: str | None = None,
         partial_result: FireCircleResult | None = None,
         failures: Sequence[Failure] = (),
+        accounting: Accounting | None = None,
     ) -> None:
         super().__init__(message)
         self.model = model
         self.layer_name = layer_name
         self.partial_result = partial_result
+        self.accounting = accounting or (partial_result.accounting if partial_result else None)
+        """What was consumed until then; None where nobody was asked."""
         self.failures = tuple(failures or (partial_result.failures if partial_result else ()))
         """The voices that were lost, and how."""
 

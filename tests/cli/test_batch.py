@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -280,6 +282,32 @@ class TestOutcome:
         assert "tokens are spent" in ran.out
         assert f"{6 - len(server.requests)} of 6 were not judged" in ran.out
         assert "may end it" in cli(*judging, "--dry-run", "--budget-tokens", "5000").out
+
+    def test_the_budget_holds_when_answers_break_off_and_prompts_are_judged_again(
+        self,
+        cli: Cli,
+        folder: Path,
+        hosted: Callable[[Script], LoopbackServer],
+        settings_file: Callable[[str], Path],
+    ) -> None:
+        """Each broken answer was asked for, so it is charged by estimate; in the summary too."""
+        settings_file("[waiting]\nfirst_seconds = 0.1\nlongest_seconds = 0.1\n")
+        numbers = itertools.count()
+        server = hosted(
+            lambda _: replace(completion(), delivery="half") if next(numbers) % 2 == 0 else completion()
+        )
+        name = written(folder / "a.txt", *(f"{FAIR} {number}" for number in range(6)))
+        judging = ("evaluate", "--batch", name, "--models", TRIO, "--rounds", "1", "--no-quorum")
+        foreseen = json.loads(cli(*judging, "--dry-run", "--json").out)
+        a_call = {model: voice["cost_usd"] / voice["calls"] for model, voice in foreseen["by_voice"].items()}
+        budget = round(sum(a_call.values()) * 4, 6)
+        ran = cli(*judging, "--budget-usd", str(budget), "--json", "--fail-on", "never")
+        document = json.loads(ran.out)
+        assert ran.status in (2, 4)
+        assert document["cost_usd"] is None
+        charged = sum(a_call[request.model] for request in server.requests)
+        assert document["estimated_usd"] == pytest.approx(charged, rel=0.05)
+        assert 0 < document["estimated_usd"] <= budget
 
 
 class TestDocuments:

@@ -81,8 +81,13 @@ def test_a_store_that_fails_never_costs_the_verdict(cli: Cli, folder: Path) -> N
         assert "Kept" not in ran.out
     assert cli("evaluate", "--example", ATTACK, "--store", "notes.txt", "--json").status == 1
     assert cli("evaluate", "hello", "--store", "notes.txt").status == 2
-    (folder / "few.txt").write_text("hello\n")
-    assert cli("evaluate", "--batch", "few.txt", "--store", "notes.txt").status == 2
+    (folder / "few.txt").write_text("hello\n" * 3)
+    few = cli("evaluate", "--batch", "few.txt", "--store", "notes.txt", "--quiet")
+    assert few.status == 2
+    assert "3 prompts: " in few.out
+    assert "Kept" not in few.out
+    (warning,) = few.err.splitlines()
+    assert warning.startswith("warning: not kept (3 times): store: ")
 
 
 def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None:

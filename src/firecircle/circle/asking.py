@@ -20,6 +20,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.grounding import grounded_words
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage
+from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.questions import Questions
 from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
@@ -297,6 +298,9 @@ async def judge_alone(
     if not panel.evaluations:
         losses = "; ".join(f"{lost.model}: {lost.kind}: {lost.message}" for lost in panel.failures)
         raise EvaluationError(
-            f"no voice could answer: {losses}", model=panel.failures[0].model, failures=panel.failures
+            f"no voice could answer: {losses}",
+            model=panel.failures[0].model,
+            failures=panel.failures,
+            accounting=account(panel.calls),
         )
     return panel

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -75,7 +76,7 @@ class StoredGuide:
 
 @contextmanager
 def warned_when_not_kept() -> Iterator[list[str]]:
-    """Print a judgement that could not be kept as one line, after everything else.
+    """Print judgements that could not be kept, after everything else: one line for each reason.
 
     The list holds why, once the store is closed.
     """
@@ -101,5 +102,6 @@ def warned_when_not_kept() -> Iterator[list[str]]:
         try:
             yield unkept
         finally:
-            for why in unkept:
-                print(f"warning: not kept: {printable_line(why)}", file=sys.stderr)
+            for why, times in Counter(unkept).items():
+                count = f" ({times:,} times)" if times > 1 else ""
+                print(f"warning: not kept{count}: {printable_line(why)}", file=sys.stderr)

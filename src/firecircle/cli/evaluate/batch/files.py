@@ -82,6 +82,7 @@ def batch_document(batch: BatchOutcome, mode: EvaluationMode, threshold: float) 
         "verdicts": {word: batch.words[word] for word in ("alarm", "unsure", "no_alarm", "error")},
         "seconds": round(batch.seconds, 3),
         "cost_usd": batch.cost_usd,
+        "estimated_usd": batch.estimated_usd,
         "stopped": batch.stopped,
         "results": [
             {"id": row.id, "row": row.row, **_in_short(row, mode, threshold).model_dump(mode="json")}

@@ -13,20 +13,18 @@ from itertools import takewhile
 from typing import Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.budget import Budget, dollars
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import Usages
-from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
 from firecircle.cli.evaluate.batch.files import batch_document, write_rows
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
 from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome, Word
 from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.evaluate.batch.spending import Amount, BatchBudget, with_budget
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_json, print_line
-from firecircle.convene import rehearse
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
@@ -84,13 +82,13 @@ def judge_batch(request: BatchRequest) -> int:
     rows_are_shown = not options.quiet and (console.is_terminal or not request.as_json)
     view = BatchView(console, batch, request.threshold, quiet=not rows_are_shown)
     outcome = outcome_of(request, view)
-    _write_files(outcome, request)
     if request.as_json:
         print_json(batch_document(outcome, request.mode, request.threshold))
     if console.is_terminal or not request.as_json:
         _print_summary(
             outcome, kept=request.store is not None, on_stdout=console.is_terminal or options.quiet
         )
+    _write_files(outcome, request)  # last: where they cannot be written, the verdicts are told all the same
     return outcome.status(options.fail_on)
 
 
@@ -123,7 +121,9 @@ def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
         stopped = asyncio.run(_judge_all(request, progress))
         progress.show_rest()
     seconds = time.monotonic() - started
-    return BatchOutcome(batch.name, len(batch.rows), seconds, progress.shown, stopped, unkept)
+    return BatchOutcome(
+        batch.name, len(batch.rows), seconds, progress.shown, stopped, unkept, progress.accounts
+    )
 
 
 def _write_files(outcome: BatchOutcome, request: BatchRequest) -> None:
@@ -155,8 +155,8 @@ class _Progress:
         self._next = 0
         self.shown: list[Outcome] = []
         self.by_place: dict[int, Outcome] = {}
-        self.spent: list[Usage] = []
-        """What the prompts so far took, where there is a budget."""
+        self.accounts: list[Usages] = []
+        """What every judgement so far took."""
         self.places: list[int] = []
         """Which row of the file each record is."""
         for place, row in enumerate(batch.rows):
@@ -164,6 +164,11 @@ class _Progress:
                 self.places.append(place)
             else:
                 self.take(place, Outcome.of_bad_row(row, batch.name))
+
+    @property
+    def spent(self) -> Amount:
+        """What all of them took."""
+        return sum(map(Amount.taken, self.accounts), Amount())
 
     def take(self, place: int, outcome: Outcome) -> None:
         """What came of the row at this place."""
@@ -191,67 +196,11 @@ async def _judge_all(request: BatchRequest, progress: _Progress) -> str | None:
     progress.show()
     try:
         for judges, numbers in _by_judges(request.judges):
-            if stopped := await _judge_within_budget(request, judges, numbers, progress):
+            if stopped := await _judge_all_of(request, judges, numbers, progress):
                 return stopped
     except asyncio.CancelledError:
         return INTERRUPTION
     return None
-
-
-async def _judge_within_budget(
-    request: BatchRequest, judges: Configured, numbers: list[int], progress: _Progress
-) -> str | None:
-    """Judge in turns, each as many prompts as surely fit into what is left; why it ended early, if it did."""
-    budget = Budget.of(judges.config)
-    if not budget.limited:
-        return await _judge_some(request, judges, numbers, progress)
-    records = request.batch.records
-    at_most = {
-        number: [
-            Usage(call.tokens_in, None, call.tokens_out, call.cost_usd)
-            for call in await rehearse(records[number].prompt, judges.config)
-        ]
-        for number in numbers
-    }
-    while numbers:
-        fitting: list[int] = []
-        coming: list[Usage] = []
-        for number in numbers:
-            coming += at_most[number]
-            if budget.shortage((), [*progress.spent, *coming]):
-                break
-            fitting.append(number)
-        if not fitting:
-            return _spending(budget, progress.spent, at_most[numbers[0]])
-        stopped = await _judge_some(request, judges, fitting, progress)
-        if stopped:
-            return stopped
-        for number in fitting:
-            metrics = progress.by_place[progress.places[number]].metrics
-            # Of a prompt that could not be judged nobody knows here what it took: no more than was expected.
-            progress.spent += [_usage(metrics.accounting.total)] if metrics else at_most[number]
-        numbers = numbers[len(fitting) :]
-    return None
-
-
-def _usage(total: Usages) -> Usage:
-    return Usage(
-        total.tokens_in,
-        None,
-        total.tokens_out + total.estimated_tokens,
-        (total.cost_usd or 0.0) + total.estimated_usd,
-    )
-
-
-def _spending(budget: Budget, spent: Sequence[Usage], needed: Sequence[Usage]) -> str:
-    if budget.money is not None:
-        paid, price = (dollars(sum(usage.cost_usd or 0.0 for usage in usages)) for usages in (spent, needed))
-        return f"{paid} of {dollars(budget.money)} are spent and the next prompt may take {price}"
-    used, more = (
-        sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in usages)
-        for usages in (spent, needed)
-    )
-    return f"{used:,} of {budget.tokens:,} tokens are spent and the next prompt may take {more:,}"
 
 
 def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]]]:
@@ -266,13 +215,15 @@ def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]
     return together
 
 
-async def _judge_some(
+async def _judge_all_of(
     request: BatchRequest, judges: Configured, numbers: list[int], progress: _Progress
 ) -> str | None:
-    """Judge these prompts, and those again that an outage hurt; why it ended early, if it did."""
+    """Judge these prompts within the budget, and again those that an outage hurt; why it ended early."""
     outages = Outages(current_settings().waiting, progress.pause)
+    budget = await BatchBudget.of(judges, request.batch.records, numbers)
     tries: Counter[int] = Counter()
     hurt: dict[int, Outcome] = {}
+    stopped = None
 
     def take(number: int, outcome: Outcome) -> None:
         progress.take(progress.places[number], outcome)
@@ -280,34 +231,37 @@ async def _judge_some(
 
     try:
         while numbers:
+            some, part = budget.fitting(numbers, progress.spent)
+            if not some:
+                stopped = budget.shortage(numbers[0], progress.spent)
+                break
+            done = 0
             async with outages.passage():
                 with outages.noticed():
-                    some = _judged(request, judges, numbers, outages)
-                    done = 0
-                    async for number, outcome, judged in some:
+                    async for number, outcome, judged in _judged(
+                        request, with_budget(judges, part), some, outages
+                    ):
                         done += 1
                         hurt.pop(number, None)
+                        progress.accounts.append(_account(judged))
                         is_hurt = _is_hurt(judged, outages)
                         tries[number] += outages.pause is None
                         if not is_hurt or tries[number] >= TRIES:
                             take(number, replace(outcome, lost_in_passing=is_hurt))
                         else:
                             hurt[number] = outcome
-                            progress.spent += _spent_in_vain(judged)
             numbers = [*hurt, *(number for number in numbers[done:] if number not in hurt)]
     except StillOut as out:
-        for number, outcome in hurt.items():
-            take(number, replace(outcome, lost_in_passing=True))
-        return str(out)
-    return None
+        stopped = str(out)
+    for number, outcome in hurt.items():
+        take(number, replace(outcome, lost_in_passing=True))
+    return stopped
 
 
-def _spent_in_vain(judged: ReciprocityMetrics | FireCircleError) -> list[Usage]:
-    """What a judgement took that does not count."""
-    if isinstance(judged, ReciprocityMetrics):
-        return [_usage(judged.accounting.total)]
-    partial = judged.partial_result if isinstance(judged, EvaluationError) else None
-    return [_usage(partial.accounting.total)] if partial else []
+def _account(judged: ReciprocityMetrics | FireCircleError) -> Usages:
+    """What a judgement took, also one that failed."""
+    known = judged.accounting if isinstance(judged, ReciprocityMetrics | EvaluationError) else None
+    return known.total if known else Usages()
 
 
 def _is_hurt(judged: ReciprocityMetrics | FireCircleError, outages: Outages) -> bool:

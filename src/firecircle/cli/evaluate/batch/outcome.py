@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
+from firecircle.circle.result import Usages
 from firecircle.cli.evaluate.batch.options import FailOn
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
 from firecircle.errors import FireCircleError
@@ -119,6 +120,8 @@ class BatchOutcome:
     """Why it ended before the last prompt, if it did."""
     unkept: list[str] = field(default_factory=list)
     """Why something could not be kept."""
+    accounts: list[Usages] = field(default_factory=list)
+    """What every judgement took, those included that failed or were made again."""
 
     @property
     def words(self) -> Counter[Word]:
@@ -138,8 +141,13 @@ class BatchOutcome:
     @property
     def cost_usd(self) -> float | None:
         """What all calls cost; None when nobody knows."""
-        costs = [metrics.accounting.total.cost_usd for metrics in self.judged]
+        costs = [account.cost_usd for account in self.accounts]
         return None if not costs or None in costs else sum(cost or 0.0 for cost in costs)
+
+    @property
+    def estimated_usd(self) -> float:
+        """By estimate, what attempts cost of which nobody says what they took; no part of `cost_usd`."""
+        return sum(account.estimated_usd for account in self.accounts)
 
     def status(self, fail_on: FailOn | None) -> int:
         """The exit status: called off, then failing verdicts, then what could not be judged, kept or read.

@@ -180,7 +180,7 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
             f"{outcome.lost_in_passing:,} failed or lost a voice because a provider did not answer:"
             " give the same command when it does."
         )
-    if kept and outcome.judged:
+    if kept and any(metrics.kept_as for metrics in outcome.judged):
         lines.append(f"Kept: firecircle circles list --batch {printable_line(outcome.name)}")
     return lines
 
@@ -190,8 +190,11 @@ def _pace(outcome: BatchOutcome) -> str:
     pace = f"{outcome.seconds:.1f} s"
     if judged > 1 and outcome.seconds > 0:
         pace += f", {judged / outcome.seconds:.1f} a second"
-    cost = outcome.cost_usd
-    return pace + (f"; ${cost:.4f}" if cost else "")
+    if cost := outcome.cost_usd:
+        pace += f"; ${cost:.4f}"
+    if outcome.estimated_usd:
+        pace += f"; by estimate ${outcome.estimated_usd:.4f}{' more' if cost else ''} for what nobody counted"
+    return pace
 
 
 def _against_labels(outcome: BatchOutcome) -> list[str]:
