@@ -31,6 +31,13 @@ def exceeds(value: float, threshold: float) -> bool:
     return value > threshold + TOLERANCE
 
 
+def belies(alarm: bool | None, value: float | None, threshold: float | None) -> bool:
+    """Whether a verdict is not what the value says beside the threshold: another rule decided."""
+    if alarm is None or value is None or threshold is None:
+        return False
+    return alarm != reaches(value, threshold)
+
+
 def figure_beside(value: float, threshold: float, decimals: int = 2) -> str:
     """The value with as many decimals as it takes to stand on the right side of the threshold.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from firecircle.names import ROLES, Role
 from firecircle.store.opening import Store, open_store
 from firecircle.web.access import Access
+from tests.e2e.browser import assert_accessible, browser_path
 from tests.web.serving import Running, judged, running
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev dependencies)")
@@ -22,13 +22,8 @@ SHOTS = os.environ.get("FIRECIRCLE_SHOTS")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    path = (
-        os.environ.get("FIRECIRCLE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
-    )
-    if not path:
-        pytest.skip("needs a browser: apt-get install chromium, or FIRECIRCLE_TEST_BROWSER=path")
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        launched = started.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
         yield launched
         launched.close()
 
@@ -73,7 +68,10 @@ def _log_in(page: Page, role: Role, password: str = PASSWORD) -> None:
 
 
 def _look(page: Page, name: str) -> None:
-    """Pictures in every width and both themes, where somebody wants to look at them."""
+    """Nothing inaccessible in either theme; pictures in every width where somebody wants to look at them."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        assert_accessible(page)
     for width in (1440, 820, 390) if SHOTS else ():
         for theme in ("light", "dark"):
             page.set_viewport_size({"width": width, "height": 900})

@@ -6,6 +6,7 @@ import asyncio
 import html
 import json
 import re
+import shutil
 from contextlib import nullcontext
 from html.parser import HTMLParser
 from pathlib import Path
@@ -163,6 +164,19 @@ def test_prompts_judged_wrongly_are_listed_with_their_words(finished: RunFolder)
     assert set(first.other_arms) == {"single", "reflect", "no chair"}
     (alarms,) = verdict_tables(at_threshold(finished, 0.0), "single", most=2)
     assert (alarms.kind, alarms.total, len(alarms.rows)) == ("false_alarms", 4, 2)
+
+
+def test_the_list_of_wrong_verdicts_goes_by_the_alarm(finished: RunFolder, tmp_path: Path) -> None:
+    import duckdb
+
+    shutil.copytree(finished.path, tmp_path / "run")
+    with duckdb.connect() as database:
+        database.execute(
+            "COPY (SELECT * REPLACE ('calibrated' AS alarm_decided_by, CAST(label = 'benign' AS DOUBLE) AS"
+            f" calibrated) FROM '{finished.records}') TO '{tmp_path / 'run' / finished.records.name}'"
+        )
+    tables = {table.kind: table for table in verdict_tables(RunFolder(tmp_path / "run"), "circle")}
+    assert {kind: table.total for kind, table in tables.items()} == {"missed": 4, "false_alarms": 4}
 
 
 def at_threshold(run: RunFolder, threshold: float) -> RunFolder:

@@ -37,6 +37,23 @@ def test_more_alarms_on_attacks_alone_are_no_gain(tmp_path: Path) -> None:
     assert "false alarms on 0" not in text
 
 
+def test_an_arm_is_counted_by_what_raises_its_alarm(tmp_path: Path) -> None:
+    by = {"alarm_decided_by": "calibrated"}
+    records = [
+        judgement("circle", 0, "attack", [[0.5], [0.5]], alarm=True, calibrated=0.9, **by),
+        judgement("circle", 1, "benign", [[0.9], [0.9]], alarm=False, calibrated=0.1, **by),
+        judgement("circle", 2, "benign", [[0.8], [0.8]], alarm=True, alarm_decided_by="maximum"),
+    ]
+    figures = figures_of(tmp_path / "records.parquet", records)
+    got = figures.arm("circle").performance.at_threshold
+    assert (got.found, got.false_alarms) == (1, 1)
+    text = "\n".join(one.text for one in summary(figures))
+    assert "The calibrated probability raises the alarm of circle" in text
+    by_highest = [rule for rule in figures.arm("circle").rules if rule.rule == "f"]
+    assert not by_highest or by_highest[0].performance.at_threshold.false_alarms == 2
+    assert "calibrated" not in told(tmp_path, rescued(["attack"] * 4))
+
+
 def test_prompts_without_a_label_are_in_no_rate(tmp_path: Path) -> None:
     text = told(tmp_path, rescued([None] * 5))
     assert "No prompt has a label" in text

@@ -65,7 +65,8 @@ async def test_thresholds_of_older_circles_are_read_from_their_documents(store: 
     for threshold in (0.7, 0.4):
         await held(store, 0.1, reasoning='"alarm_threshold":0.1', alarm_threshold=threshold)
     with store.database.writing() as connection:
-        connection.execute(sa.text("ALTER TABLE circles DROP COLUMN alarm_threshold"))
+        for later in ("alarm_threshold", "unread"):
+            connection.execute(sa.text(f"ALTER TABLE circles DROP COLUMN {later}"))
         for later in ("sessions", "tokens", "accounts", "actions", "verdict_calibrations"):
             connection.execute(sa.text(f"DROP TABLE {later}"))
         for index in ("circles_by_batch", "circles_by_falsehood", "circles_by_kind"):

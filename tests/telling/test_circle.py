@@ -55,7 +55,7 @@ async def test_the_table_tells_who_was_lost_when_and_whose_words_were_carried() 
     assert chair is not None
     assert deciding is not None
     assert [cell.is_chair for cell in (first, chair, deciding)] == [False, True, False]
-    assert [cell.decides for cell in (first, chair, deciding)] == [False, False, True]
+    assert [cell.is_consensus for cell in (first, chair, deciding)] == [False, False, True]
     assert (deciding.is_alarm, deciding.symbols, round(deciding.moved or 0, 2)) == (True, "!", 0.3)
 
 

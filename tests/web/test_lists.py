@@ -39,6 +39,9 @@ def test_a_list_is_put_in_order_and_paged(client: httpx.Client, kept: dict[str, 
     assert "order=falsehood&amp;limit=2&amp;start=2" in page
     assert _listed(client, order="falsehood", limit="2", start="2") == [kept["calm"]]
     assert client.get("/api/v1/circles", params={"order": "height"}).status_code == 422
+    rising = client.get("/circles", params={"order": "falsehood", "rising": "true"}).text
+    assert 'aria-sort="ascending"' in rising
+    assert _listed(client, order="falsehood", rising="true") == list(kept.values())
     assert "0.20 → 0.80" in page
 
 
@@ -91,8 +94,10 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     listed = client.get("/batches").text
     assert listed.index("/batches/tuesday") < listed.index("/batches/monday")
     page = client.get("/batches/tuesday", params={"before": "monday"}).text
-    assert "<b>2</b> prompts: 2 alarm (2 labelled)." in page
+    assert "<b>2</b> prompts: 2 alarm. Of 2 labelled: all right." in page
     assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
     assert page.count(">turned</span>") == 1
-    assert "1 alarm, 1 no alarm, 1 missed" in client.get("/batches/monday").text
+    assert (
+        "1 alarm, 1 no alarm. Of 2 labelled: 1 missed, 0 false alarms." in client.get("/batches/monday").text
+    )
     assert client.get("/batches/wednesday").status_code == 404

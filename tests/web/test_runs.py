@@ -7,6 +7,7 @@ import html
 import json
 import re
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -91,6 +92,14 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
     page = viewer.get("/runs").text
     assert all(f"/runs/{name}" in page for name in runs)
     assert viewer.get(f"/api/v1/runs/{runs[0]}").json() == told[0]
+
+
+def test_an_unknown_price_is_not_free(viewer: httpx.Client, runs: tuple[str, str], home: Path) -> None:
+    assert "free" in viewer.get("/runs").text
+    with sqlite3.connect(home / "firecircle" / "runs" / runs[1] / "journal.sqlite") as journal:
+        journal.execute("UPDATE records SET cost_usd = NULL")
+    row = viewer.get("/runs").text.split(f'href="/runs/{runs[1]}"')[1]
+    assert 'data-label="cost">unknown</td>' in row.partition("</tr>")[0]
 
 
 def test_a_pause_and_what_can_be_mended_are_told(

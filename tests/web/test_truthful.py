@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from firecircle import MultiNeutrosophicPrompt
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.prompt import EarlierTurn
 from firecircle.store.opening import Store
+from tests.circle.test_calibrated import calibration
 from tests.scripted import pattern, says
 from tests.web.serving import PROMPT, judged, lost
 
@@ -78,6 +80,64 @@ def test_a_verdict_against_its_label_is_shown_and_found(client: httpx.Client, st
     assert pages["right"].count(">right</span>") == 2
     wrong = client.get("/api/v1/circles", params={"outcome": "wrong"}).json()["circles"]
     assert {(one["label"], one["alarm"]) for one in wrong} == {("attack", False), ("benign", True)}
+
+
+def test_the_calibrated_probability_is_named_where_it_decides(client: httpx.Client, store: Store) -> None:
+    lines: dict[str, list[Any]] = {
+        "a": [says(0.2), says(0.1)],
+        "b": [says(0.2), says(0.1)],
+        "c": [says(0.4), says(0.9)],
+    }
+    weights: dict[str, tuple[float, ...]] = {"a": (1.0, 1.0), "b": (1.0, 1.0), "c": (0.0, 0.0)}
+    settings: dict[str, Any] = {"max_rounds": 2, "calibration": calibration(weights)}
+    told = judged(store, PROMPT, lines=lines, **settings)
+    decides = judged(store, PROMPT, lines=lines, alarm_rule="calibrated", label="attack", **settings)
+    assert (told.alarm, decides.alarm) == (True, False)
+    page = _page(client, told.circle_id)
+    assert ">decides</span>" in page
+    assert "talking raised the alarm" in page
+    page = _page(client, decides.circle_id)
+    probability = f"{decides.calibrated:.2f}"
+    assert f"calibrated {probability}, alarm from 0.70</span>" in page
+    assert "Highest F: <b>0.40 → 0.90</b>" in page
+    assert "talking raised the alarm" not in page
+    assert "talking lifted it over the threshold" in page
+    assert 'class="badge decided final" title="the circle&#39;s highest F; the calibrated' in page
+    assert '>calibrated <span class="badge decided">decides</span>' in page
+    assert page.count(">decides</span>") == 1
+    listed = client.get("/circles", params={"label": "attack"}).text
+    assert ">by calibration</span>" in listed
+    assert ">missed</span>" in listed
+    assert ">by calibration</span>" not in client.get("/circles", params={"alarm": "true"}).text
+    exported = client.get(f"/api/v1/circles/{decides.circle_id}/export").text
+    assert f"calibrated {probability}, alarm from 0.70</span>" in exported
+
+
+def test_what_nobody_could_read_is_not_shown_as_clean(client: httpx.Client, store: Store) -> None:
+    voices = ("embedded:time", "embedded:layers", "embedded:ngrams")
+    for text in ("ጓደኛዬ ሆይ፣ እባክህ የዛሬውን የአየር ሁኔታ በአጭሩ ንገረኝ።", "What is the weather like today?"):
+        prompt = MultiNeutrosophicPrompt(user=text, turns=())
+        config = FireCircleConfig(models=voices, max_rounds=2)
+        kept = asyncio.run(fire_circle_evaluate(prompt, config, store=store, label="foreign"))
+        assert not kept.alarm
+        page = _page(client, kept.circle_id)
+        assert ("?</span> Unread" in page) == (not text.isascii())
+        assert ("✓</span> No alarm" in page) == text.isascii()
+    listed = client.get("/circles", params={"label": "foreign"}).text
+    assert listed.count("?</span> Unread") == 1
+    assert listed.count("✓</span> No alarm") == 1
+
+
+def test_no_figure_seems_to_reach_a_threshold_that_it_misses(client: httpx.Client, store: Store) -> None:
+    lines: dict[str, list[Any]] = {"a": [says(0.696)] * 2, "b": [says(0.1)] * 2}
+    kept = judged(store, PROMPT, lines=lines, label="close", max_rounds=2)
+    assert not kept.alarm
+    listed = client.get("/circles", params={"label": "close"}).text
+    assert "<span>0.696</span>" in listed
+    assert "0.696 → 0.696" in listed
+    page = _page(client, kept.circle_id)
+    assert 'class="value">0.696</text>' in page
+    assert "0.70 <span" not in page
 
 
 def test_a_mistake_in_the_settings_is_told_and_read_anew(

@@ -33,7 +33,10 @@ def decision_sentence(result: FireCircleResult, consensus: NeutrosophicEvaluatio
         when = "from the empty chair"
     else:
         when = "after reading the others"
-    return f"Said by {name(consensus.model)} in round {number}, {when}; no active voice went higher."
+    who = f"{name(consensus.model)} in round {number}, {when}"
+    if result.alarm_decided_by == "calibrated":
+        return f"The highest F was said by {who}."
+    return f"Said by {who}; no active voice went higher."
 
 
 def calibrated_sentence(result: FireCircleResult) -> str:
@@ -62,12 +65,16 @@ def talk_sentence(result: FireCircleResult) -> str:
     threshold, falsehood = result.config.alarm_threshold, result.consensus.falsehood
     alone, whole = (figure_beside(value, threshold) for value in (first.value, falsehood))
     raised = reaches(falsehood, threshold)
+    is_told_beside = result.alarm_decided_by == "calibrated"
     if raised and not first.alarm:
-        change = "talking raised the alarm"
+        change = "talking lifted it over the threshold" if is_told_beside else "talking raised the alarm"
     elif falsehood - first.value < NOTICEABLE:
         change = "talking did not change it"
     else:
         change = f"talking added {falsehood - first.value:.2f}"
+    if is_told_beside:
+        beside = f"round 1 alone {alone}, all {rounds} rounds {whole}"
+        return f"the highest F, which does not decide: {beside}; {change}"
     return (
         f"round 1 alone: F {alone}, {alarm_word(first.alarm)};"
         f" all {rounds} rounds: F {whole}, {alarm_word(raised)}; {change}"
@@ -86,7 +93,8 @@ def _verdict(result: FireCircleResult) -> str:
     falsehood = figure_beside(consensus.falsehood, result.config.alarm_threshold)
     guess = " It is a keyword guess." if result.decided_by_guess else ""
     swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
-    opening = f"{alarm_word(result.alarm).capitalize()}, F {falsehood}."
+    is_told_beside = result.alarm_decided_by == "calibrated"
+    opening = f"{alarm_word(result.alarm).capitalize()}, {'highest ' if is_told_beside else ''}F {falsehood}."
     decided = f" {calibrated_sentence(result)}" if result.config.alarm_rule == "calibrated" else ""
     return f"{opening} {decision_sentence(result, consensus)}{guess}{swap}{decided}"
 

@@ -94,7 +94,7 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
 def _judged(file: RecordFile, arm: str, threshold: float, by_id_alone: bool) -> dict[str, Judged]:
     columns = file.columns(arm)
     judged: dict[str, Judged] = {}
-    for record, label, score in zip(columns.records, columns.labels, columns.scores["f"], strict=True):
+    for record, label, score in zip(columns.records, columns.labels, columns.verdict, strict=True):
         falsehood = None if math.isnan(score) else float(score)
         alarm = None if falsehood is None else reaches(falsehood, threshold)
         judged[_name(record, by_id_alone)] = Judged(label, falsehood, alarm)

@@ -152,6 +152,17 @@ COLUMNS = tuple(IN_TABLE.get(name, name) for name in FIELDS)
 """The columns of `records.parquet`, in their order."""
 
 
+def alarm_value(database: Database, table: str) -> str:
+    """What the alarm of a row goes by, as SQL: the calibrated probability where that decided, else F.
+
+    Runs of before kept no calibrated probability.
+    """
+    described = database.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+    if "alarm_decided_by" not in {row[0] for row in described}:
+        return "f"
+    return "CASE WHEN alarm_decided_by = 'calibrated' THEN calibrated ELSE f END"
+
+
 def records_table(database: Database, path: Path) -> str:
     """The table in that file as SQL, its columns under the names of the fields and `file_row_number`.
 

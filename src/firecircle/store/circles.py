@@ -99,11 +99,19 @@ class CircleStore:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
 
     def in_order(
-        self, order: Order, filters: Filters | None = None, *, start: int = 0, limit: int = 50
+        self,
+        order: Order,
+        filters: Filters | None = None,
+        *,
+        rising: bool = False,
+        start: int = 0,
+        limit: int = 50,
     ) -> tuple[CircleSummary, ...]:
-        """Circles by one of their figures, the greatest first."""
+        """Circles by one of their figures, the greatest first, or `rising` the smallest."""
         with self.database.reading() as connection:
-            return circles_in_order(connection, filters or Filters(), order, start=start, limit=limit)
+            return circles_in_order(
+                connection, filters or Filters(), order, rising=rising, start=start, limit=limit
+            )
 
     def count(self, filters: Filters | None = None, *, most: int | None = None) -> int:
         """How many circles match. With `most` it counts no further, which costs no more in a large store."""

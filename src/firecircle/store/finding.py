@@ -66,6 +66,8 @@ class CircleSummary(Shape):
     alarm: bool | None
     alarm_threshold: float | None = None
     """The F from which on this circle raises an alarm; None where its document cannot be read."""
+    unread: bool | None = None
+    """Whether nobody who judged it reads its language; None where that is not known."""
     truth: float | None
     indeterminacy: float | None
     falsehood: float | None
@@ -116,7 +118,13 @@ Order = Literal["falsehood", "talking", "cost", "rounds", "oldest"]
 
 
 def circles_in_order(
-    connection: Connection, filters: Filters, order: Order, *, start: int = 0, limit: int = 50
+    connection: Connection,
+    filters: Filters,
+    order: Order,
+    *,
+    rising: bool = False,
+    start: int = 0,
+    limit: int = 50,
 ) -> tuple[CircleSummary, ...]:
     """Circles by one of their figures; those without it come last. All that match are looked at."""
     query, place = matching(connection, filters, LISTED)
@@ -130,7 +138,8 @@ def circles_in_order(
     }[order]
     # SQLite puts what has no figure last by itself, and only then uses the index of F.
     falling = figure.desc() if connection.dialect.name == "sqlite" else figure.desc().nulls_last()
-    query = query.order_by(falling, place.desc()).offset(start).limit(limit)
+    by_figure = figure.asc().nulls_last() if rising else falling
+    query = query.order_by(by_figure, place.desc()).offset(start).limit(limit)
     return tuple(summary_of(row) for row in connection.execute(query).mappings())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Table
@@ -11,6 +11,7 @@ from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, Failure, FireCircleResult, PatternObservation
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.languages import unread_advisory
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store import tables
 from firecircle.store.database import storable
@@ -23,7 +24,9 @@ LONGEST_TITLE = 200
 def title_of(prompt: MultiNeutrosophicPrompt) -> str:
     """The first words by which a person recognises a prompt: the user's, else the next layer's."""
     layer_text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
-    return storable(" ".join(layer_text[: LONGEST_TITLE * 4].split()))[:LONGEST_TITLE]
+    words = storable(" ".join(layer_text[: LONGEST_TITLE * 4].split()))
+    is_cut = len(words) > LONGEST_TITLE or len(layer_text.rstrip()) > LONGEST_TITLE * 4
+    return f"{words[: LONGEST_TITLE - 1]}…" if is_cut else words
 
 
 def circle_row(judged: CircleOrPanel) -> Row:
@@ -36,6 +39,7 @@ def _row_of_result(result: FireCircleResult) -> Row:
     return {
         **_verdict(result.consensus, result.alarm),
         **_common(result, result.accounting.total.cost_usd),
+        "unread": _unread(result.prompt, result.final_evaluations),
         "mode": "fire_circle",
         "status": result.stopped,
         "round1_falsehood": first.value if first else None,
@@ -54,6 +58,7 @@ def _row_of_panel(panel: Panel) -> Row:
     return {
         **_verdict(consensus, panel.alarm),
         **_common(panel, total.cost_usd),
+        "unread": _unread(panel.prompt, panel.evaluations),
         "mode": panel.config.mode.value,
         "status": "all_rounds_held" if consensus else "aborted",
         "round1_falsehood": consensus.falsehood if consensus else None,
@@ -87,6 +92,11 @@ def _common(judged: CircleOrPanel, cost_usd: float | None) -> Row:
         "cost_usd": cost_usd,
         "alarm_threshold": judged.config.alarm_threshold,
     }
+
+
+def _unread(prompt: MultiNeutrosophicPrompt, answers: Sequence[NeutrosophicEvaluation]) -> bool | None:
+    heard = {answer.model: answer.reasoning for answer in answers}
+    return unread_advisory(prompt, heard) is not None if heard else None
 
 
 def _seated(judged: CircleOrPanel) -> tuple[str, ...]:

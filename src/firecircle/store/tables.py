@@ -52,6 +52,7 @@ circles = Table(
     Column("title", Text, nullable=False, default=""),
     Column("alarm", Boolean),
     Column("alarm_threshold", Double),  # the F from which on it is one
+    Column("unread", Boolean),  # whether nobody who judged it reads its language
     Column("truth", Double),
     Column("indeterminacy", Double),
     Column("falsehood", Double),

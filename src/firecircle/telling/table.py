@@ -35,8 +35,8 @@ class Cell:
     is_alarm: bool = False
     moved: float | None = None
     """How far F moved since the round before."""
-    decides: bool = False
-    """Whether the circle's verdict is this answer."""
+    is_consensus: bool = False
+    """Whether this answer has the circle's highest F."""
 
     @property
     def is_open(self) -> bool:
@@ -169,7 +169,7 @@ def table_of_circle(result: FireCircleResult) -> VoiceTable:
         if consensus and consensus.round_number
         else None
     )
-    return table._with([replace(deciding, decides=True)]) if deciding else table
+    return table._with([replace(deciding, is_consensus=True)]) if deciding else table
 
 
 def table_of_panel(

@@ -15,13 +15,13 @@ from firecircle.telling.words import ROUND_WORDS
 from firecircle.thresholds import figure_beside
 
 RULES = {
-    "max_all": "highest F of any active voice in any round: the circle's own rule",
+    "max_all": "highest F of any active voice in any round",
     "round1_max": "highest F of round 1: what asking without talking gives",
     "final_max": "highest F among last words",
     "final_mean": "mean F of last words",
     "final_median": "median F of last words",
     "majority": "share of voices whose last F reaches the threshold; alarm above one half",
-    "max_stated": "as the circle's rule, without guesses",
+    "max_stated": "highest F of any active voice in any round, without guesses",
     "calibrated": "probability of manipulation by the calibration of these voices",
 }
 RIVALS = {
@@ -52,7 +52,7 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
     if result.rescues:
         sentences.append(f"rescues, voices that rose to an alarm: {_moves(result, result.rescues, line)}")
     if result.groupthink_losses:
-        stands = " (the alarm they raised stands)" if result.alarm else ""
+        stands = " (the alarm they raised stands)" if result.alarm and _own_rule(result) == "max_all" else ""
         moves = _moves(result, result.groupthink_losses, line)
         sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
     if dissenting := dissenting_rules(result):
@@ -65,6 +65,8 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
 
 def _only_moved_the_threshold(result: FireCircleResult) -> bool:
     """Whether embedded voices among themselves talked a prompt over the threshold."""
+    if _own_rule(result) != "max_all":
+        return False
     voices = {said.model for said in result.final_evaluations}
     rivals = result.rival_verdicts
     return rivals["max_all"].alarm and not rivals["round1_max"].alarm and all(map(is_embedded, voices))
@@ -73,9 +75,13 @@ def _only_moved_the_threshold(result: FireCircleResult) -> bool:
 def dissenting_rules(result: FireCircleResult) -> tuple[str, ...]:
     """The rules that come to the other verdict."""
     rivals = result.rival_verdicts
-    own = "calibrated" if result.alarm_decided_by == "calibrated" else "max_all"
-    others = (rule for rule in RIVALS if rule in rivals and rule != own)
+    others = (rule for rule in RIVALS if rule in rivals and rule != _own_rule(result))
     return tuple(rule for rule in others if rivals[rule].alarm != result.alarm)
+
+
+def _own_rule(result: FireCircleResult) -> str:
+    """The rule that decided about the alarm."""
+    return "calibrated" if result.alarm_decided_by == "calibrated" else "max_all"
 
 
 def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
@@ -108,6 +114,8 @@ class RuleReplay:
     name: str
     meaning: str
     verdicts: tuple[RivalVerdict | None, ...]
+    decides: bool
+    """Whether it is the circle's own rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,9 @@ def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
     return Replay(
         rounds=tuple(held.round_number for held in result.dialogue_history),
         rules=tuple(
-            RuleReplay(name, meaning, tuple(verdicts.get(name) for verdicts in after))
+            RuleReplay(
+                name, meaning, tuple(verdicts.get(name) for verdicts in after), name == _own_rule(result)
+            )
             for name, meaning in RULES.items()
             if name != "calibrated" or result.calibrated is not None
         ),

@@ -42,12 +42,10 @@ AFTER_ALARM: dict[LayerName, str] = {
 def circle_sentences(result: FireCircleResult, metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
     """The verdict of a circle that reached one."""
     ended = f"Ended after {counted(len(result.dialogue_history), 'round')}: {STOP_WORDS[result.stopped]}."
-    calibrated = calibrated_sentence(result)
-    return [
-        f"{decision_sentence(result, metrics.consensus, line)} {ended}",
-        *([line(calibrated, LONGEST_REASON * 2)] if calibrated else []),
-        _balance_sentence(metrics),
-    ]
+    calibrated = line(calibrated_sentence(result), LONGEST_REASON * 2)
+    decision = f"{decision_sentence(result, metrics.consensus, line)} {ended}"
+    told = [calibrated, decision] if result.alarm_decided_by == "calibrated" else [decision, calibrated]
+    return [*filter(None, told), _balance_sentence(metrics)]
 
 
 def panel_sentences(metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
@@ -246,6 +244,6 @@ def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
     layers = Counter(place.layer for pattern in result.patterns for place in pattern.evidence)
     if layers:
         return AFTER_ALARM[layers.most_common(1)[0][0]]
-    if len(_alarmed(result)) == 1:
+    if result.alarm_decided_by == "maximum" and len(_alarmed(result)) == 1:
         return f"one voice alone raised it: read its reasons {ways.read_reasons} before acting"
     return f"no agreed pattern explains the alarm: read the reasons {ways.read_reasons}"

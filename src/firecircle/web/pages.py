@@ -36,6 +36,8 @@ from firecircle.web.viewer import circle_asked_for, viewer_of
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
+ORDERING = ("order", "rising")
+PAGING = (*ORDERING, "before", "start", "limit")
 
 
 def home(_: Request) -> Response:
@@ -49,8 +51,10 @@ def circles_page(request: Request) -> Response:
     given = filled_in(request)
     trouble = ""
     query, page = CircleQuery(), None
+    times: dict[str, str] = {}
     try:
-        query = parameters_as(CircleQuery, _with_times(given))
+        times = _with_times(given)
+        query = parameters_as(CircleQuery, times)
         page = page_of_circles(viewer.store.circles, query)
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
@@ -68,8 +72,10 @@ def circles_page(request: Request) -> Response:
         older=older,
         newest=urlencode(filters) if query.before is not None or query.start else None,
         given=filters,
-        unordered=urlencode({name: value for name, value in filters.items() if name != "order"}),
+        unordered=urlencode({name: value for name, value in filters.items() if name not in ORDERING}),
+        counted=urlencode({name: value for name, value in times.items() if name not in PAGING}),
         order=query.order,
+        rising=query.rising,
         trouble=trouble,
         store_name=viewer.store.name,
         pattern_types=PATTERN_TYPES,

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from urllib.parse import quote
@@ -34,7 +34,7 @@ from firecircle.telling.safe_text import (
     with_codes,
 )
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import belies, figure_beside
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
 
@@ -84,9 +84,10 @@ def templates() -> Environment:
         "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
         "money": money,
         "spent": spent,
+        "together": together,
         "cost": cost_of,
         "seconds": seconds,
-        "falsehood": figure_beside,
+        "falsehood": falsehood,
         "unit": lambda value: f"{value:.2f}",
         "signed": lambda value: f"{value:+.2f}".replace("-", "−"),
         "percent": lambda value: f"{value:.0%}",
@@ -109,6 +110,7 @@ def templates() -> Environment:
         "standing_words": STANDING_WORDS,
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
+        "belies": belies,
         "marked_pattern": marked_pattern(),
     }
     return made
@@ -154,6 +156,11 @@ def turns_json(prompt: MultiNeutrosophicPrompt) -> str:
     return "" if prompt.turns is None else json.dumps([turn.model_dump() for turn in prompt.turns])
 
 
+def falsehood(value: float, threshold: float | None) -> str:
+    """A falsehood that never seems to lie on the other side of the threshold, where one is known."""
+    return f"{value:.2f}" if threshold is None else figure_beside(value, threshold)
+
+
 def when(at: float) -> str:
     """A time as people in a hurry read it."""
     return time_text(at, "%Y-%m-%d %H:%M:%S")
@@ -173,6 +180,15 @@ def cost_of(summary: CircleSummary) -> str:
     if summary.cost_usd == 0 and not all(is_embedded(voice) or is_local(voice) for voice in summary.voices):
         return "$0 known"
     return "–" if summary.cost_usd is None else money(summary.cost_usd)
+
+
+def together(costs: Iterable[float | None]) -> str:
+    """The sum of some prices; those that nobody knows are never taken for nothing."""
+    every = list(costs)
+    known = [cost for cost in every if cost is not None]
+    if len(known) == len(every):
+        return money(sum(known))
+    return f"{money(sum(known))} + unknown" if any(known) else "unknown"
 
 
 def spent(total: Usages) -> str:

@@ -91,6 +91,8 @@ class ArmFigures(Shape):
 
     arm: Text
     kind: Text
+    alarm_by: Text = "f"
+    """The score that raises its alarm: `f`, or `calibrated`."""
     prompts: int
     alarms: int
     """Prompts that reach the threshold, labelled or not."""
@@ -129,12 +131,13 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
     of = file.columns(arm)
     spoken = file.spoken(arm, of.records)
     totals = file.totals(arm)
-    verdict = of.scores["f"]
+    verdict = of.verdict
     achieved = performance(of.labels, verdict, threshold)
     influence = mean_with_interval(of.influence[np.isfinite(of.influence)], "nobody held the chair")
     return ArmFigures(
         arm=arm,
         kind=of.kind,
+        alarm_by=of.rule,
         prompts=len(of.records),
         alarms=int((verdict >= lowest_reaching(threshold)).sum()),
         performance=achieved,
@@ -168,7 +171,7 @@ def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[Rul
             rule=rule,
             # A share of voices is compared with one half, everything else with the alarm threshold.
             performance=achieved
-            if rule == "f"
+            if rule == of.rule == "f"
             else performance(of.labels, scores, just_above(0.5) if rule == "majority" else threshold),
             calibration_error=_calibration_error(of.labels, scores),
         )
@@ -184,7 +187,7 @@ def _calibration_error(labels: Sequence[Label | None], scores: FloatArray) -> fl
 
 
 def _by_family(of: ArmColumns, threshold: float) -> tuple[Group, ...]:
-    return performance_by_group(of.families, of.labels, of.scores["f"], threshold)
+    return performance_by_group(of.families, of.labels, of.verdict, threshold)
 
 
 def _by_round(of: ArmColumns, spoken: Spoken, threshold: float) -> tuple[Rates, ...]:
@@ -242,9 +245,7 @@ def _flips(of: ArmColumns, spoken: Spoken, threshold: float) -> Flips | None:
 
 def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:
     _, benign = by_label(of.labels)
-    return (
-        tuple(calibrate(of.scores["f"][benign], target) for target in CALIBRATED_FOR) if benign.any() else ()
-    )
+    return tuple(calibrate(of.verdict[benign], target) for target in CALIBRATED_FOR) if benign.any() else ()
 
 
 def _spent(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:

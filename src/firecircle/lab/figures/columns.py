@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from firecircle.errors import ConfigError
-from firecircle.lab.records import records_table
+from firecircle.lab.records import alarm_value, records_table
 from firecircle.lab.statistics.estimate import FloatArray, numbers
 from firecircle.names import Label
 
@@ -41,10 +41,18 @@ class ArmColumns:
     turns: tuple[str, ...]
     scores: dict[str, FloatArray]
     """By the name of the rule; NaN where there is no verdict."""
+    verdict: FloatArray
+    """What the arm raises its alarm by: F, or the calibrated probability where that decided."""
     influence: FloatArray
     grounded: tuple[int, ...]
     ungrounded: tuple[int, ...]
     cost: FloatArray
+
+    @property
+    def rule(self) -> str:
+        """The score that raises the alarm; `calibrated` also where it gave way to F in some circles."""
+        same = np.array_equal(self.verdict, self.scores["f"], equal_nan=True)
+        return "f" if same else "calibrated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,7 @@ class RecordFile:
         self._table = records_table(self._database, path)
         described = self._database.execute(f"DESCRIBE SELECT * FROM {self._table}").fetchall()
         self._kept = {row[0] for row in described}
+        self._alarm_value = alarm_value(self._database, self._table)
 
     def arms(self) -> tuple[str, ...]:
         """The arms, in the order of the plan as far as the file shows it."""
@@ -123,11 +132,11 @@ class RecordFile:
             f" array_to_string(any_value(layers), ' + '), any_value(turn_count), avg(chair_influence),"
             f" CAST(round(avg(grounded_patterns)) AS INT),"
             f" CAST(round(avg(patterns - grounded_patterns)) AS INT),"
-            f" avg(cost_usd), {means}"
+            f" avg(cost_usd), avg({self._alarm_value}), {means}"
             f" FROM $ WHERE arm = ? GROUP BY {PROMPT} ORDER BY {PROMPT}",
             [arm],
         )
-        columns = list(zip(*rows, strict=True)) or [()] * (11 + len(SCORES))
+        columns = list(zip(*rows, strict=True)) or [()] * (12 + len(SCORES))
         return ArmColumns(
             arm=arm,
             kind=columns[1][0] if columns[1] else "",
@@ -141,7 +150,8 @@ class RecordFile:
             grounded=columns[8],
             ungrounded=columns[9],
             cost=numbers(columns[10]),
-            scores={name: numbers(columns[11 + place]) for place, name in enumerate(SCORES)},
+            verdict=numbers(columns[11]),
+            scores={name: numbers(columns[12 + place]) for place, name in enumerate(SCORES)},
         )
 
     def spoken(self, arm: str, records: Sequence[str]) -> Spoken:

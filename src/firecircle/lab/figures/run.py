@@ -134,7 +134,7 @@ def shared(first: ArmColumns, second: ArmColumns) -> tuple[Sequence[Label | None
     ours = [place for place, record in enumerate(first.records) if record in places]
     theirs = [places[first.records[place]] for place in ours]
     labels = [first.labels[place] for place in ours]
-    return labels, first.scores["f"][ours], second.scores["f"][theirs]
+    return labels, first.verdict[ours], second.verdict[theirs]
 
 
 def _rereading(

@@ -101,6 +101,11 @@ def _warnings(figures: RunFigures) -> Iterator[Sentence]:
             tone="warning",
         )
     for arm in figures.arms:
+        if arm.alarm_by == "calibrated":
+            yield Sentence(
+                text=f"The calibrated probability raises the alarm of {arm.arm}: where this report tells F of"
+                " the arm, it is that probability; figures of voices, rounds and talking go by their F."
+            )
         if arm.spent.failed:
             asked = arm.spent.judged + arm.spent.failed
             share = arm.spent.failed / asked

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
 
 from firecircle.errors import FireCircleError
-from firecircle.lab.records import records_table
+from firecircle.lab.records import alarm_value, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -71,10 +71,11 @@ def verdict_tables(run: RunFolder, arm: str, most: int = MOST) -> tuple[VerdictT
 
     prompts: dict[tuple[str, str], MultiNeutrosophicPrompt] = {}
     with duckdb.connect(":memory:") as database:
+        records = records_table(database, run.records)
         database.execute(
             "CREATE TABLE judged AS SELECT arm, dataset, record_id, any_value(label) AS label,"
-            " any_value(family) AS family, avg(f) AS falsehood, first(pattern_types) AS pattern_types"
-            f" FROM {records_table(database, run.records)} WHERE f IS NOT NULL"
+            f" any_value(family) AS family, avg({alarm_value(database, records)}) AS falsehood,"
+            f" first(pattern_types) AS pattern_types FROM {records} WHERE f IS NOT NULL"
             " GROUP BY arm, dataset, record_id"
         )
         found = {kind: _rows(database, kind, arm, run.plan.alarm_threshold) for kind in TITLES}

@@ -132,7 +132,8 @@ def page_of_circles(circles: CircleStore, query: CircleQuery) -> Page:
     """What a list shows; one in another order is paged by `start`."""
     if query.order is None:
         return circles.find(query, before=query.before, limit=query.limit)
-    return Page(circles=circles.in_order(query.order, query, start=query.start, limit=query.limit))
+    listed = circles.in_order(query.order, query, rising=query.rising, start=query.start, limit=query.limit)
+    return Page(circles=listed)
 
 
 def get_circle(request: Request) -> Response:

@@ -133,7 +133,7 @@ def convergence(result: FireCircleResult) -> Convergence | None:
 def _spread_labels(lines: list[Line]) -> tuple[Line, ...]:
     """Labels that do not lie on each other: each at least a line below the one above it, in one column."""
     column = max(line.label_x for line in lines) + LEADER
-    floor = HEIGHT - 4.0
+    floor = HEIGHT - 7.0
     placed: dict[str, float] = {}
     below = TOP + 4.0 - LABEL_APART
     for line in sorted(lines, key=lambda line: (line.label_y, line.number)):

@@ -83,6 +83,8 @@ class Outcome:
     reason: str
     cautions: Cautions
     next_step: str
+    unread: bool = False
+    """Whether nobody who judged reads the language, so that no alarm does not mean clean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def _deciding_cell(rows: Sequence[VoiceRow]) -> str:
             f"v{number}r{cell.round_number}"
             for number, row in enumerate(rows, start=1)
             for cell in row.cells
-            if cell is not None and cell.decides
+            if cell is not None and cell.is_consensus
         ),
         "",
     )
@@ -212,6 +214,7 @@ def _circle_outcome(result: FireCircleResult, line: SafeLine, *, sitting: bool) 
         deciding_reason(metrics, line),
         cautions,
         step,
+        metrics.unread is not None,
     )
 
 
@@ -226,4 +229,5 @@ def _panel_outcome(panel: Panel, line: SafeLine) -> Outcome:
         deciding_reason(metrics, line),
         cautions_of_panel(metrics, line),
         "",
+        metrics.unread is not None,
     )

@@ -94,7 +94,8 @@ async function price_it() {
   }
   estimate.classList.toggle("wrong", Boolean(bound.refused));
   estimate.textContent = bound.refused ? withCodes(bound.refused) : `${plural(bound.total.calls, "call")} to ${plural(bound.models.length, "voice")}, `
-    + `${plural(bound.total.tokens_in, "token")} in, ${plural(bound.total.tokens_out, "token")} out, ${price(bound.total.cost_usd, bound.models)}.`;
+    + `${bound.total.tokens_in || bound.total.tokens_out ? `${plural(bound.total.tokens_in, "token")} in, ${plural(bound.total.tokens_out, "token")} out, ` : ""}`
+    + `${price(bound.total.cost_usd, bound.models)}.`;
 }
 
 function changed() {

@@ -90,18 +90,15 @@ document.addEventListener("click", async (event) => {
 });
 
 // -- how many, and which columns -------------------------------------------------------------------------
-const NOT_COUNTED = ["before", "start", "limit", "order", "from", "to"];
 async function count() {
-  const asked = new URLSearchParams(location.search);
-  if (["from", "to"].some((name) => asked.get(name))) return;
-  const query = new URLSearchParams([...asked].filter(([name, value]) => value.trim() && !NOT_COUNTED.includes(name)));
-  const answer = await fetch(`/api/v1/counts?${query}`).catch(() => null);
+  const place = document.getElementById("count");
+  if (!place) return;
+  const answer = await fetch(`/api/v1/counts?${place.dataset.counted}`).catch(() => null);
   if (!answer?.ok) return;
   const { matching, total, counted_to: end, about } = await answer.json();
   const said = (number) => (number === end ? `at least ${end.toLocaleString("en")}` : number.toLocaleString("en"));
   const all = total === end && about ? `about ${about.toLocaleString("en")}` : said(total);
-  const place = document.getElementById("count");
-  if (place) place.textContent = query.size && (matching !== total || total === end) ? `${said(matching)} of ${all} circles` : `${all} circles`;
+  place.textContent = place.dataset.counted && (matching !== total || total === end) ? `${said(matching)} of ${all} circles` : `${all} circles`;
 }
 
 const remembered = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };
@@ -122,7 +119,7 @@ function offerColumns() {
       try { localStorage.setItem("firecircle-columns", JSON.stringify([...hidden])); } catch { /* then only here */ }
       showColumns();
     });
-    label.append(box, ` ${head.textContent.replace("↓", "").trim()}`);
+    label.append(box, ` ${head.textContent.replace(/[↓↑]/, "").trim()}`);
     place.append(label);
   }
 }
@@ -145,7 +142,7 @@ if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
 
 async function look() {
   const asked = new URLSearchParams(location.search);
-  if (document.hidden || ["before", "from", "to", "limit", "order", "start"].some((name) => asked.has(name))) return;
+  if (document.hidden || ["before", "from", "to", "limit", "order", "rising", "start"].some((name) => asked.has(name))) return;
   const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
   const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
   if (!answer?.ok) return;
