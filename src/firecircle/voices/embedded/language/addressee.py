@@ -124,7 +124,8 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         if word[0] in "\"'`" and not sure:
             return 0.0
         if word in _CALLS:
-            called = _opens(sentence, at) and _ordered_after(sentence, orders, place, near=not sure)
+            opens = _opens(sentence, at) if sure else _is_first(sentence, at)
+            called = opens and _ordered_after(sentence, orders, place, near=not sure)
             return STRENGTHS.called * share if called else 0.0
         if word[0] in ".!?;)" or (place > at + 1 and names_machine(sentence, place) and not sure):
             return 0.0
@@ -166,6 +167,16 @@ def _opens(sentence: Sentence, at: int) -> bool:
         if (bits & k("YOU", "ME") and not word.startswith("you")) or word.endswith("ed"):
             return False
     return at <= 5
+
+
+def _is_first(sentence: Sentence, at: int) -> bool:
+    """Whether the name begins its clause, salutations and labels aside: things are named elsewhere, too."""
+    for place in range(at - 1, -1, -1):
+        if sentence.words[place][0] in _OPENS:
+            return True
+        if not sentence.bits[place] & k("NOTICE", "FILLER", "VOCATIVE", "NEW"):
+            return False
+    return True
 
 
 def _ordered_after(sentence: Sentence, orders: Sequence[Order], at: int, *, near: bool = False) -> bool:

@@ -23,6 +23,7 @@ from firecircle.voices.embedded.language.objects import (
     worked_on,
 )
 from firecircle.voices.embedded.language.text import Sentence, quotation_at
+from firecircle.voices.embedded.language.ties import concerns_assistant
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 
@@ -51,6 +52,9 @@ class IntentStrengths(NamedTuple):
     quoted: float = 0.35  # of the strength, where the words are quoted and talked about
     talked_about: float = 0.5  # of the strength, where a sentence that addresses nobody asks what they mean
     denied: float = 0.3  # of the strength, where the speaker says that it must or can not be done
+    for_people: float = (
+        0.4  # of the strength, where nothing in a document's sentence ties it to the assistant
+    )
     narrowed: float = 0.55  # of the strength, where a noun says whose rules: the egg yolk instructions
 
     # Saying that what binds is no longer in force.
@@ -163,7 +167,15 @@ def intents(sentence: Sentence, commanded: tuple[Order, ...]) -> tuple[Intent, .
         for intent in find(sentence, commanded):
             if intent.name not in best or intent.strength > best[intent.name].strength:
                 best[intent.name] = intent
-    return tuple(intent._replace(strength=_weighed(sentence, commanded, intent)) for intent in best.values())
+    weighed = (intent._replace(strength=_weighed(sentence, commanded, intent)) for intent in best.values())
+    if sentence.layer != "application":
+        return tuple(weighed)
+    return tuple(
+        intent
+        if concerns_assistant(sentence, commanded, intent)
+        else intent._replace(strength=intent.strength * STRENGTHS.for_people)
+        for intent in weighed
+    )
 
 
 def _weighed(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> float:
@@ -420,6 +432,8 @@ def _frees_another(sentence: Sentence, at: int) -> bool:
     if sentence.question:
         return not sentence.mask & k("YOU", "MACHINE")
     follows = sentence.words[at + 1 : at + 2]
+    if at and sentence.words[at - 1] in _BEFORE_AN_OBJECT and follows and not sentence.bits[at + 1]:
+        return follows[0][0].isalpha() and follows[0] not in word_list("function")  # the jailbreak scene
     return bool(_BEFORE_AN_OBJECT.intersection(follows)) and not reach(sentence, at, 5).has("YOU", "MACHINE")
 
 

@@ -15,6 +15,7 @@ from firecircle.voices.embedded.language.addressee import told_to_machine
 from firecircle.voices.embedded.language.intents import intents
 from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
+from firecircle.voices.embedded.language.ties import concerns_assistant
 from firecircle.voices.embedded.language.words import kind, stem, word_list
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ UNVOUCHED = ("application", "user")
 
 PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE = 6, 0.15
 """Sentences with orders, and their share, from which on a document is written for people."""
-_ANY_MACHINE = frozenset(("system", "systems", "machine", "machines", "model", "models"))
 _TOLD_MACHINES = ("override", "conceal", "no_refusal", "forced")
 _NOT_CONTENT = kind(
     "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
@@ -50,12 +50,10 @@ class ReadSentence(NamedTuple):
     @property
     def is_for_machines(self) -> bool:
         """Whether only an assistant could be meant: it is addressed, or told what no person is told."""
-        sentence = self.sentence
-        named = any(
-            bits & kind("MACHINE") and word not in _ANY_MACHINE
-            for word, bits in zip(sentence.words, sentence.bits, strict=True)
-        )
-        return named or self.strongest(*_TOLD_MACHINES) is not None
+        told = self.strongest(*_TOLD_MACHINES)
+        if told is not None and told.strength >= TELLING:
+            return concerns_assistant(self.sentence, self.orders, told)
+        return bool(word_list("machines").intersection(self.sentence.words)) or self.is_addressed_to_machines
 
     @property
     def is_addressed_to_machines(self) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
-from firecircle.voices.embedded.language.words import classes_of, expressions, stem
+from firecircle.voices.embedded.language.words import classes_of, expressions, stem, word_list
 
 Marks = Mapping[str, int]
 """Classes that words have in this prompt only, by stem."""
@@ -22,6 +22,10 @@ LONGEST_QUOTE = 200
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|\n|([^\w\s]|_)\1*")
 _ENDS = frozenset(".!?\n。！？…;")
 _QUOTE_MARKS = frozenset("\"“”«»„`'‘")
+_GLUED_BEFORE = frozenset("=/.#$%\\")
+_JOINED = re.compile(r"[\W_]+")
+_BEFORE_BRACKETS = frozenset(("ai", "assistant", "instruction", "instructions", "rule", "rules", "prompt"))
+"""Words that brackets may follow where people are careless, and that no function is called."""
 _LONGEST_PASTED, _SHORTEST_PASTED = 4_000, 20
 _PASTED = re.compile(
     r"\"{3}|<(?P<tag>[a-zA-Z][\w-]{0,30})>|\[\["
@@ -150,6 +154,17 @@ def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentenc
     return cut
 
 
+def _is_a_name(text: str, word: str, start: int, end: int) -> bool:
+    """Whether a word is glued to signs as names in programs, paths and options are: output_token, print(."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before == "_" or (after == "_" and text[end + 1 : end + 2].isalnum()):
+        around = text[max(0, start - LONGEST_WORD) : end + LONGEST_WORD].lower()
+        return not word_list("machines").intersection(_JOINED.split(around))
+    if before and before in _GLUED_BEFORE:
+        return text[start].islower() if before == "." else text[start - 2 : start] != "</"
+    return after == "(" and word not in _BEFORE_BRACKETS
+
+
 def _sentence(
     text: str,
     layer: str,
@@ -162,6 +177,11 @@ def _sentence(
     bits = list(map(classes_of, words))
     if marks:
         bits = [bit | marks.get(stem(word), 0) for word, bit in zip(words, bits, strict=True)]
+    if layer == "application":
+        bits = [
+            0 if bit and _is_a_name(text, words[at], starts[at], ends[at]) else bit
+            for at, bit in enumerate(bits)
+        ]
     known = expressions()
     for index, word in enumerate(words):
         if word not in known:

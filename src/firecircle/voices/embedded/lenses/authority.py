@@ -54,6 +54,8 @@ class AuthorityLens:
         claims: list[Finding] = []
         for layer, reads in (("user", reading.user), ("application", reading.application)):
             request = reading.strongest(layer, *REQUESTS)
+            if layer == "application" and request < TELLING:
+                request = 0.0  # a document that speaks of a check asks the assistant for nothing
             for read in reads:
                 finding = self._judge(reading, read, request)
                 if finding is not None:

@@ -5,13 +5,15 @@ A disguise by itself is no attack: the plain text is judged by the same reading 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from firecircle.voices.embedded.hidden import decode
 from firecircle.voices.embedded.hidden.decoded import Decoded
-from firecircle.voices.embedded.language.objects import TELLING
+from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.prompt_reading import (
     PromptReading,
     ReadSentence,
@@ -50,6 +52,7 @@ class ConcealmentStrengths(NamedTuple):
     buried_foreign: float = 0.45  # and the share that grows with words found nowhere else
     flooded: float = 0.4  # of the doubt, taken off where the same order floods the text
     buried_most: float = 0.92
+    for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
 
     support_buried: float = 0.8  # of an intent in quoted words that stand out from a long text
     blind: float = 0.25
@@ -57,6 +60,7 @@ class ConcealmentStrengths(NamedTuple):
 
 STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 class ConcealmentLens:
@@ -78,7 +82,7 @@ class ConcealmentLens:
                 if finding is not None:
                     findings.append(finding)
             if len(text) >= LONG:
-                findings.extend(self._buried(layer, reads))
+                findings.extend(self._buried(layer, reads, reading))
         return tuple(findings)
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
@@ -99,14 +103,21 @@ class ConcealmentLens:
     def _judge(
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
     ) -> Finding | None:
-        reads = read_text(decoded.plain, layer, marks)
+        reads = read_text(decoded.plain, "decoded", marks)
+        shown = visible_words(text)
         hidden = [
             (intent, read)
             for read in reads
             for intent in read.intents
-            if intent.strength >= TELLING and (intent.name not in seen or decoded.invisible)
+            if intent.strength >= TELLING
+            and (decoded.invisible or (intent.name not in seen and _is_disguised(read, intent, shown)))
         ]
-        ordering = [read for read in reads if any(not order.negated for order in read.orders)]
+        ordering = [
+            read
+            for read in reads
+            if any(not order.negated for order in read.orders)
+            and (decoded.invisible or not shown.issuperset(read.sentence.words))
+        ]
         if hidden:
             strongest, telling = max(hidden, key=lambda pair: pair[0].strength)
             strength = STRENGTHS.hidden_base + STRENGTHS.hidden_share * strongest.strength
@@ -144,7 +155,9 @@ class ConcealmentLens:
         note = f"hidden by {decoded.method}, then {strongest.note.removeprefix('hidden by ')}"
         return strongest._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
 
-    def _buried(self, layer: str, reads: tuple[ReadSentence, ...]) -> Iterator[Finding]:
+    def _buried(
+        self, layer: str, reads: tuple[ReadSentence, ...], reading: PromptReading
+    ) -> Iterator[Finding]:
         """Sentences that order something, few among many that do not."""
         size = sum(read.sentence.end - read.sentence.start for read in reads) or 1
         telling = [
@@ -168,11 +181,28 @@ class ConcealmentLens:
                 len(own) or 1
             )
             strength = intent.strength * (STRENGTHS.buried_base + STRENGTHS.buried_foreign * foreign)
+            if layer == "application" and reading.is_for_people and not read.is_for_machines:
+                strength *= STRENGTHS.for_people
             if flooded:
                 strength += STRENGTHS.flooded * (1 - strength)
             start, end = sentence.quote()
             note = f"a short order stands in {size:,} characters that are about something else"
             yield Finding("context_saturation", min(strength, STRENGTHS.buried_most), layer, start, end, note)
+
+
+@lru_cache(maxsize=4)
+def visible_words(text: str) -> frozenset[str]:
+    """The words of a text as they stand."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
+def _is_disguised(read: ReadSentence, intent: Intent, shown: frozenset[str]) -> bool:
+    """Whether a word that makes the intent is only in the plain text: x86 beside it disguises nothing."""
+    sentence = read.sentence
+    return any(
+        sentence.bits[place] and sentence.words[place] not in shown
+        for place in range(max(0, intent.first), intent.last + 1)
+    )
 
 
 def _guarded_words(reads: tuple[ReadSentence, ...]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from firecircle.voices.embedded.language.objects import Intent
+from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import sentences
 from firecircle.voices.embedded.language.words import kind as k
@@ -79,7 +79,7 @@ class ExtractionLens:
         if sentence.layer == "application":
             if reading.is_for_people and not read.is_for_machines:
                 strength *= STRENGTHS.for_people
-            else:
+            elif intent.strength >= TELLING:
                 strength += STRENGTHS.in_a_document * (1 - strength)
         masked = reading.user_mask & k("COURTEOUS", "PRETEXT", "TEACHING")
         if masked:

@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.addressee import told_to_machine
-from firecircle.voices.embedded.language.objects import TELLING, Intent, reach
+from firecircle.voices.embedded.language.objects import TELLING, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence, pasted_places
 from firecircle.voices.embedded.language.words import kind as k
-from firecircle.voices.embedded.language.words import stem, word_list
+from firecircle.voices.embedded.language.words import word_list
 from firecircle.voices.embedded.lenses.findings import Finding
 
 _ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_\w+|instructions?|sys|inst)"
@@ -65,7 +65,6 @@ class LayersStrengths(NamedTuple):
     told_doubt: float = 0.5  # of the doubt about an intent, taken off because a document has it
     told_doubt_common: float = 0.25  # the same for intents that documents have for people too
     guarded_addressed: float = 0.5  # names what is held back and addresses somebody
-    check_of_the_house: float = 0.7  # of the strength, where a check or limit may be anybody's
     task_replaced: float = 0.45
     answer_shaped: float = 0.5  # says what to put into the answer
     user_told: float = 0.35
@@ -202,9 +201,10 @@ class LayersLens:
 
     def _keys_that_override(self, reading: PromptReading) -> Iterator[Finding]:
         """Settings that switch off what binds the assistant: "content_filter": "none"."""
-        for match in _SETTING.finditer(reading.prompt.user):
-            note = "a setting that switches off what binds the assistant"
-            yield Finding("role_confusion", STRENGTHS.setting, "user", match.start(), match.end(), note)
+        note = "a setting that switches off what binds the assistant"
+        for layer, pattern in (("application", "cross_layer_fabrication"), ("user", "role_confusion")):
+            for match in _SETTING.finditer(reading.text(layer)):
+                yield Finding(pattern, STRENGTHS.setting, layer, match.start(), match.end(), note)
 
     def _orders_from_below(self, reading: PromptReading) -> Iterator[Finding]:
         """A user who sets aside what binds the assistant, or swaps its role."""
@@ -343,10 +343,7 @@ def _order_in_data(read: ReadSentence) -> float:
             common = intent.name in ("private", "guarded", "lifted", "unbound")
             share = STRENGTHS.told_doubt_common if common else STRENGTHS.told_doubt
             share *= min(1.0, intent.strength / TELLING) ** 3
-            strength = intent.strength + share * (1 - intent.strength)
-            if intent.name in ("override", "unchecked", "mode") and not _binds_the_assistant(read, intent):
-                strength *= STRENGTHS.check_of_the_house
-            best = max(best, strength)
+            best = max(best, intent.strength + share * (1 - intent.strength))
     if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
         best = max(best, STRENGTHS.guarded_addressed)
     best = max(best, told_to_machine(sentence, read.orders))
@@ -366,33 +363,6 @@ def _order_in_data(read: ReadSentence) -> float:
             of_material = reach(sentence, order.index, 10).has("MATERIAL")
             best = max(best, STRENGTHS.material_written if of_material else STRENGTHS.written)
     return max(best, STRENGTHS.any_order)
-
-
-_OF_BUSINESS = frozenset(map(stem, ("order", "request", "assignment", "protocol", "policy", "regulation")))
-"""What people set aside in their letters, too."""
-_OF_WORDS = frozenset(("content",))
-"""What only the rules of an assistant limit."""
-
-
-def _binds_the_assistant(read: ReadSentence, intent: Intent) -> bool:
-    """Whether what is set aside is the assistant's: its rules, its orders, or it is addressed."""
-    bits = 0
-    for place in range(intent.first, intent.last + 1):
-        bits |= read.sentence.bits[place]
-    if bits & k("RULES", "CONFIG") and bits & k("YOU", "ALL", "SETUP"):
-        return True
-    named = {stem(word) for word in read.sentence.words[intent.first + 1 : intent.last + 1]}
-    if bits & k("RULES", "CONFIG") and bits & k("PRIOR") and not named & _OF_BUSINESS:
-        return True
-    if bits & k("GATED", "GUARDED") or (intent.name == "mode" and read.sentence.mask & k("YOU", "MACHINE")):
-        return True
-    if bits & k("PRIOR") and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
-        return True
-    if bits & k("LIMITS") and _OF_WORDS.intersection(
-        read.sentence.words[max(0, intent.first - 2) : intent.last]
-    ):
-        return True
-    return read.is_addressed_to_machines
 
 
 def _shapes_the_answer(sentence: Sentence, index: int) -> bool:

@@ -1,0 +1,136 @@
+"""What ties a sentence of a document to the assistant that reads it, rather than to the people it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firecircle.voices.embedded.language.acts import Order
+from firecircle.voices.embedded.language.addressee import told_to_machine
+from firecircle.voices.embedded.language.objects import TELLING, Intent
+from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.language.words import stem, word_list
+
+_OF_BUSINESS = frozenset(map(stem, ("order", "request", "assignment", "protocol", "policy", "regulation")))
+"""What people set aside in their letters, too."""
+_OF_WORDS = frozenset(("content", "safety"))
+"""What only the rules of an assistant limit."""
+_INSTRUCTIONS = ("prompt", "instruction", "directive")
+_ANSWERS = ("respond", "reply", "answer", "say")
+_ADDRESSES = frozenset(("@", "http", "https", "www"))
+_SET_ASIDE = frozenset(("override", "unchecked", "mode"))
+_USERS = frozenset(("user", "users", "reader", "readers", "human", "humans"))
+_NEAR = 3
+"""Within how many tokens before a noun a word says whose or which it is."""
+
+
+def concerns_assistant(sentence: Sentence, orders: Sequence[Order], intent: Intent) -> bool:
+    """Whether what a sentence of a document wants is wanted of the assistant: it, its rules or its answer.
+
+    Manuals, change logs and programs are full of orders, checks, tokens and versions that are not.
+    """
+    bits = 0
+    for place in range(max(0, intent.first), intent.last + 1):
+        bits |= sentence.bits[place]
+    if bits & k("GUARDED", "GATED") or told_to_machine(sentence, orders) > 0:
+        return True
+    tied = _TIES.get(intent.name)
+    if tied is not None:
+        return tied(sentence, intent, bits)
+    return intent.name not in _SET_ASIDE or _is_set_aside(sentence, intent, bits)
+
+
+def _is_set_aside(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    """Whether the rules that are set aside are the assistant's: its own, all, or those given before."""
+    for place in range(max(0, intent.first) + 1, intent.last + 1):
+        if sentence.bits[place] & k("RULES", "CONFIG"):
+            whose = _said_before(sentence, place)
+            if whose & k("YOU", "ALL", "SETUP"):
+                return True
+            if whose & k("PRIOR") and stem(sentence.words[place]) not in _OF_BUSINESS:
+                return True
+    if intent.name == "mode" and _names_you(sentence, intent, bits) and "if" not in sentence.words:
+        return True
+    if bits & k("PRIOR") and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
+        return True
+    return _is_of_words(sentence, intent, bits)
+
+
+def _said_before(sentence: Sentence, noun: int) -> int:
+    """The classes of a noun and of the words before it that say whose or which it is."""
+    classes = 0
+    for place in range(max(0, noun - _NEAR), noun + 1):
+        if sentence.words[place] != "you":
+            classes |= sentence.bits[place]
+    return classes
+
+
+def _is_of_words(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    around = sentence.words[max(0, intent.first - 2) : intent.last]
+    return bool(bits & k("LIMITS")) and bool(_OF_WORDS.intersection(around))
+
+
+def _binds_nobody_else(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    """Whether what is said to be lifted is yours, for the user, or limits words: content restrictions."""
+    first = max(0, intent.first)
+    yours = "your" in sentence.words[max(0, first - _NEAR) : first + 1]
+    named = sentence.mask & k("HUMAN_USER") or word_list("machines").intersection(sentence.words)
+    return yours or bool(named) or _is_of_words(sentence, intent, bits)
+
+
+def _is_the_task(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    """Whether the new task is an instruction, yours, or opens what follows: new directive, new task: …"""
+    words = sentence.words[max(0, intent.first) : intent.last + 1]
+    named = any(word.startswith(_INSTRUCTIONS) for word in words)
+    new = next(
+        (at for at, word in enumerate(words) if sentence.bits[intent.first + at] & k("NEW", "URGENT")), 0
+    )
+    return named or "your" in words[max(0, new - 2) : new] or ":" in words[new + 1 : new + 4]
+
+
+def _is_your_setup(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    return any(
+        sentence.words[place].startswith(_INSTRUCTIONS)
+        and (_said_before(sentence, place) | (bits & k("YOU"))) & k("YOU", "MACHINE", "SETUP", "PRIOR")
+        for place in range(max(0, intent.first), intent.last + 1)
+    )
+
+
+def _has_a_receiver(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    """Whether somebody is to get it: the user, an address, your answer; or the words are prescribed."""
+    first = max(0, intent.first)
+    if not sentence.bits[first] & k("SHOW", "LEAK", "SEND", "SAY", "SEE", "WRITE_TASK"):
+        return False
+    words = sentence.words[first:]
+    answered = sentence.mask & k("YOU") and sentence.mask & k("OUTPUT")
+    receiver = sentence.mask & k("HUMAN_USER", "EXACT") or _ADDRESSES.intersection(words)
+    return bool(answered or receiver)
+
+
+def _names_you(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    named = sentence.mask & k("YOU", "HUMAN_USER") or word_list("machines").intersection(sentence.words)
+    return bool(named)
+
+
+def _prescribes(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    if sentence.mask & k("YOU", "HUMAN_USER"):
+        return True
+    answers = bits & k("OUTPUT") or sentence.words[max(0, intent.first)].startswith(_ANSWERS)
+    return bool(bits & k("EXACT") and answers)
+
+
+def _is_kept_from_the_user(sentence: Sentence, intent: Intent, bits: int) -> bool:
+    return bool(_USERS.intersection(sentence.words[max(0, intent.first) : intent.last + 1]))
+
+
+_TIES = {
+    "new_task": _is_the_task,
+    "config": _is_your_setup,
+    "secret": _has_a_receiver,
+    "private": _has_a_receiver,
+    "forced": _prescribes,
+    "conceal": _is_kept_from_the_user,
+    "lifted": _binds_nobody_else,
+    "unbound": _names_you,
+    "no_refusal": _names_you,
+}
