@@ -41,6 +41,7 @@ def write_reference(folder: Path) -> None:
     """Write all pages; a page that has not changed is left alone, so that it is not built again."""
     pages = {
         "index.md": _index(),
+        "decisions.md": _decisions(),
         "settings.md": _settings(),
         "http.md": _http(),
         **dict(_commands()),
@@ -53,6 +54,14 @@ def write_reference(folder: Path) -> None:
         path = folder / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
+
+
+def _decisions() -> str:
+    lines = ["# Decisions", "", "What a successor would question, and why it is as it is.", ""]
+    for path in sorted((Path(__file__).parent / "decisions").glob("*.md")):
+        title = path.read_text("utf-8").partition("\n")[0].lstrip("# ")
+        lines.append(f"- [{title}](../decisions/{path.name})")
+    return "\n".join(lines) + "\n"
 
 
 def _index() -> str:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -22,7 +23,7 @@ from tests.lab.killing import figures, journaled
 from tests.lab.scan.test_scan import as_json_lines, table
 from tests.loopback import LoopbackServer
 
-pytest.importorskip("ray", reason="the extra `ray` is not installed")
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
 
 PLAN = plan_text(
     CIRCLE,

@@ -18,6 +18,18 @@ FOR_TESTS_ONLY = "-F -c full_page_writes=off -c synchronous_commit=off -c shared
 """A server that may lose everything in a power cut, and is quick for it."""
 
 
+KEEPER = """
+cat > /dev/null
+server=$(head -n 1 "$0/data/postmaster.pid" 2> /dev/null)
+if [ -n "$server" ]; then
+  kill -QUIT "$server"
+  while kill -0 "$server" 2> /dev/null; do sleep 0.05; done
+fi
+rm -rf "$0"
+"""
+"""Waits until whoever started it lets go, even by being killed; then ends the server and removes its folder."""
+
+
 @contextmanager
 def running_server() -> Iterator[str]:
     """The address of a server without databases of ours; skips the test where there is none to be had."""
@@ -48,16 +60,11 @@ def running_server() -> Iterator[str]:
         if done.returncode:
             pytest.skip(f"PostgreSQL does not start here: {program}: {done.stderr.strip()[-300:]}")
 
-    try:
+    with subprocess.Popen(["sh", "-c", KEEPER, folder], stdin=subprocess.PIPE, start_new_session=True):
         run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
         where = f"-h 127.0.0.1 -p {port} -k {folder}"
         run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", f"{where} {FOR_TESTS_ONLY}")
-        try:
-            yield f"postgresql://postgres@127.0.0.1:{port}"
-        finally:
-            run("pg_ctl", "stop", "-m", "immediate")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        yield f"postgresql://postgres@127.0.0.1:{port}"
 
 
 def new_schema(server: str, name: str) -> str:

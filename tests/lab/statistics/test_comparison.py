@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import false_discovery_control
 
 from firecircle.lab.statistics import chair_effect, compare, false_discovery, holm, mcnemar
 from firecircle.names import Label
@@ -90,6 +89,8 @@ def test_holm_gives_the_published_corrections() -> None:
 @settings(deadline=None)
 @given(p=st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_corrections_only_ever_weaken_a_claim_and_holm_is_the_stricter(p: list[float]) -> None:
+    from scipy.stats import false_discovery_control
+
     strict, lenient = np.array(holm(p), dtype=float), np.array(false_discovery(p), dtype=float)
     assert (strict >= np.array(p)).all()
     assert (strict <= 1).all()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu
 
 from firecircle import ConfigError
 from firecircle.lab.statistics import (
@@ -75,6 +74,8 @@ def test_a_textbook_roc_and_precision_recall_curve() -> None:
 @settings(max_examples=40, deadline=None)
 @given(scores=BOTH)
 def test_auc_is_mann_whitney_and_the_area_under_the_points(scores: tuple[list[float], list[float]]) -> None:
+    from scipy.stats import mannwhitneyu
+
     attack, benign = scores
     data = scored(*of(attack, benign))
     told = auc(data)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, quantile_test
 
 from firecircle import ConfigError
 from firecircle.lab.statistics import (
@@ -175,6 +174,8 @@ def test_a_guaranteed_threshold_is_the_lowest_that_can_be_promised(
 
 def highest_rate(scores: list[float], threshold: float) -> float:
     """The false alarm rate that is not exceeded with 95% confidence."""
+    from scipy.stats import binomtest
+
     alarms = sum(score >= threshold for score in scores)
     return float(binomtest(alarms, len(scores)).proportion_ci(0.9, method="exact").high)
 
@@ -191,6 +192,8 @@ def test_calibration_says_what_it_cannot_do() -> None:
 
 
 def test_the_quantile_has_the_interval_that_scipy_finds() -> None:
+    from scipy.stats import quantile_test
+
     scores = np.arange(200) / 200
     told = calibrate(scores, 0.25, confidence=0.9).quantile
     asked: Any = quantile_test(scores, p=0.75).confidence_interval(0.9)

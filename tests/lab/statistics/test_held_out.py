@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
 
 from firecircle.lab.statistics import HeldOut, Weights, fit_weights, held_out, weighted_scores
 from firecircle.lab.statistics.estimate import BoolArray, FloatArray
@@ -18,6 +17,8 @@ def one_column(
 
 def test_weights_of_a_two_by_two_table_are_its_log_odds() -> None:
     """One yes-or-no feature has a closed solution: 10 of 40 attacks without it, 45 of 60 with it."""
+    from scipy.special import expit, logit
+
     feature = np.array([0.0] * 40 + [1.0] * 60)[:, np.newaxis]
     attack = np.array([True] * 10 + [False] * 30 + [True] * 45 + [False] * 15)
     told = fit_weights(feature, attack, ridge=1e-9)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats.contingency import association, crosstab
 
 from firecircle.lab.statistics import effective_voices, error_correlation, krippendorff_alpha, rates_by_size
 from firecircle.names import Label
@@ -55,6 +54,8 @@ def test_alpha_is_at_most_one_and_blind_to_order_and_scale(scores: np.ndarray) -
 
 
 def test_phi_is_scipys_association_and_none_for_a_voice_that_never_errs() -> None:
+    from scipy.stats.contingency import association, crosstab
+
     rng = np.random.default_rng(5)
     common = rng.random(200) < 0.3
     wrong = np.stack(

@@ -7,7 +7,6 @@ from math import ceil, log
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom, quantile_test
 
 from firecircle.errors import ConfigError
 from firecircle.lab.statistics.estimate import (
@@ -78,6 +77,8 @@ def calibrate(
 
 
 def _guaranteed(scores: FloatArray, target: float, confidence: float) -> Threshold:
+    from scipy.stats import binom
+
     needed = ceil(log(1 - confidence) / log(1 - target))
     if scores.size < needed:
         return Threshold(
@@ -111,6 +112,8 @@ def _threshold(scores: FloatArray, allowed: int) -> Threshold:
 
 
 def _quantile(scores: FloatArray, target: float, confidence: float) -> Estimate:
+    from scipy.stats import quantile_test
+
     if not scores.size:
         return Estimate(value=None, confidence=confidence, note=NO_BENIGN)
     # The stubs take the interval for a number.

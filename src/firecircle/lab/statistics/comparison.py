@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.stats import binomtest, false_discovery_control
 
 from firecircle.lab.statistics.curves import area, area_of_places, places_of, recall_within
 from firecircle.lab.statistics.estimate import (
@@ -36,6 +35,8 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 def false_discovery(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """Benjamini and Hochberg's p-values: the expected share of false claims among those made."""
+    from scipy.stats import false_discovery_control
+
     return _where_tested(p_values, lambda tested: numbers(false_discovery_control(tested, method="bh")))
 
 
@@ -134,6 +135,8 @@ def compare(
 
 def mcnemar(first_right: BoolArray, second_right: BoolArray) -> McNemar:
     """McNemar's exact test: among the records that divide the arms, each is as likely to be the right one."""
+    from scipy.stats import binomtest
+
     only_first = int((first_right & ~second_right).sum())
     only_second = int((~first_right & second_right).sum())
     divided = only_first + only_second

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from firecircle.lab.statistics.curves import recall_within
 from firecircle.lab.statistics.estimate import (
@@ -136,11 +134,16 @@ class Weights:
 
     def scores(self, features: FloatArray) -> FloatArray:
         """The chance of an attack for every row."""
+        from scipy.special import expit
+
         return numbers(expit(self.intercept + features @ self.slopes))
 
 
 def fit_weights(features: FloatArray, attack: BoolArray, ridge: float) -> Weights:
     """The weights that make the labels likeliest, large slopes being penalised by `ridge`."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
     side = np.where(attack, 1.0, -1.0)
     design = np.column_stack((np.ones(attack.size), features))
     penalty = np.full(design.shape[1], ridge)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from firecircle.lab.statistics.estimate import (
     FEWEST,
@@ -118,6 +117,8 @@ def average_precision(data: Scored) -> float | None:
 
 def area(attack: FloatArray, benign: FloatArray) -> FloatArray:
     """The area under the ROC curve along the last axis, from the rank sum of the attacks."""
+    from scipy.stats import rankdata
+
     n = attack.shape[-1]
     ranks = rankdata(np.concatenate((attack, benign), axis=-1), axis=-1)
     above = ranks[..., :n].sum(axis=-1) - n * (n + 1) / 2

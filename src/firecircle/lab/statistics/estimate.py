@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, bootstrap
 
 from firecircle.errors import ConfigError
 from firecircle.names import Label
@@ -39,6 +38,8 @@ def nothing(reason: str, n: int = 0) -> Estimate:
 
 def wilson(hits: int, n: int, nobody: str = "nothing was observed") -> Estimate:
     """A share with its Wilson interval; `nobody` is the reason given when there is nothing to share."""
+    from scipy.stats import binomtest
+
     if n == 0:
         return nothing(nobody)
     interval = binomtest(hits, n).proportion_ci(CONFIDENCE, method="wilson")
@@ -137,6 +138,8 @@ def resampled(
 
     `statistic` takes one array of row numbers a group and works along the last axis.
     """
+    from scipy.stats import bootstrap
+
     groups = tuple(np.arange(size) for size in sizes)
 
     def along(*rows: RowNumbers, axis: int) -> FloatArray:

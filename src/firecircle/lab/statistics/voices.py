@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import hypergeom
 
 from firecircle.lab.statistics.estimate import (
     FEWEST,
@@ -146,6 +145,8 @@ def rates_by_size(
     hypergeometric, so the expectation over all subsets is exact. Records with fewer than k
     voices are left out.
     """
+    from scipy.stats import hypergeom
+
     same_length(labels, scores.T)
     attack, benign = by_label(labels)
     heard = np.isfinite(scores)
