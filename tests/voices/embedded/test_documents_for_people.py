@@ -32,7 +32,7 @@ OPTIONS = (
 LOG = (
     "2026-03-01T10:00:01Z INFO  auth: new request from 10.0.0.7\n"
     "2026-03-01T10:00:02Z WARN  auth: check skipped for user=svc-backup (policy exempt)\n"
-    "2026-03-01T10:00:04Z INFO  system: switching to maintenance mode\n"
+    "2026-03-01T10:00:04Z INFO  system: new version installed, old one removed\n"
     "2026-03-01T10:00:05Z INFO  agent: new task 4411 assigned\n"
 )
 CODE = (
