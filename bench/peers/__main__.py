@@ -91,20 +91,23 @@ def _tell(figures: dict[str, list[dict[str, Any]]], circles: int, seconds: float
     path = ROUNDS * seconds
     print(f"{circles} circles at once, {len(VOICES)} voices, {ROUNDS} rounds, {seconds:g} s an answer")
     print(
-        f"{'':14}{'CPU ms a call':>14}{'of bare':>9}{'seconds':>9}{'of path':>9}{'MB':>6}"
+        f"{'':14}{'CPU ms a call':>14}{'of bare':>16}{'seconds':>9}{'of path':>9}{'MB':>6}"
         "  kept when a voice fails"
     )
     for name, runs in figures.items():
-        ratio = median(
-            one["cpu_ms"] / first["cpu_ms"] for one, first in zip(runs, figures[FIRST], strict=True)
-        )
+        ratios = [one["cpu_ms"] / first["cpu_ms"] for one, first in zip(runs, figures[FIRST], strict=True)]
+        ratio = f"{median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})"
         took, failed = median(one["seconds"] for one in runs), runs[-1]["failed"]
         end = f"raises {failed['ended']}" if failed["ended"] else "goes on to the end"
         named = ", names the voice" if failed["named"] else ""
         print(
-            f"{name:14}{median(one['cpu_ms'] for one in runs):14.2f}{ratio:9.1f}{took:9.2f}{took / path:9.1f}"
+            f"{name:14}{median(one['cpu_ms'] for one in runs):14.2f}{ratio:>16}{took:9.2f}{took / path:9.1f}"
             f"{median(one['megabytes'] for one in runs):6.0f}  {failed['answers']} of 7 answers, {end}{named}"
         )
+    asked = {name: frozenset(runs[-1]["sent"]) for name, runs in figures.items()}
+    usual = asked[FIRST]
+    others = ", ".join(name for name, questions in asked.items() if questions != usual)
+    print(f"questions: {len(usual)}, " + (f"NOT the same for {others}" if others else "the same for all"))
     versions = {
         package: number for runs in figures.values() for package, number in runs[0]["versions"].items()
     }

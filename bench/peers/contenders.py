@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -337,8 +338,20 @@ async def measured(task: Task, many: Many) -> dict[str, Any]:
     }
     if any(one["answers"] != ROUNDS * len(VOICES) or one["ended"] for one in kept):
         raise SystemExit(f"not every circle was whole: {kept[:3]}")
+    sent = await asyncio.to_thread(what_was_sent, task)
     (failed,) = await many([f"f{os.getpid()}"])
-    return {**figures, "failed": failed}
+    return {**figures, "failed": failed, "sent": sent}
+
+
+def what_was_sent(task: Task) -> list[str]:
+    """Digests of the questions that the server was asked."""
+    body = json.dumps({"model": "what was sent", "messages": []}).encode()
+    asked = urllib.request.Request(
+        f"{task['url']}/chat/completions", body, {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(asked) as answer:
+        digests: list[str] = json.loads(json.load(answer)["choices"][0]["message"]["content"])
+    return digests
 
 
 def main() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from firecircle import ConfigError
+from firecircle.errors import StoreError
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE, place_of
+from firecircle.store.opening import open_store
 
 Write = Callable[[str], Path]
 
@@ -67,3 +71,21 @@ def test_a_project_may_have_a_store_of_its_own(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     (tmp_path / "firecircle.toml").write_text('[store]\npath = "kept/circles.sqlite"\n')
     assert place_of() == tmp_path / "kept" / "circles.sqlite"
+
+
+def test_a_server_that_wants_a_password_is_answered_with_where_to_put_it() -> None:
+    pytest.importorskip("psycopg", reason="PostgreSQL needs the extra `postgres`", exc_type=ImportError)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=ask_for_a_password, args=(server,), daemon=True).start()
+        url = f"postgresql://ada@127.0.0.1:{server.getsockname()[1]}/circles?sslmode=disable&passfile=/dev/null"
+        with pytest.raises(StoreError, match=r"no password supplied; put it into ~/\.pgpass"):
+            open_store(url)
+
+
+def ask_for_a_password(server: socket.socket) -> None:
+    """What PostgreSQL does first with somebody who is not trusted."""
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1000)
+        connection.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
+        connection.recv(1000)

@@ -44,7 +44,13 @@ ADVICE = {
     "attempt to write a readonly database": "make it writable, or name another file",
     "database or disk is full": "make room and try again",
     "disk I/O error": "make room or mend the disk, and try again",
+    "no password supplied": "put it into ~/.pgpass (host:port:database:user:password) or PGPASSWORD",
+    "password authentication failed": "check ~/.pgpass, PGPASSWORD or the URL",
+    "root certificate file": "name the file of the authority with &sslrootcert=FILE, or =system",
+    "certificate verify failed": "name the file of its authority with &sslrootcert=FILE",
+    "no encryption": "it wants TLS: add ?sslmode=verify-full to the URL",
 }
+"""By words of the driver."""
 
 
 class Database:
@@ -309,5 +315,6 @@ def database_errors(name: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as trouble:
         original = trouble.orig if isinstance(trouble, DBAPIError) else trouble
         message = (str(original).strip().splitlines() or [type(original).__name__])[0]
-        advice = ADVICE.get(message, f"check it, or name another with {STORE_VARIABLE}")
+        usual = f"check it, or name another with {STORE_VARIABLE}"
+        advice = next((advice for words, advice in ADVICE.items() if words in message), usual)
         raise StoreError(f"store: {name}: {message}; {advice}") from trouble
