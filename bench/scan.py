@@ -48,7 +48,7 @@ def main() -> None:
             measured = _scan(folder, prompts, asked.workers)
             _print_figures("processes", prompts, measured)
             _print_memory(measured)
-        print(f"a million prompts: {1e6 / prompts * measured.cpu / 3600:.2f} core hours")
+            print(f"  a million like these: {1e6 / prompts * measured.cpu / 3600:.2f} core hours")
         if asked.compared:
             _compare(folder, asked.compared, asked.workers)
 
@@ -155,14 +155,19 @@ def _print_memory(measured: Measured) -> None:
 def _compare(folder: Path, prompts: int, workers: int) -> None:
     """Both engines on the same corpus, one after the other, without what each takes to start."""
     few = max(1, prompts // 20)
-    rates = []
+    paces, works = [], []
     for name, more in (("processes", ()), ("Ray Data", ("--engine", "ray"))):
         small, large = (
             _scan(folder, count, workers, "--shard-rows", "200", *more) for count in (few, prompts)
         )
+        _print_figures(f"{name}, {few} to start", few, small)
         _print_figures(name, prompts, large)
-        rates.append((prompts - few) / max(1e-9, large.seconds - small.seconds))
-    print(f"Ray against processes, start-up taken out: {rates[1] / rates[0]:.2f} of the prompts a second")
+        paces.append((prompts - few) / max(1e-9, large.seconds - small.seconds))
+        works.append((prompts - few) / max(1e-9, large.cpu - small.cpu))
+    print(
+        f"Ray against processes, start-up taken out: {paces[1] / paces[0]:.2f} of the prompts a second,"
+        f" {works[1] / works[0]:.2f} of the prompts a CPU second"
+    )
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_scan_on_the_cluster_in_a_line_and_it_goes_on(cluster: Clu
     arguments = ["scan", str(corpus), "--shard-rows", "4", "--workers", "2", "--out", str(out)]
     driver = subprocess.Popen(
         command(*arguments, "--engine", "ray", "--address", cluster.address),
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
@@ -153,9 +153,10 @@ def pressed_ctrl_c(driver: subprocess.Popen[bytes]) -> str:
     """What the driver tells when everything in its terminal is interrupted."""
     assert driver.poll() is None
     os.killpg(driver.pid, signal.SIGINT)
-    _, told = driver.communicate(timeout=120)
+    out, told = driver.communicate(timeout=120)
     assert driver.returncode == 130, told
     assert b"Traceback" not in told
+    assert out == b""  # Ray would tell there of workers that it ended
     return told.decode()
 
 
@@ -179,7 +180,7 @@ def started(
     return subprocess.Popen(
         command("lab", "run", str(plan), "--out", str(out), "--json", *more),
         env=customer_of(server),
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if told else subprocess.DEVNULL,
         stderr=subprocess.PIPE if told else subprocess.DEVNULL,
         start_new_session=told,
     )

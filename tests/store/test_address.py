@@ -77,7 +77,9 @@ def test_a_server_that_wants_a_password_is_answered_with_where_to_put_it() -> No
     pytest.importorskip("psycopg", reason="PostgreSQL needs the extra `postgres`", exc_type=ImportError)
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=ask_for_a_password, args=(server,), daemon=True).start()
-        url = f"postgresql://ada@127.0.0.1:{server.getsockname()[1]}/circles?sslmode=disable&passfile=/dev/null"
+        url = (
+            f"postgresql://ada@127.0.0.1:{server.getsockname()[1]}/circles?sslmode=disable&passfile=/dev/null"
+        )
         with pytest.raises(StoreError, match=r"no password supplied; put it into ~/\.pgpass"):
             open_store(url)
 

@@ -23,6 +23,7 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # what goes wrong is raised; the rest would break up the progress
 }
 
 
@@ -63,10 +64,30 @@ def ray_running(workers: int, address: str | None = None) -> Iterator[Any]:
     except Exception as unreachable:  # noqa: BLE001 - Ray raises bare ones here
         why = str(unreachable).strip().splitlines() or ["no answer"]
         raise ConfigError("--address" if address else "--engine", f"Ray cannot be used: {why[0]}") from None
+    with _nothing_on_our_output():
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _nothing_on_our_output() -> Iterator[None]:
+    """Keep Ray from printing about lost workers: it does so on the standard output, where `--json` goes.
+
+    Whoever hands out the work is told by an exception. There is no setting for it.
+    """
+    from ray._private import worker
+
+    printing = getattr(worker, "print_to_stdstream", None)
+    if printing is None:
+        yield
+        return
+    worker.print_to_stdstream = lambda *_, **__: None
     try:
-        yield ray
+        yield
     finally:
-        ray.shutdown()
+        worker.print_to_stdstream = printing
 
 
 NO_DASHBOARD = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
