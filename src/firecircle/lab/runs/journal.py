@@ -158,7 +158,8 @@ def _undamaged(name: str) -> Iterator[None]:
     except (sqlite3.Error, zlib.error, ValueError, TypeError, LookupError) as damage:
         why = " ".join(str(damage).split())[:LONGEST_REASON]
         raise StoreError(
-            f"{name} is damaged: {why}; bring the file back from a copy, or begin the run anew with --new"
+            f"{name} is damaged: {why}; bring the file back from a copy, or begin anew with"
+            " `firecircle lab run PLAN --new`"
         ) from None
 
 
