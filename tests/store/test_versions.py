@@ -20,8 +20,9 @@ from alembic.migration import MigrationContext
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.store.database import revisions
+from firecircle.store.database import migrate, revisions
 from firecircle.store.finding import Filters
+from firecircle.store.migrations.new_file import statements
 from firecircle.store.opening import Store, open_store
 from firecircle.store.tables import bank_entries, metadata
 from tests.store.postgres import new_schema
@@ -41,6 +42,25 @@ def test_the_tables_are_those_that_the_migrations_make(store: Store) -> None:
             connection, opts={"compare_type": True, "include_object": is_described}
         )
         assert compare_metadata(context, metadata) == []
+
+
+def test_a_new_file_is_what_the_migrations_make(tmp_path: Path) -> None:
+    with open_store(tmp_path / "new.sqlite"):
+        pass
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.sqlite'}")
+    with engine.begin() as connection:
+        migrate(connection)
+    engine.dispose()
+    assert _described(tmp_path / "new.sqlite") == _described(tmp_path / "migrated.sqlite")
+    assert statements(revisions()[-1]), "run `python -m firecircle.store.migrations.new_file`"
+
+
+def _described(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Everything in a file: what it consists of, and all rows."""
+    with closing(sqlite3.connect(path)) as file:
+        parts = sorted(file.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall())
+        tables = [name for name, kind, *_ in parts if kind == "table"]
+        return {"": parts, **{name: file.execute(f"SELECT * FROM {name}").fetchall() for name in tables}}
 
 
 async def test_a_store_that_is_opened_again_has_everything(store: Store, place: str) -> None:

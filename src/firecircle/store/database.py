@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from firecircle.errors import ConfigError, StoreError
 from firecircle.store.address import STORE_VARIABLE, Where, place_of
+from firecircle.store.migrations.new_file import statements
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -197,8 +198,12 @@ def _bring_up_to_date(database: Database) -> None:
     with database.writing() as connection:
         be_the_only_one(connection, MIGRATION_LOCK)
         # Somebody else may have done it while we waited.
-        if _revision(connection, known, database.name) != known[-1]:
-            _migrate(connection)
+        revision = _revision(connection, known, database.name)
+        if revision is None and database.is_sqlite and (new := statements(known[-1])):
+            for statement in new:
+                connection.exec_driver_sql(statement)
+        elif revision != known[-1]:
+            migrate(connection)
 
 
 def _use_write_ahead_log(database: Database) -> None:
@@ -239,7 +244,8 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
     return revision
 
 
-def _migrate(connection: Connection) -> None:
+def migrate(connection: Connection) -> None:
+    """Take every step from the version of this database to the present one."""
     from alembic import command
     from alembic.config import Config
 
