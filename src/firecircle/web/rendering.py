@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from urllib.parse import quote
 
@@ -78,6 +78,7 @@ def templates() -> Environment:
         "plain": with_codes,
         "line": lambda text, longest=160: line_with_codes(text, longest),
         "name": name_with_codes,
+        "names": names,
         "breakable": breakable,
         "short": shortened,
         "when": when,
@@ -131,6 +132,12 @@ def _pieces(text: str) -> Iterator[Markup]:
         yield Markup('<span class="odd" title="{}">⟨{}⟩</span>').format(run.name, run.code)
         place = run.end
     yield escape(text[place:])
+
+
+@lru_cache(maxsize=512)
+def names(voices: tuple[str, ...]) -> str:
+    """Names that others chose, in a row; the lines of a list mostly share theirs."""
+    return ", ".join(map(name_with_codes, voices))
 
 
 def breakable(name: str) -> Markup:
