@@ -392,7 +392,12 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
     colour, _ = _arms(figures)
     base = _table(rows).encode(
         x=alt.X("spent:Q", title=units.pop()),
-        y=alt.Y("recall:Q", title="attacks found at 5% false alarms", axis=alt.Axis(format="%")),
+        y=alt.Y(
+            "recall:Q",
+            title="attacks found at 5% false alarms",
+            axis=alt.Axis(format="%"),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
         color=colour,
     )
     shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left"]
