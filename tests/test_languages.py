@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from firecircle import MultiNeutrosophicPrompt, PromptGuard
@@ -111,3 +115,19 @@ def test_the_voice_with_all_lenses_reads_what_its_neural_lens_reads() -> None:
     hindi = PromptGuard().evaluate_sync(user=OTHERS["Devanagari"], mode="single")
     assert "no voice here reads it" in (hindi.unread or "")
     assert "I do not read Devanagari" in hindi.evaluations[0].reasoning
+
+
+def test_languages_come_in_the_same_order_in_every_process() -> None:
+    page = "Le Vieux Phare : poisson, terrasse. La Criée : huîtres. Message de la direction de l'office au webmestre :"
+    told = "from firecircle.languages import unread_letters as u; import sys; print(u(sys.argv[1]).most_common())"
+    lines = {
+        subprocess.run(
+            [sys.executable, "-c", told, page],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(4)
+    }
+    assert len(lines) == 1, lines

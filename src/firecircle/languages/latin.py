@@ -67,7 +67,7 @@ def latin_language(stretch: str) -> str | None:
     common = common_words()
     lowered = [word.lower() for word in words]
     english = [word for word in lowered if word in common.english]
-    counts, shared = _votes(set(lowered))
+    counts, shared = _votes(dict.fromkeys(lowered))  # in their order: where languages tie, the first wins
     if counts:
         language = max(counts, key=lambda language: (counts[language], shared[language]))
         if counts[language] >= LEAST_COMMON and counts[language] > len(english):

@@ -194,6 +194,8 @@ def _filter_hits(holder: dict[str, Any]) -> Iterable[str]:
                 yield f"{category} {severity}" if severity else str(category)
 
 
+SPOKEN = frozenset(("role", "content", "refusal", "tool_calls"))
+"""What a message holds that came without thoughts."""
 THOUGHTS = ("thinking", "reasoning", "thought")
 """How the type of a part begins that the model did not say but think."""
 
@@ -208,6 +210,8 @@ def _words_said(content: Any) -> str:
 def _trace(message: dict[str, Any]) -> str | None:
     """What the model thought before it spoke, wherever the endpoint puts it."""
     content = message.get("content")
+    if isinstance(content, str) and message.keys() <= SPOKEN:
+        return None
     places = (
         message.get("reasoning"),
         message.get("reasoning_content"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.voices.control_tokens import as_plain_text
@@ -176,7 +177,15 @@ class ChatRequest:
 def _messages(
     messages: Sequence[Message], spelled: Callable[[str], str], *, fold_system: bool
 ) -> list[dict[str, str]]:
-    written = [{"role": message.role, "content": spelled(message.content)} for message in messages]
+    written = [
+        {
+            "role": message.role,
+            "content": _system_text(message.content, spelled)
+            if message.role == "system"
+            else spelled(message.content),
+        }
+        for message in messages
+    ]
     if not fold_system:
         return written
     preface = [message["content"] for message in written if message["role"] == "system"]
@@ -185,3 +194,9 @@ def _messages(
         return [{"role": "user", "content": "\n\n".join(preface)}]
     others[0] = {**others[0], "content": "\n\n".join((*preface, others[0]["content"]))}
     return others
+
+
+@lru_cache(maxsize=16)
+def _system_text(text: str, spelled: Callable[[str], str]) -> str:
+    """Remembered: circles say the same in all their calls."""
+    return spelled(text)

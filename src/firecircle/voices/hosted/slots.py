@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,17 +42,17 @@ class Slots:
         self._shrunk_at: float | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
-    @asynccontextmanager
-    async def slot(self, *, until: float, again: bool = False) -> AsyncIterator[None]:
+    def slot(self, *, until: float, again: bool = False) -> Slot:
         """Hold a slot. Whoever tries `again` stands before those who have not had a turn yet.
 
         `TimeoutError` when none becomes free until then, `NoSlot` at once when none can.
         """
-        await self._take(until, again)
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
+        return Slot(self, until, again)
+
+    def give_back(self) -> None:
+        """A slot is free again."""
+        self.in_flight -= 1
+        if self._waiting:
             self._admit()
 
     def went_well(self) -> None:
@@ -73,7 +72,8 @@ class Slots:
         if retry_after:
             self._resume_at = max(self._resume_at, now + retry_after)
 
-    async def _take(self, until: float, again: bool) -> None:
+    async def take(self, until: float, again: bool) -> None:
+        """Have a slot, at once or when one is given back."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._resume_at > now and self._resume_at >= until:
@@ -110,3 +110,19 @@ class Slots:
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A slot that is held while it is entered."""
+
+    slots: Slots
+    until: float
+    again: bool
+
+    async def __aenter__(self) -> None:
+        """Wait for it."""
+        await self.slots.take(self.until, self.again)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.slots.give_back()
