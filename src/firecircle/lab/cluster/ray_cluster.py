@@ -56,11 +56,12 @@ def ray_running(workers: int, address: str | None = None) -> Iterator[Any]:
         "_node_ip_address": LOOPBACK,
     }
     try:
-        if address:
-            ray.init(address, **{name: value for name, value in usual.items() if value is not None})
-        else:
-            with _settled_agent_ports():
-                ray.init("local", **usual, **own)
+        with _silent():
+            if address:
+                ray.init(address, **{name: value for name, value in usual.items() if value is not None})
+            else:
+                with _settled_agent_ports():
+                    ray.init("local", **usual, **own)
     except Exception as unreachable:  # noqa: BLE001 - Ray raises bare ones here
         why = str(unreachable).strip().splitlines() or ["no answer"]
         raise ConfigError("--address" if address else "--engine", f"Ray cannot be used: {why[0]}") from None
@@ -69,6 +70,19 @@ def ray_running(workers: int, address: str | None = None) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep a starting Ray from saying, on the error stream, which log level it was given."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager
