@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,12 @@ def test_the_rules_of_the_quorum_can_change_too(cli: Cli, recorded: Callable[...
     assert_one_line_of_trouble(cli("replay", "circle.json", "--min-groups", "9"), "9", "--no-quorum")
 
 
-def test_a_circle_that_broke_off_breaks_off_again(cli: Cli, recorded: Callable[..., Ran]) -> None:
-    script = answers({**TALK, QWEN: [failure(404, "no such model")]})
+@pytest.mark.parametrize("latency", [0.0, 5.0], ids=["others-answered", "others-were-called-off"])
+def test_a_circle_that_broke_off_breaks_off_again(
+    latency: float, cli: Cli, recorded: Callable[..., Ran]
+) -> None:
+    others = {model: [replace(words[0], latency=latency)] for model, words in TALK.items()}
+    script = answers({**others, QWEN: [failure(404, "no such model")]})
     broken = recorded(script, "--strict")
     assert broken.status == 2
     again = cli("replay", "circle.json")

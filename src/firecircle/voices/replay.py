@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 from firecircle.circle.result import CallRecord, CircleRecord
 from firecircle.circle.voice import Reply, Turn, Usage
@@ -22,10 +24,13 @@ class RecordedCall:
     trace: str | None = None
     violation_probability: float | None = None
     message: str = "failed in the recording"
+    called_off: bool = False
+    """Whether nobody waited for it any longer, because another voice had failed."""
 
-    def play(self) -> Reply:
-        """The same answer or the same failure."""
-        usage = Usage(
+    @property
+    def usage(self) -> Usage:
+        """What it took then."""
+        return Usage(
             tokens_in=self.call.tokens_in,
             tokens_cached=self.call.tokens_cached,
             tokens_out=self.call.tokens_out,
@@ -33,14 +38,17 @@ class RecordedCall:
             estimated_tokens=self.call.estimated_tokens,
             estimated_usd=self.call.estimated_usd,
         )
+
+    def play(self) -> Reply:
+        """The same answer or the same failure."""
         if self.text is None:
             failed = self.call.failed
             kind: FailureKind = "raised" if failed is None or failed == "cancelled" else failed
-            raise VoiceError(self.message, kind=kind, attempts=self.call.attempts, usage=usage)
+            raise VoiceError(self.message, kind=kind, attempts=self.call.attempts, usage=self.usage)
         return Reply(
             self.text,
             reasoning_trace=self.trace,
-            usage=usage,
+            usage=self.usage,
             attempts=self.call.attempts,
             finished=self.call.finished,
             cut_short=self.call.cut_short,
@@ -49,6 +57,15 @@ class RecordedCall:
             answered_by=self.call.answered_by,
             violation_probability=self.violation_probability,
         )
+
+    async def wait_until_called_off(self) -> NoReturn:
+        """Say nothing until the one who failed then has failed again."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as called_off:
+            called_off.usage = self.usage  # type: ignore[attr-defined]  # where `usage_of` looks
+            raise
+        raise AssertionError("nobody sets this event")
 
 
 class RecordedVoice:
@@ -70,7 +87,10 @@ class RecordedVoice:
             raise VoiceError(
                 f"the recording holds no further answer of {self._model}", kind="raised", model=self._model
             )
-        return self._calls.popleft().play()
+        recorded = self._calls.popleft()
+        if recorded.called_off:
+            await recorded.wait_until_called_off()
+        return recorded.play()
 
 
 def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:
@@ -100,7 +120,8 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
             yield RecordedCall(None if call.failed else next(classifier), call)
         elif call.failed:
             message = failures[key].message if key in failures else "failed in the recording"
-            yield RecordedCall(None, call, message=message)
+            called_off = call.failed == "cancelled" and record.config.strict and bool(record.failures)
+            yield RecordedCall(None, call, message=message, called_off=called_off)
         elif key in evaluations:
             evaluation = evaluations[key]
             probability = evaluation.falsehood if evaluation.read_as == "logprobs" else None
