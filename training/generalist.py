@@ -3,9 +3,9 @@
 Every lens judges the development prompts of all sources; the learned ones are represented by models that
 never saw the source of the prompt. The n-grams of dev.jsonl are trained here first, a minute or two (the
 shipped ones never saw dev2.jsonl); the neural lenses are those that `training.neural` kept. A logistic
-regression over the lenses' log-odds, weights never below zero and both labels weighing the same, makes one
-probability of them. What is printed comes from weights that never saw the source either. The same data gives
-the same numbers. With `--check` nothing is written.
+regression over the soft maximum of the lenses' log-odds, both labels weighing the same, makes a probability
+of it. What is printed comes from a fit that never saw the source either. The same data gives the same
+numbers. With `--check` nothing is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.generalist import WEIGHTS_FILE, Weights, log_odds
+from firecircle.voices.embedded.generalist import FUSION_FILE, Fusion, soft_maximum
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
 from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.lenses.findings import Lens, falsehood
@@ -83,27 +83,11 @@ def without_neural(said: Sequence[Mapping[str, float]]) -> list[dict[str, float]
     return [{name: f for name, f in words.items() if name != NEURAL} for words in said]
 
 
-def fit(said: Sequence[Mapping[str, float]], attack: Flags, share: Numbers) -> Weights:
-    """The weights of the lenses; one whose weight would be negative counts nothing."""
-    names = [name for name in said[0] if name != NEURAL]
-    rows = np.array([[log_odds(each[name]) for name in names] for each in said])
-    weights = logistic(rows, attack, share)
-    lenses = {name: round(float(weight), 4) for name, weight in zip(names, weights, strict=False)}
-    return Weights(lenses, round(float(weights[-1]), 4))
-
-
-def fit_with_neural(
-    others: Weights, said: Sequence[Mapping[str, float]], attack: Flags, share: Numbers
-) -> Weights:
-    """The neural lens counts as much as all others together; only scale and offset of the sum are fitted.
-
-    A weight of its own, fitted to the few sources it never saw, differs from fold to fold and ranks worse.
-    """
-    rows = np.array([[others.score(each) + log_odds(each[NEURAL])] for each in said])
-    scale, offset = logistic(rows, attack, share)
-    lenses = {name: round(float(scale * weight), 4) for name, weight in others.lenses.items()}
-    whole = scale * others.offset + offset
-    return Weights({**lenses, NEURAL: round(float(scale), 4)}, round(float(whole), 4))
+def fit(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> Fusion:
+    """Scale and offset of what these lenses say together."""
+    rows = np.array([[soft_maximum(words.values())] for words in said])
+    scale, offset = logistic(rows, np.array(list(map(is_attack, records))), shares(records))
+    return Fusion(round(float(scale), 4), round(float(offset), 4))
 
 
 def logistic(rows: Numbers, attack: Flags, share: Numbers) -> Numbers:
@@ -126,26 +110,15 @@ def logistic(rows: Numbers, attack: Flags, share: Numbers) -> Numbers:
         weights[negative] = 0.0
 
 
-def fitted(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> tuple[Weights, Weights | None]:
-    """The weights of these records without the neural lens and with it, where any record has its word."""
-    attack, share = np.array(list(map(is_attack, records))), shares(records)
-    weights = fit(said, attack, share)
-    heard = [at for at, words in enumerate(said) if NEURAL in words]
-    if not heard:
-        return weights, None
-    return weights, fit_with_neural(weights, [said[at] for at in heard], attack[heard], share[heard])
-
-
 def left_out_falsehood(records: Sequence[Record], said: Sequence[Mapping[str, float]]) -> list[float]:
-    """What weights that never saw a record's source make of it; with the neural lens where it has spoken."""
+    """What fits that never saw a record's source make of it."""
     together: dict[int, float] = {}
     for fold in sources_dealt(records, FOLDS):
         seen = [at for at, record in enumerate(records) if record.source not in fold]
-        without, with_neural = fitted([records[at] for at in seen], [said[at] for at in seen])
-        for at, record in enumerate(records):
-            if record.source in fold:
-                weights = with_neural if with_neural and NEURAL in said[at] else without
-                together[at] = weights.falsehood(said[at])
+        fusion = fit([records[at] for at in seen], [said[at] for at in seen])
+        together |= {
+            at: fusion.falsehood(said[at]) for at, record in enumerate(records) if record.source in fold
+        }
     return [together[at] for at in range(len(records))]
 
 
@@ -173,19 +146,19 @@ def main() -> None:
     known, new = development(), further()
     records = [*known, *new]
     said = said_by_lenses(records)
-    shipped = [weights for weights in fitted(records, said) if weights]
-    six = left_out_falsehood(records, without_neural(said))
-    seven = left_out_falsehood(records, said)[len(known) :]
-    print("Weights that never saw the source:")
-    report("dev, 6 lenses", known, six[: len(known)])
-    report("dev2, 6 lenses", new, six[len(known) :])
-    report("dev2, 7 lenses", new, seven)
+    shipped = []
+    print("A fit that never saw the source:")
+    for words in (without_neural(said), said):
+        scores, lenses = left_out_falsehood(records, words), list(words[0])
+        report(f"dev, {len(lenses)} lenses", known, scores[: len(known)])
+        report(f"dev2, {len(lenses)} lenses", new, scores[len(known) :])
+        fusion = fit(records, words)
+        shipped.append({"lenses": lenses, "scale": fusion.scale, "offset": fusion.offset})
     print(*shipped, sep="\n")
     if not options.check:
-        path = VOICES / "learned" / WEIGHTS_FILE
-        both = [{"lenses": dict(weights.lenses), "offset": weights.offset} for weights in shipped]
-        path.write_text(json.dumps(both, indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {WEIGHTS_FILE}")
+        path = VOICES / "learned" / FUSION_FILE
+        path.write_text(json.dumps(shipped, indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {FUSION_FILE}")
 
 
 if __name__ == "__main__":

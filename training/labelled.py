@@ -18,6 +18,8 @@ UNSEEN = ("agentdojo", "bipia_email", "derived_A_authority", "openclay_attackdb"
 """Sources that no rule was written on."""
 MULTILINGUAL = "multilingual"
 """How the names of our sources in other languages begin."""
+DOCUMENTS = "documents"
+"""How the names of our sources of long documents begin."""
 ALARM = 0.7
 
 
@@ -48,6 +50,12 @@ def written_pairs() -> list[Record]:
 def multilingual() -> list[Record]:
     """Attacks and benign prompts in 26 languages, as many of each, written one by one."""
     return list(read_dataset(ROOT / "training" / "data" / "written_multilingual.jsonl"))
+
+
+def documents() -> list[Record]:
+    """Long documents and tool results full of orders for people, some with one for a model: written one by
+    one, by somebody who had seen none of the labelled sets."""
+    return list(read_dataset(ROOT / "training" / "data" / "written_documents.jsonl"))
 
 
 def is_attack(record: Record) -> bool:

@@ -1,11 +1,11 @@
 """How well the embedded circle detects: `python -m bench.detection`.
 
 Runs the real dialogue over the labelled prompts in ../shared/data (kept outside the repository) and over
-the bundled examples. On dev.jsonl the learned voices are replaced by models that never saw the source of
-the prompt they judge (they are trained first, which takes some minutes); the shipped ones never saw the
-other sets. The generalist's weights are fitted without the source on dev.jsonl and dev2.jsonl. The rules
-were written while looking at all but five sources of dev.jsonl, and some of them while looking at false
-alarms of dev2.jsonl.
+the bundled examples. Learned voices are replaced by models that never saw the source of the prompt they
+judge: n-grams are trained first on dev.jsonl, which takes some minutes (the shipped ones never saw
+dev2.jsonl), the neural heads of three folds are kept in training/folds. The generalist's scale is fitted
+without the source. The rules were written while looking at all but five sources of dev.jsonl and at errors on
+dev2.jsonl.
 
 `--sets dev dev2 sealed` scores dev2_sealed.jsonl too, an exam whose texts nobody reads: how often that was
 done stands in scored.toml and is printed. The neural voice is judged where its weights are installed, on

@@ -32,7 +32,7 @@ from firecircle.lab.calibrated import left_out_probabilities
 from firecircle.lab.datasets import Record, read_dataset
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.voices.calibrations import shipped_calibration
-from firecircle.voices.embedded.generalist import shipped_weights
+from firecircle.voices.embedded.generalist import shipped_fusions
 from firecircle.voices.embedded.learned.neural import is_available
 from training.generalist import left_out_falsehood
 from training.labelled import DEV, DEV2, SEALED, UNSEEN, is_derived
@@ -129,8 +129,8 @@ def _judge_in_one_pass(judged: Sequence[JudgedSet]) -> None:
             circle = each.circles[place]
             if each.path == SEALED:
                 words = said_alone(circle)
-                weights = shipped_weights()[frozenset(words[0])]
-                each.generalists.append(generalist(circle, [weights.falsehood(by_lens) for by_lens in words]))
+                fusion = shipped_fusions()[frozenset(words[0])]
+                each.generalists.append(generalist(circle, [fusion.falsehood(by_lens) for by_lens in words]))
             elif left_out:
                 each.generalists.append(generalist(circle, left_out))
 

@@ -1,15 +1,15 @@
 """All lenses in one voice: each looks once, and one falsehood is made of what they say together.
 
-A circle takes the highest falsehood of its voices. Where one voice judges alone, the lenses' words are
-weighed instead: several weak signs add up, and a lens that often errs counts less. The weights were learned
-on labelled prompts (`training.generalist`): falsehood is a probability where half of the prompts are attacks.
+A circle takes the highest falsehood of its voices. Where one voice judges alone it is nearly the same: a soft
+maximum, in which the strongest lens decides and others that say as much add a little. Scale and offset were
+learned on labelled prompts (`training.generalist`): falsehood is a probability where half are attacks.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -19,25 +19,31 @@ from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding, Lens, falsehood, strongest_first
 from firecircle.voices.embedded.voice import AnalyserVoice, findings_of, unread_by
 
-WEIGHTS_FILE = "generalist.json"
+FUSION_FILE = "generalist.json"
 SUREST = 0.99
 """No lens is surer than this, so that none decides alone for ever."""
 
 
+SHARPNESS = 2.0
+"""How nearly the soft maximum is the maximum."""
+
+
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """How much the log-odds of each lens count."""
+class Fusion:
+    """How what several lenses say becomes one probability."""
 
-    lenses: Mapping[str, float]
+    scale: float
     offset: float
-
-    def score(self, by_lens: Mapping[str, float]) -> float:
-        """The log-odds from the falsehood of each lens."""
-        return self.offset + sum(weight * log_odds(by_lens[name]) for name, weight in self.lenses.items())
 
     def falsehood(self, by_lens: Mapping[str, float]) -> float:
         """One probability from the falsehood of each lens."""
-        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, self.score(by_lens))))), 4)
+        score = self.scale * soft_maximum(by_lens.values()) + self.offset
+        return round(1 / (1 + math.exp(-max(-30.0, min(30.0, score)))), 4)
+
+
+def soft_maximum(falsehoods: Iterable[float]) -> float:
+    """The highest log-odds and a little more: others add what they have in common with it."""
+    return math.log(sum(math.exp(SHARPNESS * log_odds(each)) for each in falsehoods)) / SHARPNESS
 
 
 def log_odds(probability: float) -> float:
@@ -47,10 +53,10 @@ def log_odds(probability: float) -> float:
 
 
 @cache
-def shipped_weights() -> dict[frozenset[str], Weights]:
-    """The weights that come with the package, by the lenses they are for: with the neural one, or without."""
-    text = resources.files(__package__).joinpath("learned", WEIGHTS_FILE).read_text(encoding="utf-8")
-    return {frozenset(each["lenses"]): Weights(each["lenses"], each["offset"]) for each in json.loads(text)}
+def shipped_fusions() -> dict[frozenset[str], Fusion]:
+    """Those that come with the package, by the lenses they are for: with the neural one, or without."""
+    text = resources.files(__package__).joinpath("learned", FUSION_FILE).read_text(encoding="utf-8")
+    return {frozenset(each["lenses"]): Fusion(each["scale"], each["offset"]) for each in json.loads(text)}
 
 
 class Generalist(AnalyserVoice):
@@ -58,16 +64,16 @@ class Generalist(AnalyserVoice):
 
     looks_at = "all layers with every lens at once"
 
-    def __init__(self, lenses: Sequence[Lens], weights: Weights | None = None) -> None:
+    def __init__(self, lenses: Sequence[Lens]) -> None:
         self._lenses = tuple(lenses)
-        self._weights = weights or shipped_weights()[frozenset(lens.name for lens in lenses)]
+        self._fusion = shipped_fusions()[frozenset(lens.name for lens in lenses)]
 
     def judge(self, turn: Turn, reading: PromptReading) -> tuple[tuple[Finding, ...], float]:
         """Everything that any lens finds, and one falsehood for all of it."""
         by_lens = {lens.name: findings_of(lens, turn, reading) for lens in self._lenses}
         together = strongest_first(finding for findings in by_lens.values() for finding in findings)
         said = {name: falsehood(findings, from_the_chair=turn.is_chair) for name, findings in by_lens.items()}
-        return together, self._weights.falsehood(said)
+        return together, self._fusion.falsehood(said)
 
     def blindness(self, reading: PromptReading) -> float:
         """What the lens that sees most cannot see; of other languages, the lens that reads them."""

@@ -127,8 +127,8 @@ class Head:
     broad_read: Array
     """The network over the multilingual model: weights of its two layers, the offsets in the last row."""
     calibration: Array
-    """From scores to log-odds: weights of the tuned and of the broad score and an offset; and for windows in
-    other languages than English a weight of the broad score and an offset."""
+    """From scores to log-odds, a row each for a user's words, for documents and for other languages than
+    English: weights of the tuned and of the broad score, and an offset."""
     fingerprint: Array
     """What `FINGERPRINT` is to the changed sentence model, to recognise the one this was trained with."""
 
@@ -169,13 +169,15 @@ class Judged:
     head: Head
 
     @property
+    def kind(self) -> int:
+        """Which row of the calibration it is read by."""
+        return 2 if self.tuned is None else int(self.window.layer == "application")
+
+    @property
     def strength(self) -> float:
         """The calibrated probability behind the scores."""
-        both, alone, offset, elsewhere, offset_elsewhere = map(float, self.head.calibration)
-        if self.tuned is None:
-            log_odds = elsewhere * self.broad + offset_elsewhere
-        else:
-            log_odds = both * self.tuned + alone * self.broad + offset
+        tuned, broad, offset = map(float, self.head.calibration[self.kind])
+        log_odds = tuned * (self.tuned or 0.0) + broad * self.broad + offset
         return round(min(SUREST, 1 / (1 + math.exp(-max(-30.0, log_odds)))), 4)
 
 
