@@ -78,8 +78,8 @@ def settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     return write
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
     """Let processes started here hear Ctrl-C: a script in the background hands down that SIGINT is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

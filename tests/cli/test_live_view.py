@@ -174,7 +174,6 @@ def test_an_old_encoding_gets_stand_ins() -> None:
     assert re.search(r"F 0\.\d\d #+\.+", ran.out)
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_control_c_hands_back_what_was_heard(hosted: Host, folder: Path) -> None:
     def second_round_hangs(request: ChatRequest) -> Answer:
         rounds = sum("Evaluator" in message["content"] for message in request.body["messages"])
@@ -194,7 +193,6 @@ def test_control_c_hands_back_what_was_heard(hosted: Host, folder: Path) -> None
         assert not session.exists()
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_control_c_when_the_reader_has_left(hosted: Host, folder: Path) -> None:
     """What is still to be written cannot be; the status says all the same that it was interrupted."""
     server = hosted(slow(30.0))
@@ -224,7 +222,6 @@ def test_control_c_when_the_reader_has_left(hosted: Host, folder: Path) -> None:
         assert process.wait(timeout=20) == 130
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_control_c_in_a_pipe_with_json(hosted: Host) -> None:
     server = hosted(slow(30.0))
     for mode in ("fire_circle", "parallel"):

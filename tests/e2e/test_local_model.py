@@ -1,4 +1,4 @@
-"""A real language model holds real circles: two hosted voices over HTTP that write whole answers, and
+"""A real language model holds real circles: three hosted voices over HTTP that write whole answers, and
 three rounds inside this process, where it is asked in its own short way.
 
 The model is very weak, so nothing here is about what it says; only about what becomes of it: every call
@@ -94,11 +94,11 @@ def print_shares(result: FireCircleResult) -> None:
         print(f"round {number}: {used.tokens_cached} of {used.tokens_in} prompt tokens cached, {share:.0%}")
 
 
-async def test_two_hosted_voices_hold_two_rounds_over_http(
+async def test_three_hosted_voices_hold_two_rounds_over_http(
     base_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIRECIRCLE_LLAMACPP_BASE_URL", base_url)
-    voices = ("llamacpp:smollm2", "llamacpp:smollm2#2")
+    voices = ("llamacpp:smollm2", "llamacpp:smollm2#2", "llamacpp:smollm2#3")
     result = await fire_circle_evaluate(PROMPT, circle(*voices, empty_chair=False, max_rounds=2))
     print_shares(result)
     require_complete_record(result, voices, rounds=2)

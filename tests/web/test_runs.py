@@ -96,9 +96,13 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
 
 def test_an_unknown_price_is_not_free(viewer: httpx.Client, runs: tuple[str, str], home: Path) -> None:
     assert "free" in viewer.get("/runs").text
-    with sqlite3.connect(home / "firecircle" / "runs" / runs[1] / "journal.sqlite") as journal:
+    path = home / "firecircle" / "runs" / runs[1] / "journal.sqlite"
+    with sqlite3.connect(path) as journal:
+        ((cost,),) = journal.execute("SELECT DISTINCT cost_usd FROM records").fetchall()
         journal.execute("UPDATE records SET cost_usd = NULL")
     row = viewer.get("/runs").text.split(f'href="/runs/{runs[1]}"')[1]
+    with sqlite3.connect(path) as journal:
+        journal.execute("UPDATE records SET cost_usd = ?", (cost,))
     assert 'data-label="cost">unknown</td>' in row.partition("</tr>")[0]
 
 

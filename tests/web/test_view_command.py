@@ -20,7 +20,6 @@ from tests.web.serving import PATIENCE
 START = "import sys; from firecircle.cli.view import view; sys.exit(view(port=0, store=sys.argv[1], no_browser=True, as_json=True))"
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_it_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", START, str(tmp_path / "circles.sqlite")],
