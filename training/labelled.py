@@ -54,7 +54,7 @@ def multilingual() -> list[Record]:
 
 def documents() -> list[Record]:
     """Long documents and tool results full of orders for people, some with one for a model: written one by
-    one, by somebody who had seen none of the labelled sets."""
+    one, without a look at the labelled sets."""
     return list(read_dataset(ROOT / "training" / "data" / "written_documents.jsonl"))
 
 
