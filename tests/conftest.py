@@ -30,6 +30,7 @@ gc.disable()
 def pytest_collection_finish() -> None:
     """Leave out from now on what was there before the first test whenever garbage is looked for."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 

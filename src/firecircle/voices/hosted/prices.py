@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from firecircle.catalog import Family, family_of, original_of
@@ -129,19 +131,29 @@ def rates_of(tariff: Tariff) -> Rates:
 
 def listed_rates(family: Family) -> tuple[Rates, Rates] | None:
     """The lowest and the highest rates that OpenRouter lists for a family's models, if it lists any."""
+    return _rates_by_family(datetime.now(UTC).replace(second=0, microsecond=0)).get(family.match)
+
+
+@lru_cache(maxsize=1)
+def _rates_by_family(now: datetime) -> dict[tuple[str, ...], tuple[Rates, Rates]]:
+    """The whole list in one go, for whoever asks for one family asks for all. Some prices go by the hour."""
     from genai_prices.data_snapshot import get_snapshot
 
-    now = datetime.now(UTC)
-    listed = [
-        rates_of(tariff)
-        for model in get_snapshot().find_provider(None, "openrouter", None).models
-        if "/" in model.id and not model.id.endswith(":free") and family_of(model.id) is family
-        if (tariff := _usable(model.get_prices(now), model.id))
-    ]
-    if not listed:
-        return None
-    columns = tuple(zip(*((rates.input, rates.cached_input, rates.output) for rates in listed), strict=True))
-    return Rates(*map(min, columns)), Rates(*map(max, columns))
+    listed: dict[tuple[str, ...], list[Rates]] = {}
+    for model in get_snapshot().find_provider(None, "openrouter", None).models:
+        if "/" not in model.id or model.id.endswith(":free") or (family := family_of(model.id)) is None:
+            continue
+        if tariff := _usable(model.get_prices(now), model.id):
+            listed.setdefault(family.match, []).append(rates_of(tariff))
+    return {match: (_each(min, rates), _each(max, rates)) for match, rates in listed.items()}
+
+
+def _each(choose: Callable[[Iterable[float]], float], several: list[Rates]) -> Rates:
+    return Rates(
+        choose(rates.input for rates in several),
+        choose(rates.cached_input for rates in several),
+        choose(rates.output for rates in several),
+    )
 
 
 def _listed(provider: Provider, name: str) -> ListedTariff | None:
