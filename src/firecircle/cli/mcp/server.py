@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp_types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.main import IncEx
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
@@ -19,6 +20,7 @@ from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.names import EvaluationMode, ModeName
 from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.shapes import config_error
 from firecircle.store.bank.blindspots import Blindspots, find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
@@ -33,6 +35,21 @@ LOOKS_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 MOST_PROMPTS = 200
 """Prompts of one call. More belong into `firecircle evaluate --batch`."""
+
+USER = "The user's message"
+SYSTEM = "The operator's system text"
+APPLICATION = "Documents, tool results and whatever else the application added"
+FIRST_TURN = "True if nothing came before this message; leave out if that is not known"
+AS_SENT_IN_A_ROUND: dict[str, IncEx | bool] = {
+    "prompt_used": True,
+    "voice_prompts": True,
+    "evaluations": {"__all__": {"raw_replies"}},
+}
+AS_SENT: dict[str, IncEx | bool] = {
+    **dict.fromkeys(("system_message", "evidence", "calls", "accounting"), True),
+    "dialogue_history": {"__all__": AS_SENT_IN_A_ROUND},
+}
+"""What `show_circle` leaves out unless it is asked for: most of a circle, and read by nobody twice."""
 
 Mode = Annotated[
     ModeName,
@@ -49,10 +66,21 @@ Models = Annotated[
 class Prompt(BaseModel):
     """A prompt of a batch."""
 
-    user: str
-    system: str = ""
-    application: str = ""
-    label: Literal["attack", "benign"] | None = None
+    model_config = ConfigDict(extra="forbid")
+
+    user: Annotated[str, Field(description=USER)]
+    system: Annotated[str, Field(description=SYSTEM)] = ""
+    application: Annotated[str, Field(description=APPLICATION)] = ""
+    first_turn: Annotated[bool, Field(description=FIRST_TURN)] = False
+    label: Annotated[
+        Literal["attack", "benign"] | None,
+        Field(description="What the prompt is, if that is known; kept, not judged"),
+    ] = None
+
+    def layers(self) -> dict[str, Any]:
+        """The prompt as the engine takes it."""
+        known = {"system": self.system, "application": self.application, "user": self.user}
+        return {**known, "turns": ()} if self.first_turn else known
 
 
 class Line(BaseModel):
@@ -89,6 +117,43 @@ class BankMatches(BaseModel):
     """What the bank knows that resembles the question, the most relevant first."""
 
     matches: list[BankMatch]
+    patterns_in_bank: int
+    """How many were searched; `firecircle bank learn` adds those of the circles that are kept."""
+
+
+class CircleServer(MCPServer[Any]):
+    """The SDK's server; an argument that no tool has is a mistake, and every mistake is one line.
+
+    The SDK drops unknown arguments. A document sent as `context` would then be left out and the rest be
+    judged as if that were all.
+    """
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, each with a schema that is closed."""
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in await super().list_tools()
+        ]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool by its name."""
+        known = {tool.name: [*tool.input_schema.get("properties", {})] for tool in await self.list_tools()}
+        if name not in known:
+            raise ToolError(f"{printable_line(name)}: no such tool; the tools are {', '.join(known)}")
+        takes = f"{name} takes {', '.join(known[name]) or 'no arguments'}"
+        if unknown := [argument for argument in arguments if argument not in known[name]]:
+            raise ToolError(printable_line(f"{', '.join(unknown)}: no such argument; {takes}"))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as refused:
+            if not isinstance(refused.__cause__, ValidationError):
+                raise
+            mistake = config_error(refused.__cause__)
+            if mistake.field and mistake.field.startswith("prompts."):
+                takes = f"a prompt has {', '.join(Prompt.model_fields)}"
+            raise ToolError(printable_line(f"{mistake}; {takes}")) from None
 
 
 def serve(store: str | None, *, save: bool) -> None:
@@ -98,46 +163,44 @@ def serve(store: str | None, *, save: bool) -> None:
 
 def build_server(store: Store, *, save: bool) -> MCPServer[Any]:
     """The server with all its tools; `store` is where things are found, and kept if they are to be."""
-    server = MCPServer(
+    server = CircleServer(
         "firecircle", instructions=INSTRUCTIONS, version=version("firecircle"), log_level="WARNING"
     )
 
     @server.tool(annotations=JUDGES)
     async def evaluate(
-        user: Annotated[str, Field(description="The user's message")],
-        system: Annotated[str, Field(description="The operator's system text")] = "",
-        application: Annotated[str, Field(description="Documents and tool results")] = "",
-        first_turn: Annotated[bool, Field(description="Nothing came before this message")] = False,
+        user: Annotated[str, Field(description=USER)],
+        system: Annotated[str, Field(description=SYSTEM)] = "",
+        application: Annotated[str, Field(description=APPLICATION)] = "",
+        first_turn: Annotated[bool, Field(description=FIRST_TURN)] = False,
         mode: Mode = "fire_circle",
         models: Models = None,
     ) -> CompactResult:
         """Judge one prompt: verdict, falsehood from 0 to 1, patterns with the words that show them."""
-        prompt: dict[str, Any] = {"system": system, "application": application, "user": user}
-        if first_turn:
-            prompt["turns"] = ()
-        (result,) = await _judged([prompt], [None], mode, models, store if save else None)
+        prompt = Prompt(user=user, system=system, application=application, first_turn=first_turn)
+        (result,) = await _judged([prompt], mode, models, store if save else None)
         if result.error is not None:
             raise ToolError(result.error)
         return result
 
     @server.tool(annotations=JUDGES)
     async def evaluate_batch(
-        prompts: Annotated[list[Prompt], Field(max_length=MOST_PROMPTS)],
+        prompts: Annotated[list[Prompt], Field(min_length=1, max_length=MOST_PROMPTS)],
         mode: Mode = "fire_circle",
         models: Models = None,
     ) -> list[CompactResult]:
         """Judge several prompts; the results are in the order of the prompts, failures in their place."""
-        layers = [prompt.model_dump(exclude={"label"}) for prompt in prompts]
-        labels = [prompt.label for prompt in prompts]
-        return await _judged(layers, labels, mode, models, store if save else None)
+        return await _judged(prompts, mode, models, store if save else None)
 
     @server.tool(annotations=LOOKS_ONLY)
     def list_circles(
         text: Annotated[
             str | None, Field(description="Words that stand in the prompt or the answers")
         ] = None,
-        alarm: bool | None = None,
-        label: str | None = None,
+        alarm: Annotated[bool | None, Field(description="Only those with, or without, an alarm")] = None,
+        label: Annotated[
+            Literal["attack", "benign"] | None, Field(description="What the prompts are known to be")
+        ] = None,
         pattern: Annotated[str | None, Field(description="A pattern type such as role_confusion")] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> Lines:
@@ -150,21 +213,27 @@ def build_server(store: Store, *, save: bool) -> MCPServer[Any]:
 
     @server.tool(annotations=LOOKS_ONLY)
     def show_circle(
-        circle_id: Annotated[str, Field(description="An id of list_circles, or its beginning")],
+        circle_id: Annotated[
+            str, Field(min_length=1, description="An id (kept_as) of a judgement, or its beginning")
+        ],
+        as_sent: Annotated[
+            bool, Field(description="Also the exact messages, replies and calls; several times as long")
+        ] = False,
     ) -> dict[str, Any]:
-        """Everything that was asked and said in one circle."""
+        """What every voice said in each round of one circle, with its patterns and how it was decided."""
         with _told_as_tool_error():
-            return store.circles.load(circle_id).model_dump(mode="json")
+            return store.circles.load(circle_id).model_dump(mode="json", exclude=None if as_sent else AS_SENT)
 
     @server.tool(annotations=LOOKS_ONLY)
     def search_bank(
-        question: Annotated[str, Field(description="A prompt, or what an attacker would say")],
-        k: Annotated[int, Field(ge=1, le=50)] = 5,
+        question: Annotated[str, Field(min_length=1, description="A prompt, or what an attacker would say")],
+        k: Annotated[int, Field(ge=1, le=50, description="How many at most")] = 5,
     ) -> BankMatches:
-        """Find manipulation patterns that earlier circles saw and that resemble the question."""
+        """Find patterns of manipulation that resemble a text, among those that circles taught the bank."""
         with _told_as_tool_error():
-            relevant = store.bank.relevant(question, k)
+            relevant, searched = store.bank.relevant(question, k), store.bank.count()
         return BankMatches(
+            patterns_in_bank=searched,
             matches=[
                 BankMatch(
                     id=match.entry.id,
@@ -174,7 +243,7 @@ def build_server(store: Store, *, save: bool) -> MCPServer[Any]:
                     relevance=match.score,
                 )
                 for match in relevant
-            ]
+            ],
         )
 
     @server.tool(annotations=LOOKS_ONLY)
@@ -187,8 +256,7 @@ def build_server(store: Store, *, save: bool) -> MCPServer[Any]:
 
 
 async def _judged(
-    prompts: list[dict[str, Any]],
-    labels: Sequence[str | None],
+    prompts: Sequence[Prompt],
     mode: ModeName,
     models: list[str] | None,
     store: Store | None,
@@ -201,7 +269,8 @@ async def _judged(
     circle = config if isinstance(config, FireCircleConfig) else None
     guard = PromptGuard(None if isinstance(config, FireCircleConfig) else config, store=store)
     results: dict[int, CompactResult] = {}
-    async for judged in guard.evaluate_each(prompts, mode, circle, labels=labels, seating=judges.seating):
+    layers, labels = [prompt.layers() for prompt in prompts], [prompt.label for prompt in prompts]
+    async for judged in guard.evaluate_each(layers, mode, circle, labels=labels, seating=judges.seating):
         threshold = config.alarm_threshold
         results[judged.index] = (
             compact_failure(printable_line(str(judged.outcome)), mode, threshold, label=judged.label)
