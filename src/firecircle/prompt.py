@@ -13,6 +13,8 @@ from firecircle.names import Focus, LayerName
 from firecircle.shapes import Declaration, Text
 
 MAX_LAYER_CHARS = 1_000_000
+SHORT = 20_000
+"""Characters of a prompt that is worth remembering beside many others."""
 """About a quarter of a million tokens: more than any voice reads attentively."""
 
 
@@ -92,7 +94,9 @@ class MultiNeutrosophicPrompt(Declaration):
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The layers that have text, from the highest rank to the lowest."""
-        return _layers(self.system, self.application, self.turns, self.user)
+        is_short = len(self.system) + len(self.application) + len(self.user) < SHORT and not self.turns
+        remembered = _layers_of_short if is_short else _layers
+        return remembered(self.system, self.application, self.turns, self.user)
 
     @property
     def earlier_conversation(self) -> str:
@@ -128,6 +132,10 @@ def _layers(
         Layer("user", user, 10, "no"),
     )
     return tuple(layer for layer in layers if layer.text.strip())
+
+
+_layers_of_short = lru_cache(maxsize=256)(_layers.__wrapped__)
+"""Of many circles at once; long prompts would fill the memory."""
 
 
 def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:

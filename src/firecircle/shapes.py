@@ -83,7 +83,8 @@ class Shape(BaseModel):
         Whatever comes from a voice, a file or a user goes through the constructor.
         """
         names, stated = _fields_of(cls)
-        return cls._of({name: parts[name] for name in names}, stated)
+        in_order = parts if [*parts] == names else {name: parts[name] for name in names}
+        return cls._of(in_order, stated)
 
     @classmethod
     def _of(cls, values: dict[str, Any], stated: set[str]) -> Self:
@@ -96,9 +97,9 @@ class Shape(BaseModel):
 
 
 @cache
-def _fields_of(shape: type[Shape]) -> tuple[tuple[str, ...], set[str]]:
+def _fields_of(shape: type[Shape]) -> tuple[list[str], set[str]]:
     """The names of all fields, in their order and as a set that all share."""
-    return tuple(shape.model_fields), set(shape.model_fields)
+    return list(shape.model_fields), set(shape.model_fields)
 
 
 class Declaration(Shape):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from firecircle import FireCircleConfig, Message, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
 from firecircle.voices.control_tokens import UNSEEN, as_plain_text, as_written
+from firecircle.voices.hosted import chat
 from firecircle.voices.hosted.providers import PROVIDERS
 from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
@@ -127,3 +128,20 @@ async def test_a_token_that_is_quoted_back_is_whole_again() -> None:
 def test_many_brackets_are_broken_up_as_few_are(text: str) -> None:
     many = "< [ " * 100
     assert as_plain_text(f"{text}\n{many}") == f"{as_plain_text(text)}\n{many}"
+
+
+ODD = st.lists(
+    st.sampled_from(
+        [*TOKENS, "<", "|", ">", "[", "/", "im", '"', "\\", "\n", "☃", "\x00", "\ud800", "\udc00"]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(ODD, ODD, st.sampled_from(["\n\n", "\n", ""]))
+def test_evidence_and_question_are_sent_as_if_written_in_one_go(
+    evidence: str, question: str, between: str
+) -> None:
+    turn = turn_about(f"{evidence}{between}{question}")._replace(question=question)
+    request = chat.ChatRequest(turn, "m", PROVIDERS["vllm"])
+    assert request.body() == json.dumps(request.fields()).encode()

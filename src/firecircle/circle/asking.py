@@ -28,6 +28,7 @@ from firecircle.circle.voice import Peer, PeersOnDemand, Retry, Turn, Usage, Voi
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.shapes import writable
 
 
 @dataclass(slots=True)
@@ -56,13 +57,13 @@ class Turns:
         """
         kind, is_chair = page.kind, model == page.chair
         if kind == "baseline":
-            return VoicePrompt(model=model, text="")
+            return VoicePrompt.assembled(model=model, is_chair=False, text="")
         last = self.ledger.last_said(model, before=page.number)
         closing = self.questions.closing(model, kind, last, is_chair=is_chair, joins=joins)
         if not is_chair:
-            return VoicePrompt(model=model, text=f"\n\n{closing}")
+            return VoicePrompt.assembled(model=model, is_chair=False, text=writable(f"\n\n{closing}"))
         question = self.questions.chair(kind, history, closing, opposed=self.is_extra(page.number))
-        return VoicePrompt(model=model, is_chair=True, text=question)
+        return VoicePrompt.assembled(model=model, is_chair=True, text=writable(question))
 
     def turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
         """The question to one voice, with all that goes with it."""

@@ -143,14 +143,14 @@ class Dialogue:
     def _open_round(self, number: int) -> RoundPage:
         """Write this round's questions: one that all share, the chair's own, and each voice's part."""
         kind = self._kind_of(number)
-        history = self._ledger.rounds()
+        history, active = self._ledger.rounds(), self._ledger.active
         page = RoundPage(
             number,
             kind,
-            chair_of_round(number, self._config, self._ledger.active),
+            chair_of_round(number, self._config, active),
             self._questions.standard(kind, history, opposed=self._turns.is_extra(number)),
         )
-        for model in self._ledger.active:
+        for model in active:
             page.prompts[model] = self._turns.prompt_for(page, model, history)
         self._require_budget(page, tuple(page.prompts.values()))
         self._ledger.pages.append(page)
@@ -192,6 +192,8 @@ class Dialogue:
 
     def _close_round(self, page: RoundPage) -> None:
         page.close()
+        if self._listener is None:
+            return
         self._tell(
             events.RoundClosed,
             round_number=page.number,
@@ -219,13 +221,15 @@ class Dialogue:
 
     async def _keep_quorum(self, page: RoundPage) -> None:
         """Weigh the survivors. If they fall short, call a reserve; if none helps, abort."""
-        verdict = self._weigh(self._ledger.active, page)
-        if not self._may_go_on(self._ledger.active, verdict):
+        active = self._ledger.active
+        verdict = self._weigh(active, page)
+        if not self._may_go_on(active, verdict):
             await self._recruit(page)
-            verdict = self._weigh(self._ledger.active, page)
+            active = self._ledger.active
+            verdict = self._weigh(active, page)
         self._ledger.quorum_checks.append(QuorumCheck.assembled(round_number=page.number, verdict=verdict))
         self._tell(events.QuorumChecked, round_number=page.number, verdict=verdict)
-        if not self._may_go_on(self._ledger.active, verdict):
+        if not self._may_go_on(active, verdict):
             self._abort_for_quorum(page, verdict)
 
     def _weigh(self, models: Iterable[str], page: RoundPage) -> QuorumVerdict:

@@ -158,6 +158,17 @@ class Usage:
         tokens = (self.tokens_in or 0) + (self.tokens_out or 0)
         return Usage(estimated_tokens=tokens, estimated_usd=self.cost_usd or 0.0)
 
+    def at_a_cost(self, cost_usd: float | None) -> Usage:
+        """The same at this price."""
+        return Usage(
+            self.tokens_in,
+            self.tokens_cached,
+            self.tokens_out,
+            cost_usd,
+            self.estimated_tokens,
+            self.estimated_usd,
+        )
+
     def __add__(self, other: Usage) -> Usage:
         """Both together; what is unknown of one is not known to be nothing, but adds nothing."""
         return Usage(
@@ -208,6 +219,21 @@ class Reply:
     violation_probability: float | None = None
     """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
     Falsehood is then this, whatever numbers the text states."""
+
+    def at_a_cost(self, usage: Usage) -> Reply:
+        """The same with what it took."""
+        return Reply(
+            self.text,
+            self.reasoning_trace,
+            usage,
+            self.attempts,
+            self.finished,
+            self.cut_short,
+            self.cached,
+            self.asked_id,
+            self.answered_by,
+            self.violation_probability,
+        )
 
     def dump(self) -> dict[str, Any]:
         """The reply as plain data, to be written down."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from firecircle.circle.voice import Message, Turn
     from firecircle.voices.hosted.providers import Provider
 
+WORTH_REMEMBERING = 20_000
+"""Characters of evidence; longer ones of many circles would fill the memory."""
+
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -124,11 +127,17 @@ class ChatRequest:
 
     def fields(self) -> dict[str, Any]:
         """The request, field by field."""
+        messages = _messages(self.turn.messages, self._spelled, fold_system=self.quirks.no_system_role)
+        return {"model": self.name, "messages": messages, **self._settings()}
+
+    @property
+    def _spelled(self) -> Callable[[str], str]:
+        return as_plain_text if self.provider.reads_control_tokens else str
+
+    def _settings(self) -> dict[str, Any]:
+        """Every field but who is asked what."""
         turn, quirks = self.turn, self.quirks
-        spelled = as_plain_text if self.provider.reads_control_tokens else str
         fields: dict[str, Any] = {
-            "model": self.name,
-            "messages": _messages(turn.messages, spelled, fold_system=quirks.no_system_role),
             quirks.limit_field: min(turn.max_tokens, quirks.most_tokens or turn.max_tokens),
         }
         if turn.temperature is not None:
@@ -145,12 +154,33 @@ class ChatRequest:
 
     def body(self) -> bytes:
         """The request, ready to be sent."""
-        fields = self.fields()
-        schema = fields.pop("response_format", None)
-        written = _ENCODER.encode(fields)
+        settings = self._settings()
+        schema = settings.pop("response_format", None)
+        parts = [f'"model": {_ENCODER.encode(self.name)}', f'"messages": {self._messages_written()}']
+        if settings:
+            parts.append(_ENCODER.encode(settings)[1:-1])
         if schema is not None:
-            written = f'{written[:-1]}, "response_format": {self._schema_written(schema)}}}'
-        return written.encode()
+            parts.append(f'"response_format": {self._schema_written(schema)}')
+        return f"{{{', '.join(parts)}}}".encode()
+
+    def _messages_written(self) -> str:
+        """The messages; what all calls of a circle begin with is spelled and written once."""
+        spelled, question = self._spelled, self.turn.question
+        if self.quirks.no_system_role:
+            return _ENCODER.encode(_messages(self.turn.messages, spelled, fold_system=True))
+        written = []
+        for role, content in self.turn.messages:
+            if role == "system":
+                text = (_written_once if len(content) < WORTH_REMEMBERING else _written)(content, spelled)
+            else:
+                # No control token goes on over the end of a line.
+                before = content[: -len(question)] if question and content.endswith(question) else ""
+                if before.endswith("\n") and len(before) < WORTH_REMEMBERING:
+                    text = _written_once(before, spelled) + _written(question, spelled)
+                else:
+                    text = _written(content, spelled)
+            written.append(f'{{"role": "{role}", "content": "{text}"}}')
+        return f"[{', '.join(written)}]"
 
     def _schema_written(self, schema: dict[str, Any]) -> str:
         """The largest part that is always the same, written once for each schema of the circle."""
@@ -180,9 +210,7 @@ def _messages(
     written = [
         {
             "role": message.role,
-            "content": _system_text(message.content, spelled)
-            if message.role == "system"
-            else spelled(message.content),
+            "content": spelled(message.content),
         }
         for message in messages
     ]
@@ -196,7 +224,10 @@ def _messages(
     return others
 
 
-@lru_cache(maxsize=16)
-def _system_text(text: str, spelled: Callable[[str], str]) -> str:
-    """Remembered: circles say the same in all their calls."""
-    return spelled(text)
+def _written(text: str, spelled: Callable[[str], str]) -> str:
+    """The text as it stands between the quotation marks of a JSON string."""
+    return _ENCODER.encode(spelled(text))[1:-1]
+
+
+_written_once = lru_cache(maxsize=128)(_written)
+"""Remembered: a circle says the same in all its calls."""

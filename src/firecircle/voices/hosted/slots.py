@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,15 +41,8 @@ class Slots:
         self._shrunk_at: float | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
-    def slot(self, *, until: float, again: bool = False) -> Slot:
-        """Hold a slot. Whoever tries `again` stands before those who have not had a turn yet.
-
-        `TimeoutError` when none becomes free until then, `NoSlot` at once when none can.
-        """
-        return Slot(self, until, again)
-
     def give_back(self) -> None:
-        """A slot is free again."""
+        """A slot that was taken is free again."""
         self.in_flight -= 1
         if self._waiting:
             self._admit()
@@ -72,8 +64,12 @@ class Slots:
         if retry_after:
             self._resume_at = max(self._resume_at, now + retry_after)
 
-    async def take(self, until: float, again: bool) -> None:
-        """Have a slot, at once or when one is given back."""
+    async def take(self, until: float, *, again: bool = False) -> None:
+        """Have a slot, at once or when one is given back; whoever has it gives it back.
+
+        Whoever tries `again` stands before those who have not had a turn yet. `TimeoutError` when none
+        becomes free until then, `NoSlot` at once when none can.
+        """
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._resume_at > now and self._resume_at >= until:
@@ -110,19 +106,3 @@ class Slots:
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A slot that is held while it is entered."""
-
-    slots: Slots
-    until: float
-    again: bool
-
-    async def __aenter__(self) -> None:
-        """Wait for it."""
-        await self.slots.take(self.until, self.again)
-
-    async def __aexit__(self, *_: object) -> None:
-        self.slots.give_back()

@@ -182,7 +182,7 @@ class HostedVoice:
         if price_list and not (len(spent.metered) == 1 and spent.metered[0].cost_usd is not None):
             await price_list
         usage = self._cost_of(spent)
-        return reply if usage is reply.usage else replace(reply, usage=usage)
+        return reply if usage is reply.usage else reply.at_a_cost(usage)
 
     def _tell_of_loss(self, loss: Lost, began: float) -> None:
         if outages := current_outages():
@@ -198,14 +198,14 @@ class HostedVoice:
             total += self.estimate(turn).as_estimate()
         if not spent.metered and spent.unmetered:
             # A server of one's own is free, whether it counts or not.
-            total = replace(total, cost_usd=priced(total, self.tariff))
+            total = total.at_a_cost(priced(total, self.tariff))
         return total
 
     def _priced(self, usage: Usage) -> Usage:
         # What the provider says it costs needs no price list.
         if usage.cost_usd is not None or (cost := priced(usage, self.tariff)) is None:
             return usage
-        return replace(usage, cost_usd=cost)
+        return usage.at_a_cost(cost)
 
     async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()
@@ -263,19 +263,25 @@ class HostedVoice:
         until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
         again = attempt > 1
         try:
-            async with of_model.slot(until=until, again=again), of_provider.slot(until=until, again=again):
+            await of_model.take(until, again=again)
+            try:
+                await of_provider.take(until, again=again)
                 started = clock()
                 try:
                     reply = reply_in(await self._post(connections, body, turn, spent), attempt)
+                    of_model.went_well()
+                    of_provider.went_well()
+                    return reply
                 except Setback as setback:
                     if setback.kind == "rate_limited" and setback.worth_retrying:
                         limited = of_provider if setback.of_everybody else of_model
                         pause = min(setback.retry_after or 0.0, self._backoff.longest_pause)
                         limited.turned_away(started, pause)
                     raise
-                of_model.went_well()
-                of_provider.went_well()
-                return reply
+                finally:
+                    of_provider.give_back()
+            finally:
+                of_model.give_back()
         except NoSlot as pause:
             raise Setback(
                 "rate_limited",
