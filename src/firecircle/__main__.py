@@ -41,7 +41,8 @@ def main() -> None:
             except (OSError, ValueError):  # the reader is gone, or the stream closed: nobody is left to tell
                 continue
         os._exit(INTERRUPTED)
-    gc.freeze()
+    if "duckdb" not in sys.modules:  # it prints a page about leaks where nobody looks for garbage at the end
+        gc.freeze()
     sys.exit(status)
 
 

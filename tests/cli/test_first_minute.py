@@ -150,6 +150,14 @@ class TestLeavingEarly:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert set(done.stdout.split()) == {"firecircle", "firecircle.__main__"}
 
+    def test_the_end_of_a_command_that_used_duckdb_is_silent(self) -> None:
+        told = (
+            "import duckdb, sys; sys.argv[1:] = ['--version']; from firecircle.__main__ import main; main()"
+        )
+        done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
+        assert done.returncode == 0
+        assert done.stderr == ""
+
     def test_a_reader_who_leaves(self) -> None:
         shell = f"{sys.executable} -m firecircle evaluate hello --no-save --verbose | head -1"
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)

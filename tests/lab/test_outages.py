@@ -14,6 +14,7 @@ import pytest
 
 from firecircle.cli.main import run
 from firecircle.lab.runs.folder import RunFolder
+from firecircle.telling.words import shown_pause
 from tests.cli.running import endpoint
 from tests.lab.hosting import CIRCLE, TRIO, arm, opinion, plan_text
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
@@ -150,3 +151,8 @@ def test_a_voice_lost_to_its_server_again_and_again_is_told_and_mended_by_the_sa
         assert "lost a voice" not in out
         assert asked < len(server.requests)
     assert figures(tmp_path / "run") == figures(tmp_path / "calm")
+
+
+def test_a_pause_of_days_is_told_with_its_date() -> None:
+    assert re.search(r"until \d\d:\d\d:\d\d: x is out", shown_pause("x", "busy", time.time() + 600))
+    assert re.search(r"until \d{4}-\d\d-\d\d \d\d:\d\d: x is", shown_pause("x", "busy", time.time() + 9e5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from firecircle.errors import FailureKind
     from firecircle.names import StopReason
 
+HALF_A_DAY = 43_200
 ROUND_WORDS: dict[RoundKind, str] = {
     "baseline": "each alone",
     "discussion": "talking",
@@ -59,4 +61,5 @@ def time_text(at: float, form: str, zone: tzinfo | None = None) -> str:
 
 def shown_pause(host: str, why: str, resumes_at: float) -> str:
     """That everybody waits for a provider, and until when."""
-    return f"paused until {time_text(resumes_at, '%H:%M:%S')}: {host} is out ({why})"
+    form = "%H:%M:%S" if resumes_at - time.time() < HALF_A_DAY else "%Y-%m-%d %H:%M"
+    return f"paused until {time_text(resumes_at, form)}: {host} is out ({why})"

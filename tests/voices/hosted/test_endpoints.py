@@ -684,6 +684,8 @@ def test_points_in_time_are_waits_too() -> None:
         ),
         ({"x-ratelimit-reset-requests": "9s", "x-ratelimit-reset-tokens": "250ms"}, (), "", 0.25),
         ({"x-ratelimit-reset": "3"}, (), "", 3.0),
+        ({"retry-after": "1e308"}, (), "", 366 * 86400),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, (), "", 366 * 86400),
         ({}, (), "slow down", None),
     ],
 )

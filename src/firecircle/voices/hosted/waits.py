@@ -22,12 +22,19 @@ LONGEST_SENTENCE = 2000
 LONGEST_HEADER = 100
 A_MOMENT = 1e9
 """A number beyond this is a point in time: seconds since 1970, or thousandths of them."""
+LONGEST_WAIT = 366 * 86400.0
+"""Whoever asks for more means: never."""
 RESET = re.compile(r"rate-?limit.*reset|^reset")
 UNITS_OF_MS = 1e12
 
 
 def stated_wait(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
     """The wait that an answer asks for, in seconds; None when it asks for none."""
+    wait = _stated(headers, delays, words)
+    return None if wait is None else min(wait, LONGEST_WAIT)
+
+
+def _stated(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
     milliseconds = headers.get("retry-after-ms")
     if milliseconds and (wait := _plain_number(milliseconds)):
         return wait / 1000
