@@ -283,14 +283,15 @@ def characteristics_of(
             f' [providers.{provider}], and a model with such a name under [models."{original_of(model)}"]',
         )
     if found is None:
+        table = f'firecircle.toml under [models."{original_of(model)}"]'
+        known = "take one that `firecircle quorum --list` shows"
         raise UnknownModelError(
             "models",
             f"{model!r} is not in the catalog",
-            (
-                f"declare it with model_characteristics={{{model!r}: ModelCharacteristics({model!r},"
-                " {'temporal_reasoning': 0.7}, 'who trained it')}, or in firecircle.toml under"
-                f' [models."{original_of(model)}"], or take one that `firecircle quorum --list` shows'
-            ),
+            f"declare it with model_characteristics={{{model!r}: ModelCharacteristics({model!r},"
+            f" {{'temporal_reasoning': 0.7}}, 'who trained it')}}, or in {table}, or {known}",
+            in_a_file=f'declare it in {table}: provider_lineage = "who trained it" and'
+            f" cognitive_roles = {{ temporal_reasoning = 0.7 }}; or {known}",
         )
     return found
 

@@ -98,6 +98,17 @@ class PromptError(ConfigError):
 class UnknownModelError(ConfigError):
     """A model nobody declared: the quorum cannot know which lens it brings."""
 
+    def __init__(
+        self, field: str | None, message: str, remedy: str | None = None, *, in_a_file: str | None = None
+    ) -> None:
+        super().__init__(field, message, remedy)
+        self.in_a_file = in_a_file
+        """The way out for those who write no Python."""
+
+    def without_code(self) -> Self:
+        """The same mistake, told to somebody at the command line or in the viewer."""
+        return self.advising(self.in_a_file) if self.in_a_file else self
+
 
 class MissingKeyError(ConfigError):
     """A provider wants a key, and neither the configuration nor the environment has one."""

@@ -43,6 +43,8 @@ def figure_beside(value: float, threshold: float, decimals: int = 2) -> str:
 
     0.696 beside 0.7 is not shown as 0.70, because a reader would take it for an alarm.
     """
+    if abs(value - threshold) > 0.1**decimals:  # rounding does not reach that far
+        return f"{value:.{decimals}f}"
     for places in range(decimals, MOST_DECIMALS):
         shown = f"{value:.{places}f}"
         if reaches(float(shown), threshold) == reaches(value, threshold):

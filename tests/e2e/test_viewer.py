@@ -286,7 +286,7 @@ def test_several_circles_are_labelled_compared_exported_and_deleted(
             store, lines={model: [says(falsehood)] * 2 for model in ("a", "b")}, max_rounds=2, label="heap"
         )
     page.goto("/circles?label=heap")
-    picks = page.locator(".pick")
+    picks = page.locator(".c-pick input")
     picks.nth(0).check()
     playwright.expect(page.locator("#how-many")).to_have_text("1 selected")
     playwright.expect(page.locator("#compare-chosen")).to_be_disabled()
@@ -321,12 +321,12 @@ def test_columns_are_chosen_and_the_place_is_kept(page: Page, store: Store, big:
     playwright.expect(page.locator("#list .c-cost").first).to_be_hidden()
     for _ in range(5):
         page.keyboard.press("j")
-    chosen, place = page.locator("tr.chosen").get_attribute("data-href"), page.evaluate("scrollY")
+    chosen, place = page.locator("tr.chosen .c-title a").get_attribute("href"), page.evaluate("scrollY")
     assert place > 0
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{chosen}")
     page.go_back()
-    playwright.expect(page.locator("tr.chosen")).to_have_attribute("data-href", str(chosen))
+    playwright.expect(page.locator("tr.chosen .c-title a")).to_have_attribute("href", str(chosen))
     assert abs(page.evaluate("scrollY") - place) < 50
     playwright.expect(page.locator("#list .c-cost").first).to_be_hidden()
 

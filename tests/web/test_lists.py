@@ -27,7 +27,7 @@ def kept(store: Store) -> dict[str, str]:
 
 def _listed(client: httpx.Client, **query: str) -> list[str]:
     text = client.get("/circles", params=query).text
-    return re.findall(r'<tr data-href="/circles/([0-9a-f]+)"', text)
+    return re.findall(r'<a href="/circles/([0-9a-f]+)">', text)
 
 
 def test_a_list_is_put_in_order_and_paged(client: httpx.Client, kept: dict[str, str]) -> None:
@@ -49,10 +49,8 @@ def test_a_bar_has_its_tick_at_the_circle_s_own_threshold(client: httpx.Client, 
     for threshold, place in ((0.5, "21.0"), (0.9, "37.8")):
         lines = {model: [says(0.6)] * 2 for model in ("a", "b")}
         name = judged(store, lines=lines, max_rounds=2, alarm_threshold=threshold, label="ticked").circle_id
-        row = client.get("/circles", params={"label": "ticked"}).text.split(
-            f'<tr data-href="/circles/{name}"'
-        )[1]
-        assert f'<rect x="{place}" width="2" height="12" class="tick"/>' in row.partition("</tr>")[0]
+        row = client.get("/circles", params={"label": "ticked"}).text.split(f'<a href="/circles/{name}">')[0]
+        assert f'<path class="tick" d="M{place} 0h2v12h-2z"/>' in row.rpartition("<tr")[2]
         client.delete(f"/api/v1/circles/{name}")
 
 

@@ -133,7 +133,7 @@ def test_no_figure_seems_to_reach_a_threshold_that_it_misses(client: httpx.Clien
     kept = judged(store, PROMPT, lines=lines, label="close", max_rounds=2)
     assert not kept.alarm
     listed = client.get("/circles", params={"label": "close"}).text
-    assert "<span>0.696</span>" in listed
+    assert "</svg> 0.696<td" in listed
     assert "0.696 → 0.696" in listed
     page = _page(client, kept.circle_id)
     assert 'class="value">0.696</text>' in page

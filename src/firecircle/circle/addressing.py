@@ -48,6 +48,15 @@ _WAYS: dict[str, tuple[str, ...]] = {
         r"\b(?:invert|reverse|swap) (?:the |your )?(?:scale|truth|falsehood|scores?)\b",
     ),
 }
+_NEEDED = {
+    "speaks to evaluators": ("evaluator", "judge", "reviewer", "classifier", "grader", "filter", "detector"),
+    "tells what other evaluators said": ("evaluator",),
+    "brings a verdict": ("falsehood", "indeterminacy", "verdict"),
+    "plays a round": ("round ", "consensus ", "final verdict "),
+    "carries tokens of a chat template": ("<|", "inst]", "sys>>", "_of_turn>"),
+    "redefines the scale": ("falsehood", "truth", "scale", "score"),
+}
+"""Of each way one word must be there; looking for words is a hundred times cheaper than for sentences."""
 _PATTERNS = {way: re.compile("|".join(words), re.IGNORECASE) for way, words in _WAYS.items()}
 
 
@@ -66,9 +75,17 @@ def addressed_passages(prompt: MultiNeutrosophicPrompt) -> tuple[Addressing, ...
         Addressing(layer=layer.name, way=way, passage=" ".join(match[0].split())[:LONGEST_PASSAGE])
         for layer in prompt.layers
         for way, pattern in _PATTERNS.items()
-        if (match := pattern.search(layer.text))
+        if _may_hold(way, layer.text) and (match := pattern.search(layer.text))
     )
     return tuple(found)[:MOST_PASSAGES]
+
+
+def _may_hold(way: str, text: str) -> bool:
+    """Whether a closer look is worth it. In other scripts letters have more than two cases: always."""
+    if not text.isascii():
+        return True
+    lowered = text.lower()
+    return any(word in lowered for word in _NEEDED[way])
 
 
 def addressed_advisory(prompt: MultiNeutrosophicPrompt) -> str | None:

@@ -18,7 +18,7 @@ from typing import TextIO
 from typer.exceptions import TyperException
 
 from firecircle.cli.printable import printable_line
-from firecircle.errors import ConfigError, FireCircleError, MissingKeyError
+from firecircle.errors import ConfigError, FireCircleError, MissingKeyError, UnknownModelError
 
 NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -110,6 +110,8 @@ def in_options(error: FireCircleError) -> str:
     match error:
         case MissingKeyError():
             return f"{error.provider} needs a key: set {error.variable}; or leave --models out"
+        case UnknownModelError():
+            return str(_with_options(error.without_code()))
         case ConfigError():
             return str(_with_options(error))
     return str(error)

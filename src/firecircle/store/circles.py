@@ -136,10 +136,9 @@ class CircleStore:
 
     def neighbours(self, pk: int) -> tuple[str | None, str | None]:
         """The ids of the circles that were kept next after and next before this one."""
-        newer = sa.select(circles.c.id).where(circles.c.pk > pk).order_by(circles.c.pk).limit(1)
-        older = sa.select(circles.c.id).where(circles.c.pk < pk).order_by(circles.c.pk.desc()).limit(1)
         with self.database.reading() as connection:
-            return connection.execute(newer).scalar(), connection.execute(older).scalar()
+            newer, older = connection.execute(_NEIGHBOURS, {"pk": pk}).one()
+            return newer, older
 
     def finished(self, ids: Sequence[str]) -> dict[str, float | None]:
         """Those of these ids whose circle is stored and came to its end, with its F if it has one."""
@@ -154,10 +153,14 @@ class CircleStore:
         with self.database.reading() as connection:
             return _resolve(connection, id_or_prefix)
 
-    def load(self, id_or_prefix: str) -> CircleOrPanel:
-        """A circle or panel as it was; of one that still sits or was interrupted, all that was heard."""
+    def load(self, circle: str | CircleSummary) -> CircleOrPanel:
+        """A circle or panel as it was; of one that still sits or was interrupted, all that was heard.
+
+        Given by its id, the beginning of it, or as it was listed.
+        """
         with self.database.reading() as connection:
-            return load_circle(connection, _resolve(connection, id_or_prefix))
+            summary = _resolve(connection, circle) if isinstance(circle, str) else circle
+            return load_circle(connection, summary)
 
     def each(self, filters: Filters | None = None) -> Iterator[tuple[CircleSummary, CircleOrPanel]]:
         """Every circle that matches, the newest first, a few in memory at a time."""
@@ -266,6 +269,17 @@ class CircleStore:
                 break
             yield gone
         shrink_file(self.database)
+
+
+_PK = sa.bindparam("pk", type_=circles.c.pk.type)
+_NEIGHBOURS = sa.select(
+    sa.select(circles.c.id).where(circles.c.pk > _PK).order_by(circles.c.pk).limit(1).scalar_subquery(),
+    sa.select(circles.c.id)
+    .where(circles.c.pk < _PK)
+    .order_by(circles.c.pk.desc())
+    .limit(1)
+    .scalar_subquery(),
+)
 
 
 def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:

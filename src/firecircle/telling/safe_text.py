@@ -165,7 +165,10 @@ def _mark(match: re.Match[str]) -> str:
 def marked_pattern() -> str:
     """What gets a mark, as a pattern for scripts: what they write on a page follows the same rule."""
     hidden, stacked = (
-        "".join(f"\\u{{{first:x}}}-\\u{{{last:x}}}" for first, last in ranges)
+        "".join(
+            f"\\u{{{first:x}}}-\\u{{{last:x}}}" if first < last else f"\\u{{{first:x}}}"
+            for first, last in ranges
+        )
         for ranges in (HIDDEN_RANGES, STACKING_RANGES)
     )
     return f"[{hidden}]|(?<=[{stacked}]{{{MOST_STACKED}}})[{stacked}]|⟨(?=U\\+)"

@@ -16,7 +16,6 @@ from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import JudgingRequest, configured_by_file, embedded_models
 from firecircle.settings import read_settings_anew
 from firecircle.telling.answers import answer_of
-from firecircle.telling.safe_text import with_codes
 from firecircle.web.api.circles import page_of_circles
 from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
@@ -29,7 +28,7 @@ from firecircle.web.api.shapes import (
     PromptQuery,
 )
 from firecircle.web.middleware import caller_of
-from firecircle.web.problems import RequestError, plain_detail, title_of
+from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.viewer import circle_asked_for, viewer_of
@@ -86,7 +85,7 @@ def circles_page(request: Request) -> Response:
 def circle_page(request: Request) -> Response:
     """A circle or panel; `/parts` gives what changes while it sits, without the frame."""
     viewer, summary = viewer_of(request), circle_asked_for(request)
-    page = page_of(caption_of(summary), viewer.store.circles.load(summary.id))
+    page = page_of(caption_of(summary), viewer.store.circles.load(summary))
     template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
     newer, older = viewer.store.circles.neighbours(summary.pk)
     return page_response(request, template, page=page, standalone=False, newer=newer, older=older)
@@ -114,7 +113,7 @@ def answer_part(request: Request) -> Response:
     """What stands behind one cell of the grid."""
     query = query_as(PromptQuery, request)
     summary = circle_asked_for(request)
-    judged = viewer_of(request).store.circles.load(summary.id)
+    judged = viewer_of(request).store.circles.load(summary)
     try:
         answer = answer_of(judged, query.voice, query.round)
     except LookupError as nobody:
@@ -142,7 +141,7 @@ def convene_page(request: Request) -> Response:
     try:
         models = configured_by_file(JudgingRequest()).config.models
     except ConfigError as wrong:
-        trouble = with_codes(str(wrong))
+        trouble = plain_detail(refusal_of(wrong))
     return page_response(
         request,
         "convene.html",

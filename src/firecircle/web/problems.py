@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.circle.summary import alarm_word
-from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError
+from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError, UnknownModelError
 from firecircle.shapes import Shape, Text, config_error
 from firecircle.telling.safe_text import with_codes
 
@@ -67,6 +67,8 @@ def refusal_of(error: Exception) -> RequestError:
             return RequestError(error.status_code, str(error.detail), dict(error.headers or {}))
         case StoreError():
             return RequestError(503, str(error))
+        case UnknownModelError():
+            return RequestError(422, str(error.without_code()))
         case ConfigError():
             return RequestError(422, str(error))
         case EvaluationError() | FireCircleError():

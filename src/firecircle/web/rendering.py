@@ -34,7 +34,8 @@ from firecircle.telling.safe_text import (
     with_codes,
 )
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
-from firecircle.thresholds import belies, figure_beside
+from firecircle.thresholds import figure_beside
+from firecircle.web.shown import drawings
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
 
@@ -72,6 +73,7 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # a page that is made of sixty pieces asks the disk sixty times otherwise
     )
     made.filters |= {
         "visible": visible,
@@ -82,7 +84,6 @@ def templates() -> Environment:
         "breakable": breakable,
         "short": shortened,
         "when": when,
-        "iso": lambda at: time_text(at, "%Y-%m-%dT%H:%M:%S%z"),
         "money": money,
         "spent": spent,
         "together": together,
@@ -98,7 +99,10 @@ def templates() -> Environment:
         "segment": lambda text: quote(text, safe=""),
         "quotes": lambda pattern: gathered_quotes(pattern.evidence)[:MOST_QUOTES],
         "turns_json": turns_json,
-        "scaled": lambda value, whole: round(min(max(value, 0.0), 1.0) * whole, 1),
+        "meter": drawings.meter,
+        "falsehood_bar": drawings.falsehood_bar,
+        "moment": drawings.moment,
+        "decision": drawings.decision,
     }
     made.globals |= {
         "parts_of": parts_of,
@@ -111,7 +115,7 @@ def templates() -> Environment:
         "standing_words": STANDING_WORDS,
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
-        "belies": belies,
+        "drawn": drawings,
         "marked_pattern": marked_pattern(),
     }
     return made
@@ -119,7 +123,7 @@ def templates() -> Environment:
 
 def visible(text: str) -> Markup:
     """The text as markup, escaped, with a named mark for every character that cannot be seen."""
-    return Markup("").join(_pieces(text.replace("\r\n", "\n")))
+    return Markup("".join(_pieces(text.replace("\r\n", "\n"))))
 
 
 def _pieces(text: str) -> Iterator[Markup]:
@@ -136,8 +140,16 @@ def _pieces(text: str) -> Iterator[Markup]:
 
 @lru_cache(maxsize=512)
 def names(voices: tuple[str, ...]) -> str:
-    """Names that others chose, in a row; the lines of a list mostly share theirs."""
-    return ", ".join(map(name_with_codes, voices))
+    """Names that others chose, in a row, those of one provider together; most lines of a list share them."""
+    of_provider: dict[str, list[str]] = {}
+    for voice in map(name_with_codes, voices):
+        provider, _, rest = voice.partition(":")
+        is_plain = rest and not voice.startswith("“")
+        of_provider.setdefault(provider if is_plain else "", []).append(rest if is_plain else voice)
+    return "; ".join(
+        f"{provider}: {', '.join(known)}" if provider else ", ".join(known)
+        for provider, known in of_provider.items()
+    )
 
 
 def breakable(name: str) -> Markup:
@@ -184,9 +196,14 @@ def money(value: float | None) -> str:
 
 def cost_of(summary: CircleSummary) -> str:
     """What a line of the list cost. A sum of nothing is free only where nobody charges."""
-    if summary.cost_usd == 0 and not all(is_embedded(voice) or is_local(voice) for voice in summary.voices):
+    if summary.cost_usd == 0 and not _run_here(summary.voices):
         return "$0 known"
     return "–" if summary.cost_usd is None else money(summary.cost_usd)
+
+
+@lru_cache(maxsize=512)
+def _run_here(voices: tuple[str, ...]) -> bool:
+    return all(is_embedded(voice) or is_local(voice) for voice in voices)
 
 
 def together(costs: Iterable[float | None]) -> str:

@@ -129,14 +129,22 @@ def _table(rows: list[dict[str, Any]]) -> Chart:
     return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]  # altair says so
 
 
-def _arms(figures: RunFigures) -> tuple[Chart, Chart]:
-    """Colour and dash of every arm, the same in every plot."""
+def _arms(figures: RunFigures, rows: list[dict[str, Any]]) -> tuple[Chart, Chart]:
+    """Colour and dash of every arm, the same in every plot; the legend names those that are drawn in this."""
     import altair as alt
 
     names = [arm.arm for arm in figures.arms]
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(names))]
     dashes = [DASHES[place % len(DASHES)] for place in range(len(names))]
-    legend = alt.Legend(title=None, labelLimit=260, symbolStrokeWidth=2, orient="bottom", columns=3)
+    drawn = {row["arm"] for row in rows}
+    legend = alt.Legend(
+        title=None,
+        values=[name for name in names if name in drawn],
+        labelLimit=260,
+        symbolStrokeWidth=2,
+        orient="bottom",
+        columns=3,
+    )
     return (
         alt.Color("arm:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         alt.StrokeDash("arm:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
@@ -159,7 +167,7 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
     ]
     if not rows:
         return
-    colour, dash = _arms(figures)
+    colour, dash = _arms(figures, rows)
     base = _table(rows).properties(width=WIDTH, height=HEIGHT)
     share = alt.Axis(format="%")
     roc = base.mark_line(interpolate="step-after").encode(
@@ -325,7 +333,7 @@ def _sizes(figures: RunFigures) -> Iterator[Plot]:
 def _two_rates(figures: RunFigures, rows: list[dict[str, Any]], field: str, title: str) -> Chart:
     import altair as alt
 
-    colour, dash = _arms(figures)
+    colour, dash = _arms(figures, rows)
     base = _table(rows).encode(
         x=alt.X(f"{field}:O", title=title, axis=alt.Axis(labelAngle=0)),
         y=alt.Y("value:Q", title=None, axis=alt.Axis(format="%")),
@@ -389,7 +397,7 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
     ]
     if len(rows) < 2:
         return
-    colour, _ = _arms(figures)
+    colour, _ = _arms(figures, rows)
     base = _table(rows).encode(
         x=alt.X("spent:Q", title=units.pop()),
         y=alt.Y(
@@ -403,8 +411,9 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
     shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left"]
     names = [arm.arm for arm in figures.arms]
     marks = alt.Scale(domain=names, range=[shapes[place % len(shapes)] for place in range(len(names))])
+    legend = alt.Legend(title=None, values=[row["arm"] for row in rows], orient="bottom", columns=3)
     chart = base.mark_point(filled=True, size=120).encode(
-        shape=alt.Shape("arm:N", scale=marks, legend=alt.Legend(title=None, orient="bottom", columns=3))
+        shape=alt.Shape("arm:N", scale=marks, legend=legend)
     )
     words = "; ".join(f"{row['arm']}: {row['spent']:.3g} for {row['recall']:.1%}" for row in rows)
     yield _plot("cost", "What detection costs", words, chart.properties(width=WIDTH, height=HEIGHT))

@@ -151,7 +151,7 @@ def get_circle(request: Request) -> Response:
 def get_prompt(request: Request) -> Response:
     """The exact messages that a voice was sent in a round."""
     query = query_as(PromptQuery, request)
-    kept = viewer_of(request).store.circles.load(circle_asked_for(request).id)
+    kept = viewer_of(request).store.circles.load(circle_asked_for(request))
     try:
         if isinstance(kept, Panel):
             if query.round != 1 or query.voice not in {call.model for call in kept.calls}:
@@ -206,7 +206,7 @@ def export_circle(request: Request) -> Response:
         _, text = viewer.store.circles.document(summary.id)
         kind = "application/json"
     else:
-        text = exported_html(viewer.templates, summary, viewer.store.circles.load(summary.id))
+        text = exported_html(viewer.templates, summary, viewer.store.circles.load(summary))
         kind = "text/html; charset=utf-8"
     name = file_name(summary, query.format)
     return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})

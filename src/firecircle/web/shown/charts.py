@@ -1,9 +1,11 @@
-"""Charts as plain geometry; templates draw them, so that every label is escaped like any other text."""
+"""Charts as plain geometry; templates write the labels, so that they are escaped like any other text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from markupsafe import Markup
 
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
@@ -35,6 +37,13 @@ class Step:
     x2: float
     y2: float
     round_number: int
+
+    @property
+    def ends(self) -> Markup:
+        """Where it begins and ends, and its round, as attributes of a line."""
+        return Markup(
+            f'x1="{self.x1}" y1="{self.y1}" x2="{self.x2}" y2="{self.y2}" data-round="{self.round_number}"'
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +169,19 @@ class CallBar:
     """The part of the width that was spent waiting to try again."""
     start_seconds: float
 
+    @property
+    def drawing(self) -> Markup:
+        """The bar, and within it the time that was spent waiting."""
+        kind = "bar failed" if self.call.failed else "bar"
+        waited = (
+            f'<path class="waited" d="M{self.x} 0h{self.waited}v10h-{self.waited}z"/>' if self.waited else ""
+        )
+        return Markup(
+            '<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">'
+            f'<path class="rail" d="M0 0h1000v10H0z"/>'
+            f'<path class="{kind}" d="M{self.x} 0h{self.width}v10h-{self.width}z"/>{waited}</svg>'
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
@@ -186,10 +208,12 @@ def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
     ends: dict[tuple[str, int], float] = {}
     for call in judged.calls:
         key = (call.model, call.round_number)
-        after = max(ends.values(), default=0.0)
-        start = ends.get(key, max(0.0, opened.get(call.round_number, after)))
         if call.started_at is not None:
             start = max(0.0, call.started_at - first)
+        elif key in ends:
+            start = ends[key]
+        else:
+            start = max(0.0, opened.get(call.round_number, max(ends.values(), default=0.0)))
         ends[key] = start + call.latency_seconds
         placed.append((call, start))
     span = max(ends.values()) or 1.0

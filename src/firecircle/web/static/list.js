@@ -2,6 +2,7 @@
 import { ask, say } from "/static/asking.js";
 
 const rows = () => [...document.querySelectorAll("#list tbody tr")];
+const pathOf = (row) => row?.querySelector(".c-title a").getAttribute("href");
 let at = -1;
 
 function choose(place) {
@@ -24,13 +25,13 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     document.getElementById("search").select();
     document.getElementById("search").focus();
-  } else if (event.key === "Enter" && at >= 0 && !event.target.closest("a, button")) location.href = rows()[at].dataset.href;
+  } else if (event.key === "Enter" && at >= 0 && !event.target.closest("a, button")) location.href = pathOf(rows()[at]);
 });
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("a, button, input, .c-pick") || getSelection().toString()) return;
   const row = event.target.closest("#list tbody tr");
-  if (row) location.href = row.dataset.href;
+  if (row) location.href = pathOf(row);
 });
 
 document.querySelector("form.filters").addEventListener("change", (event) => {
@@ -43,9 +44,9 @@ document.querySelector("form.filters").addEventListener("submit", (event) => {
 addEventListener("pageshow", () => { for (const field of document.querySelector("form.filters").elements) field.disabled = false; });
 
 // -- several at once ---------------------------------------------------------------------------------------
-const picked = () => rows().filter((row) => row.querySelector(".pick")?.checked);
-const idOf = (row) => decodeURIComponent(row.dataset.href.slice("/circles/".length));
-const addressOf = (row) => `/api/v1${row.dataset.href}`;
+const picked = () => rows().filter((row) => row.querySelector(".c-pick input").checked);
+const idOf = (row) => decodeURIComponent(pathOf(row).slice("/circles/".length));
+const addressOf = (row) => `/api/v1${pathOf(row)}`;
 
 function tellPicked() {
   const number = picked().length;
@@ -60,7 +61,7 @@ async function onEach(method, ending, body) {
   return done;
 }
 
-document.addEventListener("change", (event) => { if (event.target.matches(".pick")) tellPicked(); });
+document.addEventListener("change", (event) => { if (event.target.matches(".c-pick input")) tellPicked(); });
 document.addEventListener("click", async (event) => {
   const action = event.target.id;
   if (action === "label-chosen") {
@@ -104,7 +105,9 @@ async function count() {
 const remembered = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };
 const hidden = new Set(remembered("firecircle-columns", []));
 function showColumns() {
-  for (const cell of document.querySelectorAll("#list [data-c]")) cell.classList.toggle("unwanted", hidden.has(cell.dataset.c));
+  for (const head of document.querySelectorAll("#list th[data-c]")) {
+    for (const row of document.getElementById("list").rows) row.cells[head.cellIndex].classList.toggle("unwanted", hidden.has(head.dataset.c));
+  }
 }
 function offerColumns() {
   const place = document.getElementById("columns");
@@ -130,12 +133,12 @@ count();
 // -- the place of the reader, kept for the way back --------------------------------------------------------
 const PLACE = `firecircle-place ${location.pathname}${location.search}`;
 addEventListener("pagehide", () => {
-  try { sessionStorage.setItem(PLACE, JSON.stringify({ top: scrollY, row: at >= 0 ? rows()[at]?.dataset.href : null })); } catch { /* then not */ }
+  try { sessionStorage.setItem(PLACE, JSON.stringify({ top: scrollY, row: at >= 0 ? pathOf(rows()[at]) : null })); } catch { /* then not */ }
 });
 if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
   try {
     const { top, row } = JSON.parse(sessionStorage.getItem(PLACE)) ?? {};
-    if (row) choose(rows().findIndex((one) => one.dataset.href === row));
+    if (row) choose(rows().findIndex((one) => pathOf(one) === row));
     if (top) scrollTo({ top, behavior: "instant" });
   } catch { /* nothing was kept */ }
 }
@@ -146,21 +149,21 @@ async function look() {
   const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
   const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
   if (!answer?.ok) return;
-  const listed = (await answer.json()).circles.map((one) => `${one.id} ${one.status}`).join("\n");
-  const shown = rows().map((row) => `${decodeURIComponent(row.dataset.href.slice(9))} ${row.dataset.status}`).join("\n");
+  const listed = (await answer.json()).circles.map((one) => `${one.id} ${one.status === "sitting"}`).join("\n");
+  const shown = rows().map((row) => `${idOf(row)} ${row.classList.contains("sits")}`).join("\n");
   if (listed === shown) return;
   const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
   const fresh = page.querySelector("#list tbody");
   const old = document.querySelector("#list tbody");
   if (!fresh || !old) return location.reload();
-  const chosen = at >= 0 ? rows()[at]?.dataset.href : null;
-  const kept = new Set(picked().map((row) => row.dataset.href));
+  const chosen = at >= 0 ? pathOf(rows()[at]) : null;
+  const kept = new Set(picked().map(pathOf));
   old.replaceWith(fresh);
-  for (const row of rows()) row.querySelector(".pick").checked = kept.has(row.dataset.href);
+  for (const row of rows()) row.querySelector(".c-pick input").checked = kept.has(pathOf(row));
   tellPicked();
   showColumns();
   count();
-  at = chosen ? rows().findIndex((row) => row.dataset.href === chosen) : -1;
+  at = chosen ? rows().findIndex((row) => pathOf(row) === chosen) : -1;
   if (at >= 0) choose(at);
 }
 setInterval(look, 3000);

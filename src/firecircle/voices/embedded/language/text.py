@@ -20,6 +20,8 @@ LONGEST_WORD, LONGEST_SIGN = 40, 3
 LONGEST_QUOTE = 200
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|\n|([^\w\s]|_)\1*")
+_GLUE = re.compile(r"(?<=\d)[.,:/'’–-](?=\d)|(?<=[^\W_])[._@](?=[a-z0-9])|(?<=\b[A-Z])\.(?=[A-Z]\b)")
+"""What holds tokens together that people read as one: 4,200 and 6–8, 10:30 and 2.5, U.S. and TODO.md."""
 _ENDS = frozenset(".!?\n。！？…;")
 _QUOTE_MARKS = frozenset("\"“”«»„`'‘")
 _GLUED_BEFORE = frozenset("=/.#$%\\")
@@ -64,12 +66,17 @@ class Sentence(NamedTuple):
         return self.ends[-1]
 
     def quote(self, first: int = 0, last: int = -1) -> tuple[int, int]:
-        """The place of the tokens from `first` to `last`, no longer than a quote may be."""
-        start, end = self.starts[first], self.ends[last]
+        """The place of the tokens from `first` to `last`, no longer than a quote may be.
+
+        It neither begins nor ends inside a number, an abbreviation or a name with a dot.
+        """
+        start, end = _whole(self.text, self.starts[first], self.ends[last])
         return (start, end) if end - start <= LONGEST_QUOTE else (start, self._cut(start + LONGEST_QUOTE))
 
     def _cut(self, limit: int) -> int:
-        return max((end for end in self.ends if end <= limit), default=limit)
+        fitting = [end for end in self.ends if end <= limit]
+        whole = [end for end in fitting if not _GLUE.match(self.text, end)]
+        return max(whole or fitting, default=limit)
 
     def inside_quotes(self, index: int) -> bool:
         """Whether a token stands between quotation marks within this sentence."""
@@ -77,6 +84,20 @@ class Sentence(NamedTuple):
             return True
         before = sum(word[0] in _QUOTE_MARKS for word in self.words[:index])
         return before % 2 == 1 and any(word[0] in _QUOTE_MARKS for word in self.words[index:])
+
+
+def _whole(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place with its first and last token whole; as it was where that makes it too long for a quote."""
+    first, last = start, end
+    while first and last - first <= LONGEST_QUOTE and _GLUE.match(text, first - 1):
+        first -= 1
+        while first and text[first - 1].isalnum():
+            first -= 1
+    while last - first <= LONGEST_QUOTE and _GLUE.match(text, last):
+        last += 1
+        while last < len(text) and text[last].isalnum():
+            last += 1
+    return (first, last) if last - first <= LONGEST_QUOTE else (start, end)
 
 
 @lru_cache(maxsize=16)
