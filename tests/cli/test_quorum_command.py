@@ -98,7 +98,14 @@ def test_what_is_known(cli: Cli) -> None:
     ("arguments", "words"),
     [
         ([], ["MODEL: nobody to weigh", "--list"]),
-        (["nobody/knows-it"], ["models: 'nobody/knows-it' is not in the catalog", "quorum --list"]),
+        (
+            ["nobody/knows-it"],
+            [
+                "models: 'nobody/knows-it' is not in the catalog; declare it in firecircle.toml under",
+                'provider_lineage = "who trained it"',
+                "quorum --list",
+            ],
+        ),
         (["embedded:time", "embedded:time"], ["listed twice", "embedded:time#2"]),
         (["embedded:time", "--list"], ["--list: "]),
         (["embedded:time", "--min-coverage", "-1"], ["--min-coverage"]),

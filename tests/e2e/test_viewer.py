@@ -353,7 +353,8 @@ def test_a_sitting_circle_fills_in_survives_a_reload_and_ends(page: Page, store:
 def test_eight_live_pages_go_on_together_and_tell_when_the_server_is_gone(
     browser: Any, tmp_path: Path
 ) -> None:
-    with open_store(tmp_path / "circles.sqlite") as store, held(store) as sitting:
+    patient = {"timeout_seconds": 300.0, "timeout_per_round": 300.0}  # eight pages take a while to open
+    with open_store(tmp_path / "circles.sqlite") as store, held(store, **patient) as sitting:
         name = _until(lambda: store.circles.find(Filters(status="sitting")).circles)[0].id
         with running(store) as server:
             context = browser.new_context(base_url=server.url)

@@ -150,6 +150,14 @@ def test_everything_that_belongs_to_it_is_written(written: ReportFiles) -> None:
     assert [arm["arm"] for arm in figures["arms"]] == ["circle", "single", "reflect", "no chair"]
 
 
+def test_a_legend_names_what_is_drawn(written: ReportFiles) -> None:
+    drawn = {path.stem: path.read_text("utf-8") for path in written.pictures if path.suffix == ".svg"}
+    rounds = next(text for name, text in drawn.items() if name.endswith("rounds"))
+    assert ">circle<" in rounds
+    assert ">single<" not in rounds, "it has one round and no line"
+    assert ">single<" in next(text for name, text in drawn.items() if name.endswith("roc"))
+
+
 def test_prompts_judged_wrongly_are_listed_with_their_words(finished: RunFolder) -> None:
     # At a threshold that nothing reaches, every attack is missed; at one that all reach, all benign are alarms.
     tables = {table.kind: table for table in verdict_tables(at_threshold(finished, 1.0), "circle")}

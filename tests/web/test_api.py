@@ -122,6 +122,13 @@ def test_an_estimate_asks_nobody(client: httpx.Client) -> None:
     assert set(priced["by_voice"]) == set(hosted["models"])
 
 
+def test_a_model_nobody_declared_is_declared_in_a_file(client: httpx.Client) -> None:
+    asked = {"user": "hello", "models": ["openrouter:stranger/one", "embedded:time"]}
+    detail = client.post("/api/v1/estimate", json=asked).json()["detail"]
+    assert 'declare it in firecircle.toml under [models."openrouter:stranger/one"]' in detail
+    assert "ModelCharacteristics" not in detail, "that is for those who write Python"
+
+
 @pytest.mark.parametrize("mode", ["fire_circle", "parallel", "single"])
 def test_judging_ends_in_the_store(client: httpx.Client, store: Store, mode: str) -> None:
     body = {

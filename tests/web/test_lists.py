@@ -78,6 +78,26 @@ def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[s
     assert f'id="older" href="/circles/{kept["calm"]}"' in page
 
 
+def test_two_circles_stand_beside_each_other_with_their_reasons(client: httpx.Client, store: Store) -> None:
+    one, other = (
+        judged(
+            store,
+            lines={
+                model: [says(0.2), says(f, reasoning=f"{why} <b>{model}</b> \u202e")] for model in ("a", "b")
+            },
+            max_rounds=2,
+        ).circle_id
+        for f, why in ((0.696, "calm says"), (0.9, "raised says"))
+    )
+    page = client.get("/circles/compare", params={"first": one, "second": other}).text
+    assert "0.20 → 0.696" in page, "not rounded onto the threshold"
+    assert "calm says &lt;b&gt;a&lt;/b&gt; ⟨U+202E⟩" in page
+    for name, row in ((one, 1), (one, 2), (other, 1), (other, 2)):
+        place = f"v{row}r2"
+        assert f'href="/circles/{name}#{place}"' in page
+        assert f'id="{place}"' in client.get(f"/circles/{name}").text
+
+
 def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> None:
     prompts = [MultiNeutrosophicPrompt(user=f"prompt {number}", turns=()) for number in range(2)]
     for name, falsehoods in (("monday", (0.1, 0.9)), ("tuesday", (0.9, 0.9))):

@@ -237,3 +237,32 @@ def test_two_runs_are_set_beside_each_other(viewer: httpx.Client, runs: tuple[st
 @pytest.mark.parametrize("name", ["nothing", "..", "%2e%2e%2fetc"])
 def test_only_listed_runs_have_a_name(viewer: httpx.Client, name: str) -> None:
     assert viewer.get(f"/api/v1/runs/{name}").status_code == 404
+
+
+def test_where_the_calibrated_probability_decides_the_plots_go_by_it(home: Path) -> None:
+    """The curve went by F, so that two arms whose verdicts differ had the same."""
+    from firecircle.lab.plan import plan_of
+    from firecircle.lab.runs.starting import complete, open_run
+
+    plan = PLAN.replace('kind = "single"', 'kind = "fire_circle"\nalarm_rule = "calibrated"')
+    records = [{"id": f"r{n}", "label": label, "user": user} for n, (label, user) in enumerate(RECORDS)]
+    (home / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    place = home / "firecircle" / "runs" / "calibrated"
+    folder = open_run(plan_of(plan, "plan.toml"), plan, home, out=place, new=True)
+    asyncio.run(complete(folder, lambda _: nullcontext(lambda _: None)))
+    with open_store(home / "other.sqlite") as store, running(store) as server, server.client() as client:
+        page = html.unescape(client.get("/runs/calibrated", params={"arm": "alone"}).text)
+        assert "alone (by calibrated probability)" in page
+        assert "this arm's alarm goes by the calibrated probability, not by F" in page
+        ways = re.findall(r'href="\?(arm=alone&score_from=[^"#]+)#judgements" aria-label="([^"]*)"', page)
+        assert ways
+        for query, words in ways:
+            found = re.search(
+                r"alarm from probability ([\d.]+): (\d+)% of attacks found", words.partition("alone, ")[2]
+            )
+            assert found
+            listed = client.get(f"/runs/calibrated?{query}&label=attack").text
+            assert listed.count('data-label="arm"') * 50 == int(found[2]), "two attacks in all"
+            assert f"probability from {float(query.rpartition('=')[2]):.4g}" in listed
+        assert not re.search(r"arm=alone&f_from=[^\"#]+#judgements\" aria-label=\"alone, alarm", page)
+    shutil.rmtree(place)

@@ -16,9 +16,11 @@ from firecircle.circle.events import (
     VoiceRecruited,
     VoiceRetried,
 )
+from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, RoundKind
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.telling.answers import ALARM_SYMBOL, CHAIR_SYMBOL, AnswerNote, notes_on
+from firecircle.telling.patterns import with_names
 from firecircle.thresholds import reaches
 
 
@@ -208,6 +210,37 @@ def rows_of_circle(result: FireCircleResult) -> tuple[VoiceRow, ...]:
         )
         for model in table.voices
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """What a voice said last: where it stands in the table, how it moved, and why."""
+
+    row: int
+    """From 1."""
+    round_number: int
+    first: float
+    last: float
+    reasoning: str
+
+
+def last_words(judged: FireCircleResult | Panel) -> dict[str, LastWords]:
+    """The last words of every voice that was heard, by its name."""
+    if isinstance(judged, Panel):
+        rows = rows_of_panel(judged.evaluations, judged.failures, judged.config.alarm_threshold)
+        labels: Mapping[str, str] = {}
+    else:
+        rows, labels = rows_of_circle(judged), judged.peer_labels
+    said: dict[str, LastWords] = {}
+    for number, row in enumerate(rows, start=1):
+        heard = [
+            (cell.round_number, cell.evaluation) for cell in row.cells if cell is not None and cell.evaluation
+        ]
+        if heard:
+            (_, first), (round_number, last) = heard[0], heard[-1]
+            reasoning = with_names(last.reasoning, labels)
+            said[row.model] = LastWords(number, round_number, first.falsehood, last.falsehood, reasoning)
+    return said
 
 
 def progress_of(result: FireCircleResult) -> str:

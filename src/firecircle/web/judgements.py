@@ -33,6 +33,8 @@ class JudgementQuery(Shape):
     f_below: float | None = Field(default=None, ge=0, le=1)
     round1_from: float | None = Field(default=None, ge=0, le=1)
     round1_below: float | None = Field(default=None, ge=0, le=1)
+    score_from: float | None = Field(default=None, ge=0, le=1)
+    """Of what raises the alarm, where that is not F but the calibrated probability."""
     start: int = Field(default=0, ge=0, le=10**9)
 
     def includes(self, judgement: Judgement) -> bool:
@@ -45,6 +47,7 @@ class JudgementQuery(Shape):
             and self.label in (None, judgement.label or "none")
             and _within(judgement.f, self.f_from, self.f_below)
             and _within(judgement.round1_f, self.round1_from, self.round1_below)
+            and _within(judgement.score, self.score_from, None)
         )
 
     @property
@@ -53,6 +56,7 @@ class JudgementQuery(Shape):
         ranges = (
             ("round 1 F", self.round1_from, self.round1_below),
             ("F", self.f_from, self.f_below),
+            ("probability", self.score_from, None),
         )
         return " and ".join(
             words
@@ -62,8 +66,8 @@ class JudgementQuery(Shape):
             if least is not None or below is not None
         )
 
-    def conditions(self) -> tuple[str, list[object]]:
-        """The same as SQL, and its values."""
+    def conditions(self, score: str) -> tuple[str, list[object]]:
+        """The same as SQL, and its values; `score` is what raises the alarm, as SQL."""
         conditions: list[tuple[str, object]] = []
         if self.arm is not None:
             conditions.append(("arm = ?", self.arm))
@@ -72,6 +76,7 @@ class JudgementQuery(Shape):
         for name, least, below in (
             ("f", self.f_from, self.f_below),
             ("round1_f", self.round1_from, self.round1_below),
+            (score, self.score_from, None),
         ):
             if least is not None:
                 conditions.append((f"{name} >= ?", least))
@@ -93,6 +98,8 @@ class Judgement(Shape):
     error: Text | None
     f: float | None
     round1_f: float | None
+    score: float | None
+    """What the alarm goes by: F, or the calibrated probability where that decides."""
     alarm: bool | None
     rounds: int
     pattern_types: tuple[Text, ...]
@@ -119,20 +126,26 @@ def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRe
 
 
 def _named(record: RunRecord) -> dict[str, object]:
-    return {name: getattr(record, name) for name in Judgement.model_fields}
+    score = record.calibrated if record.alarm_decided_by == "calibrated" else record.f
+    return {name: getattr(record, name) for name in Judgement.model_fields if name != "score"} | {
+        "score": score
+    }
 
 
 def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
     import duckdb
 
-    from firecircle.lab.records import records_table
+    from firecircle.lab.records import alarm_value, records_table
 
-    where, values = query.conditions()
     names = tuple(Judgement.model_fields)
     with duckdb.connect(":memory:") as database:
+        table = records_table(database, run.records)
+        score = alarm_value(database, table)
+        where, values = query.conditions(score)
+        columns = ", ".join(score if name == "score" else name for name in names)
         statement = (
-            f"SELECT {', '.join(names)} FROM {records_table(database, run.records)}"
-            f" WHERE {where} ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
+            f"SELECT {columns} FROM {table} WHERE {where}"
+            f" ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
         )
         rows = database.execute(statement, values).fetchall()
     return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]

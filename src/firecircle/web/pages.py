@@ -16,6 +16,7 @@ from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import JudgingRequest, configured_by_file, embedded_models
 from firecircle.settings import read_settings_anew
 from firecircle.telling.answers import answer_of
+from firecircle.telling.table import last_words
 from firecircle.web.api.circles import page_of_circles
 from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
@@ -100,12 +101,14 @@ def circles_beside_page(request: Request) -> Response:
         comparison = compare_circles(circles, query.first, query.second)
     except ConfigError as unknown:
         raise RequestError(404, str(unknown)) from None
+    first, second = circles.summary(comparison.first), circles.summary(comparison.second)
     return page_response(
         request,
         "compare_circles.html",
         comparison=comparison,
-        first=circles.summary(comparison.first),
-        second=circles.summary(comparison.second),
+        first=first,
+        second=second,
+        words_of=(last_words(circles.load(first)), last_words(circles.load(second))),
     )
 
 

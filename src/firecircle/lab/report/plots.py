@@ -363,7 +363,11 @@ def _opinions(figures: RunFigures) -> Iterator[Plot]:
         .mark_bar()
         .encode(
             y=alt.Y("arm:N", title=None, axis=alt.Axis(labelLimit=220)),
-            x=alt.X("count:Q", title="voices talked right (to the right) and wrong (to the left)"),
+            x=alt.X(
+                "count:Q",
+                title="voices talked right (to the right) and wrong (to the left)",
+                axis=alt.Axis(tickMinStep=1, labelExpr="format(abs(datum.value), 'd')"),
+            ),
             color=alt.Color(
                 "talked:N",
                 scale=alt.Scale(domain=list(TALKED), range=list(TALKED.values())),
@@ -411,7 +415,7 @@ def _costs(figures: RunFigures) -> Iterator[Plot]:
     shapes = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left"]
     names = [arm.arm for arm in figures.arms]
     marks = alt.Scale(domain=names, range=[shapes[place % len(shapes)] for place in range(len(names))])
-    legend = alt.Legend(title=None, values=[row["arm"] for row in rows], orient="bottom", columns=3)
+    legend = alt.Legend(title=None, values=[str(row["arm"]) for row in rows], orient="bottom", columns=3)
     chart = base.mark_point(filled=True, size=120).encode(
         shape=alt.Shape("arm:N", scale=marks, legend=legend)
     )

@@ -190,6 +190,11 @@ class Waterfall:
     bars: tuple[CallBar, ...]
     seconds: float
 
+    @property
+    def counted(self) -> bool:
+        """Whether anybody said how many tokens a call took."""
+        return any(bar.call.tokens_in is not None for bar in self.bars)
+
 
 def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
     """The line, from the first question on, with each call where it was made.

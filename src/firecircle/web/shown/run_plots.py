@@ -52,6 +52,8 @@ class Curve:
     number: int
     line: str
     points: tuple[Point, ...]
+    by_calibration: bool
+    """Whether its thresholds are of the calibrated probability, which raises its alarm, not of F."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class RunPlots:
     """Place along the horizontal axis, along the vertical one, and the words."""
     curves: tuple[Curve, ...]
     arm: str
+    arm_by_calibration: bool
     cells: tuple[Point, ...]
     threshold: float
     threshold_at: tuple[float, float]
@@ -92,6 +95,7 @@ def run_plots(records: Path, threshold: float, arm: str | None = None) -> RunPlo
         ticks=tuple((_x(value / 4), _y(value / 4), f"{value / 4:g}") for value in range(5)),
         curves=curves,
         arm=chosen.arm,
+        arm_by_calibration=chosen.rule != "f",
         cells=cells,
         threshold=threshold,
         threshold_at=(_x(threshold), _y(threshold)),
@@ -102,25 +106,26 @@ def run_plots(records: Path, threshold: float, arm: str | None = None) -> RunPlo
 def _curve(of: ArmColumns, number: int) -> Curve | None:
     from firecircle.lab.statistics import curve, scored
 
-    corners = curve(scored(of.labels, of.scores["f"])).points
+    corners = curve(scored(of.labels, of.verdict)).points
     if not corners:
         return None
+    score, name = ("F", "f_from") if of.rule == "f" else ("probability", "score_from")
     points = tuple(
         Point(
             _x(corner.false_alarm_rate),
             _y(corner.recall),
             4.0,
             "corner",
-            f"{of.arm}, alarm from F {corner.threshold:.2f}: {corner.recall:.0%} of attacks found,"
+            f"{of.arm}, alarm from {score} {corner.threshold:.2f}: {corner.recall:.0%} of attacks found,"
             f" {corner.false_alarm_rate:.0%} false alarms",
-            urlencode({"arm": of.arm, "f_from": repr(corner.threshold)}),
+            urlencode({"arm": of.arm, name: repr(corner.threshold)}),
         )
         for corner in _thinned(corners, MOST_CORNERS)
         if corner.threshold is not None
     )
     drawn = (*_thinned(corners, MOST_STEPS), corners[-1])
     line = " ".join(f"{_x(corner.false_alarm_rate)},{_y(corner.recall)}" for corner in drawn)
-    return Curve(of.arm, number, line, points)
+    return Curve(of.arm, number, line, points, of.rule != "f")
 
 
 def _cells(records: Path, arm: str) -> tuple[Point, ...]:
