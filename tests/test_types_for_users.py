@@ -8,6 +8,16 @@ from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[1] / ".mypy_cache" / "users"
 """Theirs is another configuration than ours, so what is known of the package is kept apart."""
+SETTINGS = """
+[mypy]
+strict = true
+[mypy-{}]
+follow_imports = skip
+follow_imports_for_stubs = true
+"""
+NO_PART_OF_IT = """aiohttp alembic duckdb genai_prices jinja2 json_repair numpy opentelemetry pandas psycopg rapidfuzz
+ rich scipy sqlalchemy starlette threadpoolctl typer uvicorn yaml"""
+"""Packages that no signature in the code below leads to: reading their types takes four times as long as all else."""
 CODE = """
 from firecircle import EvaluationConfig, FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
 
@@ -22,8 +32,10 @@ FireCircleConfig(models=3)
 
 def test_lists_of_models_type_check(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(CODE)
+    skipped = ",".join(f"{package}.*" for package in NO_PART_OF_IT.split())
+    (tmp_path / "theirs.ini").write_text(SETTINGS.format(skipped))
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", CACHE, "--config-file", "", "theirs.py"],
+        [sys.executable, "-m", "mypy", "--cache-dir", CACHE, "--config-file", "theirs.ini", "theirs.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

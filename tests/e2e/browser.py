@@ -1,12 +1,37 @@
-"""What tests in a real browser share: where it is, and that a checker finds nothing on a page."""
+"""What tests in a real browser share: how it is started, and that a checker finds nothing on a page."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
+WITHOUT = (
+    # What belongs to the window around a page, which nobody sees, and a page kept ready for the next address: each
+    # context of a test loaded three renderers for one page, two thirds of its processor time.
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "SpareRendererForSitePerProcess",
+    # Playwright's own list, which this one takes the place of.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
 
 
 def browser_path() -> str:
@@ -20,6 +45,20 @@ def browser_path() -> str:
     if not found:
         pytest.skip("needs a browser: apt-get install chromium, or FIRECIRCLE_TEST_BROWSER=path")
     return found
+
+
+@contextmanager
+def started_browser() -> Iterator[Any]:
+    """A browser without what only somebody in front of it would use."""
+    from playwright.sync_api import sync_playwright
+
+    path = browser_path()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", f"--disable-features={','.join(WITHOUT)}"]
+        )
+        yield browser
+        browser.close()
 
 
 def assert_accessible(page: Any) -> None:

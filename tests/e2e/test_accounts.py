@@ -11,7 +11,7 @@ import pytest
 from firecircle.names import ROLES, Role
 from firecircle.store.opening import Store, open_store
 from firecircle.web.access import Access
-from tests.e2e.browser import assert_accessible, browser_path
+from tests.e2e.browser import assert_accessible, started_browser
 from tests.web.serving import Running, judged, running
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (the dev dependencies)")
@@ -22,10 +22,8 @@ SHOTS = os.environ.get("FIRECIRCLE_SHOTS")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with started_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from firecircle.examples import find_example
 from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from tests.e2e.browser import assert_accessible, browser_path
+from tests.e2e.browser import assert_accessible, started_browser
 from tests.scripted import Script, pattern, says
 from tests.web.hostile import PAYLOADS
 from tests.web.serving import Running, held, judged, lost, running
@@ -39,11 +39,8 @@ ATTACK = "temporal_inconsistency-01-attack"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    path = browser_path()
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with started_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
