@@ -174,6 +174,12 @@ def test_prompts_judged_wrongly_are_listed_with_their_words(finished: RunFolder)
     assert (alarms.kind, alarms.total, len(alarms.rows)) == ("false_alarms", 4, 2)
 
 
+def test_a_near_miss_does_not_look_like_an_alarm(finished: RunFolder) -> None:
+    highest = verdict_tables(at_threshold(finished, 1.0), "circle")[0].rows[0].falsehood
+    missed = verdict_tables(at_threshold(finished, highest + 0.0004), "circle")[0]
+    assert float(missed.figure(missed.rows[0].falsehood)) < missed.threshold
+
+
 def test_the_list_of_wrong_verdicts_goes_by_the_alarm(finished: RunFolder, tmp_path: Path) -> None:
     import duckdb
 

@@ -249,6 +249,6 @@ def _print_sentences(written: ReportFiles) -> None:
         print_line(console, f"{table.title} of {printable_line(table.arm)}: {table.total:,}{more}")
         for row in table.rows[:FEW]:
             words = "" if row.words is None else f"  {printable_line(row.words)}"
-            line = f"  F {row.falsehood:.2f}  {printable_line(row.record_id)}{words}"
+            line = f"  F {table.figure(row.falsehood)}  {printable_line(row.record_id)}{words}"
             print_line(console, shortened(line, width))
     print_line(console, f"\nreport: {printable_line(str(written.page))}")

@@ -29,6 +29,7 @@ from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import Cautions, cautions_of_circle, circle_sentences
 from firecircle.telling.words import ROUND_WORDS, counted
+from firecircle.thresholds import figure_beside
 
 REPORT, FIGURES, PICTURES = "report.html", "figures.json", "figures"
 LONGEST_TEXT = 4000
@@ -141,6 +142,7 @@ def render(
         count_of=counted,
         name=name_of,
         coded=escape,
+        falsehood=lambda value: figure_beside(value, figures.threshold),
     )
     return pages.get_template("report.html").render(
         run=run,

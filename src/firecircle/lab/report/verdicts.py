@@ -12,7 +12,7 @@ from firecircle.lab.runs.folder import RunFolder
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 from firecircle.store.rows import title_of
-from firecircle.thresholds import lowest_reaching
+from firecircle.thresholds import figure_beside, lowest_reaching
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -57,12 +57,17 @@ class VerdictTable(Shape):
     kind: Kind
     arm: Text
     total: int
+    threshold: float
     rows: tuple[JudgedPrompt, ...]
 
     @property
     def title(self) -> str:
         """What they are."""
         return TITLES[self.kind]
+
+    def figure(self, falsehood: float) -> str:
+        """A falsehood that never seems to lie on the other side of the threshold."""
+        return figure_beside(falsehood, self.threshold)
 
 
 def verdict_tables(run: RunFolder, arm: str, most: int = MOST) -> tuple[VerdictTable, ...]:
@@ -97,6 +102,7 @@ def verdict_tables(run: RunFolder, arm: str, most: int = MOST) -> tuple[VerdictT
             kind=kind,
             arm=arm,
             total=len(rows),
+            threshold=run.plan.alarm_threshold,
             rows=tuple(
                 JudgedPrompt(
                     dataset=dataset,
