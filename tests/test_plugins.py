@@ -69,7 +69,8 @@ def test_files_of_the_plugin_s_format_are_a_batch(installed: Path) -> None:
 def test_what_is_not_installed_or_not_brought_is_refused(installed: Path) -> None:
     assert_one_line_of_trouble(ran_apart("evaluate", FRAUD, "--models", CIRCLE), "shop:fraud-desk")
     wrong = CIRCLE.replace("fraud-desk", "nobody")
-    assert_one_line_of_trouble(with_plugin(installed, "evaluate", FRAUD, "--models", wrong), "shop:nobody")
+    told = with_plugin(installed, "evaluate", FRAUD, "--models", wrong)
+    assert_one_line_of_trouble(told, "has no voice 'nobody'; it has shop:fraud-desk")
 
 
 def test_a_plugin_that_breaks_is_named(tmp_path: Path) -> None:

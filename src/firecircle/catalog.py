@@ -13,7 +13,7 @@ from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, is_family
-from firecircle.plugins import plugin_characteristics
+from firecircle.plugins import plugin_characteristics, plugin_with
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
@@ -276,6 +276,7 @@ def characteristics_of(
             f"the families are {', '.join(seatable_families())}",
         )
     if found is None and (provider := unknown_provider(model)) is not None:
+        plugin_with(original_of(model))  # where a plugin has this prefix, it knows better what is wrong
         raise UnknownModelError(
             "models",
             f"{model!r}: there is no provider {provider!r}",

@@ -74,6 +74,12 @@ def plugin_characteristics(model: str) -> ModelCharacteristics | None:
 
 def plugin_voice(model: str) -> Voice | None:
     """The voice of this name, if an installed plugin brings it."""
+    plugin = plugin_with(model)
+    return plugin.seat(model.partition(":")[2]) if plugin else None
+
+
+def plugin_with(model: str) -> PluginVoices | None:
+    """The plugin of this prefix, if one is installed; a `ConfigError` if it has no voice of this name."""
     prefix, _, name = model.partition(":")
     point = _points(VOICES).get(prefix) if name else None
     if point is None:
@@ -82,7 +88,7 @@ def plugin_voice(model: str) -> Voice | None:
     if name not in plugin.characteristics:
         known = ", ".join(f"{prefix}:{other}" for other in plugin.characteristics)
         raise ConfigError("models", f"the plugin {_told(point)} has no voice {name!r}", f"it has {known}")
-    return plugin.seat(name)
+    return plugin
 
 
 def plugin_lens(name: str) -> Lens | None:

@@ -66,20 +66,31 @@ async def test_a_bad_line_costs_itself(store: Store) -> None:
     wrong["document"]["consensus"]["falsehood"] = 7
     odd = json.loads(first)
     odd["document"]["circle_id"] = "\x1b[31m"
+    endless, twice, elsewhere, echo = (json.loads(first) for _ in range(4))
+    endless["document"]["dialogue_history"][0]["round_number"] = 10**9
+    twice["document"]["dialogue_history"] *= 2
+    elsewhere["document"]["dialogue_history"][0]["evaluations"][0]["round_number"] = 10**9
+    echo["document"]["dialogue_history"][0]["evaluations"] *= 2
     for summary in list(store.circles.each_summary()):
         store.circles.delete(summary.id)
     lines = (
         *(header, first, "not json", "", json.dumps(newer), json.dumps(wrong), json.dumps(odd)),
-        *('{"document": []}', second, first[:1000]),
+        *('{"document": []}', second, *map(json.dumps, (endless, twice, elsewhere, echo)), first[:1000]),
     )
     taken, bad = taken_from(store, *lines)
-    assert taken == ImportProgress(added=2, bad=6)
-    assert [one.number for one in bad] == [3, 5, 6, 7, 8, 10]
+    assert taken == ImportProgress(added=2, bad=10)
+    assert [one.number for one in bad] == [3, 5, 6, 7, 8, 10, 11, 12, 13, 14]
     assert bad[0].why == "no circle in it"
     assert "newer Fire Circle (schema 99" in bad[1].why
     assert "circle.consensus.falsehood: must be between 0 and 1" in bad[2].why
     assert bad[3].why == "circle: its id is none"
-    assert bad[5].why == "no circle in it, it breaks off"
+    assert [one.why for one in bad[5:]] == [
+        "circle: round 1 is numbered 1000000000",
+        "circle: round 2 is numbered 1",
+        "circle: an answer in round 1 says that it was given in another",
+        "circle: a voice answers twice in round 1",
+        "no circle in it, it breaks off",
+    ]
     assert store.circles.count() == 2
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection
 
 from firecircle.circle.conclude import reaggregate
 from firecircle.circle.panel import Panel
-from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
+from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult, require_countable
 from firecircle.errors import ConfigError, StoreError
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error, writable
@@ -221,6 +221,8 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
         judged = shape.model_validate(document)
     except ValidationError as invalid:
         raise config_error(invalid, "circle") from None
+    if isinstance(judged, FireCircleResult):
+        require_countable(judged)
     if not _ID.fullmatch(own_id(judged)):
         raise ConfigError("circle", "its id is none")
     return judged

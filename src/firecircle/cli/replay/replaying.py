@@ -18,7 +18,7 @@ from rich.console import Console
 from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
-from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
+from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult, require_countable
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.options import JsonForm
@@ -50,13 +50,18 @@ def read_recording(file: str) -> CircleRecord:
             "upgrade firecircle",
         )
     try:
-        return CircleRecord.model_validate(
+        recorded = CircleRecord.model_validate(
             {name: circle[name] for name in CircleRecord.model_fields if name in circle}
         )
     except ValidationError as invalid:
         raise (
             config_error(invalid, "circle").advising(WHAT_IT_IS).within("no recorded circle").within(file)
         ) from None
+    try:
+        require_countable(recorded)
+    except ConfigError as impossible:
+        raise impossible.within(file) from None
+    return recorded
 
 
 def with_settings(config: FireCircleConfig, settings: Settings) -> FireCircleConfig:
