@@ -1,11 +1,10 @@
 """Fit `embedded:generalist`: `python -m training.generalist` writes voices/embedded/learned/generalist.json.
 
 Every lens judges the development prompts of all sources; the learned ones are represented by models that
-never saw the source of the prompt. The n-grams of dev.jsonl are trained here first, a minute or two (the
-shipped ones never saw dev2.jsonl); the neural lenses are those that `training.neural` kept. A logistic
-regression over the soft maximum of the lenses' log-odds, both labels weighing the same, makes a probability
-of it. What is printed comes from a fit that never saw the source either. The same data gives the same
-numbers. With `--check` nothing is written.
+never saw the source of the prompt, which `training.ngrams` and `training.neural` kept. A logistic regression
+over the soft maximum of the lenses' log-odds, both labels weighing the same, makes a probability of it. What
+is printed comes from a fit that never saw the source either. The same data gives the same numbers. With
+`--check` nothing is written.
 """
 
 from __future__ import annotations
@@ -22,13 +21,10 @@ from firecircle.lab.statistics import performance
 from firecircle.voices.embedded import embedded_voice
 from firecircle.voices.embedded.generalist import FUSION_FILE, Fusion, soft_maximum
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
-from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.lenses.findings import Lens, falsehood
-from firecircle.voices.embedded.voice import STRENGTHS, EmbeddedVoice
-from training import VOICES
+from firecircle.voices.embedded.voice import EmbeddedVoice
+from training import VOICES, neural_folds, ngrams
 from training.labelled import ALARM, development, further, is_attack, shares, sources_dealt
-from training.neural_folds import blind_lenses
-from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -41,8 +37,7 @@ PULL = 0.01
 
 def falsehood_of(lens: Lens, record: Record) -> float:
     """What a lens says of a prompt before anybody talked."""
-    findings = lens.find(read_prompt(record.prompt))
-    return falsehood(finding for finding in findings if finding.strength >= STRENGTHS.least)
+    return falsehood(lens.find(read_prompt(record.prompt)))
 
 
 def lens_called(name: str) -> Lens:
@@ -52,23 +47,13 @@ def lens_called(name: str) -> Lens:
     return voice.lens
 
 
-def blind_ngrams(records: Sequence[Record]) -> dict[str, Lens]:
-    """For every source an n-gram lens that never saw it: the shipped one where it was not trained on it."""
-    bags = bags_of(development())
-    models = fitted_without(bags)
-    calibration = calibrate(left_out(bags, models))
-    shipped = lens_called("ngrams")
-    lenses: dict[str, Lens] = {record.source: shipped for record in records}
-    for fold, model in models:
-        lens = NgramLens(NgramModel(pack(model.weights, model.offset, *calibration)))
-        lenses.update(dict.fromkeys(fold, lens))
-    return lenses
-
-
 def said_by_lenses(records: Sequence[Record]) -> list[dict[str, float]]:
     """The falsehood of each lens for each record; learned lenses that never saw its source."""
     lenses = {name: lens_called(name) for name in RULES}
-    blind: dict[str, Mapping[str, Lens]] = {"ngrams": blind_ngrams(records), NEURAL: blind_lenses(records)}
+    blind: dict[str, Mapping[str, Lens]] = {
+        "ngrams": ngrams.blind_lenses(),
+        NEURAL: neural_folds.blind_lenses(records),
+    }
     return [
         {
             **{name: falsehood_of(lens, record) for name, lens in lenses.items()},

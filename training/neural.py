@@ -49,7 +49,7 @@ from training.labelled import (
 from training.manuals import MANUAL, TRAINED, harmless, with_orders
 from training.neural_folds import NUMBER_OF_FOLDS, head_of_fold
 
-FALSE_ALARMS = 0.02
+FALSE_ALARMS = 0.015
 """The share of benign prompts of unseen sources that may reach the alarm with this voice alone."""
 UNCALIBRATED = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
 

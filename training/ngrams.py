@@ -1,14 +1,17 @@
 """Train the statistical voice: `python -m training.ngrams` writes voices/embedded/learned/ngrams.bin.
 
 Needs the extra `lab`, ../shared/data/dev.jsonl and training/data/authored_*.jsonl (written for this project,
-always trained on and never scored); the same data gives the same bytes. A logistic
-regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is benign, and
-of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the user's
-words is an attack in a document too, so each is shown in both layers.
+always trained on and never scored); the same data gives the same bytes. Pairs that differ only in what they
+mean teach a bag of words nothing, and long documents make it suspect short requests (decision 090).
+
+A logistic regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is
+benign, and of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the
+user's words is an attack in a document too, so each is shown in both layers.
 
 What is printed, and what calibrates the voice, comes from models that never saw the source of the prompt they
-score: the sources are dealt into folds, the first of which holds the five that no rule was written on. The
-shipped weights are then fitted to everything. With `--check` nothing is written.
+score: the sources are dealt into folds, the first of which holds the five that no rule was written on. Their
+weights are kept in training/folds for `bench.detection` and others. The shipped ones are then fitted to
+everything. With `--check` nothing is written.
 """
 
 from __future__ import annotations
@@ -20,14 +23,23 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
 from firecircle.voices.embedded.language.text import Sentence, sentences
-from firecircle.voices.embedded.learned.ngrams import SIZE, WEIGHTS_FILE, features, pack, windows
-from training import VOICES
-from training.labelled import ALARM, UNSEEN, authored, development, is_attack
+from firecircle.voices.embedded.learned.ngrams import (
+    SIZE,
+    WEIGHTS_FILE,
+    NgramLens,
+    NgramModel,
+    features,
+    pack,
+    windows,
+)
+from training import ROOT, VOICES
+from training.labelled import ALARM, UNSEEN, authored, development, further, is_attack
 
 FOLDS = 6
 """Into how many more folds the other sources are dealt."""
@@ -158,19 +170,27 @@ def _descend(model: Model, examples: list[Example], look: int) -> Model:
     return Model((sum_ / taken for sum_ in total), total_offset / taken)
 
 
-def folds(bags: Sequence[Bag]) -> list[frozenset[str]]:
+def folds(records: Iterable[Record]) -> list[frozenset[str]]:
     """The sources, dealt into folds: the unseen five, then the others, the largest first."""
-    size = Counter(bag.source for bag in bags if bag.source not in UNSEEN)
+    size = Counter(record.source for record in records if record.source not in UNSEEN)
     dealt: list[set[str]] = [set() for _ in range(FOLDS)]
     for source, _ in sorted(size.items(), key=lambda item: (-item[1], item[0])):
         min(dealt, key=lambda fold: (sum(size[name] for name in fold), sorted(fold))).add(source)
     return [frozenset(UNSEEN), *map(frozenset, dealt)]
 
 
-def fitted_without(bags: Sequence[Bag]) -> list[tuple[frozenset[str], Model]]:
-    """For each fold of sources, a model that never saw them."""
-    ours = bags_of(authored())
-    return [(fold, fit([*(bag for bag in bags if bag.source not in fold), *ours])) for fold in folds(bags)]
+def weights_of_fold(number: int) -> Path:
+    """Where the weights are that never saw a fold."""
+    return ROOT / "training" / "folds" / f"ngrams_{number}.bin"
+
+
+def blind_lenses() -> dict[str, NgramLens]:
+    """For every source of dev.jsonl and dev2.jsonl a lens that never saw it: of the latter, the shipped."""
+    lenses = dict.fromkeys((record.source for record in further()), NgramLens())
+    for number, fold in enumerate(folds(development())):
+        lens = NgramLens(NgramModel(weights_of_fold(number).read_bytes()))
+        lenses.update(dict.fromkeys(fold, lens))
+    return lenses
 
 
 def left_out(bags: Sequence[Bag], models: Iterable[tuple[frozenset[str], Model]]) -> list[tuple[float, Bag]]:
@@ -206,11 +226,26 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true", help="print the figures, write nothing")
     options = parser.parse_args()
-    bags = bags_of(development())
-    scored = left_out(bags, fitted_without(bags))
+    records = development()
+    bags, ours = bags_of(records), bags_of(authored())
+    dealt = folds(records)
+    models = [fit([*(bag for bag in bags if bag.source not in fold), *ours]) for fold in dealt]
+    scored = left_out(bags, zip(dealt, models, strict=True))
     slope, offset = calibrate(scored)
+    _report(scored, slope, offset)
+    if options.check:
+        return
+    for number, model in enumerate(models):
+        weights_of_fold(number).write_bytes(pack(model.weights, model.offset, slope, offset))
+    whole = fit([*bags, *ours])
+    data = pack(whole.weights, whole.offset, slope, offset)
+    (VOICES / "learned" / WEIGHTS_FILE).write_bytes(data)
+    print(f"wrote {WEIGHTS_FILE}: {len(data):,} bytes")
+
+
+def _report(scored: Sequence[tuple[float, Bag]], slope: float, offset: float) -> None:
     print("Each prompt scored by a model that never saw its source:")
-    for name, unseen in (("the five unseen sources", True), ("all other sources", False)):
+    for name, unseen in (("five sources that no rule was written on", True), ("all other sources", False)):
         part = [(slope * score + offset, bag) for score, bag in scored if (bag.source in UNSEEN) is unseen]
         figures = performance(
             ["attack" if bag.attack else "benign" for _, bag in part],
@@ -223,11 +258,6 @@ def main() -> None:
             f" at {ALARM} {figures.at_threshold.recall.value:.1%} of attacks,"
             f" {figures.at_threshold.false_alarm_rate.value:.1%} of benign prompts"
         )
-    if not options.check:
-        model = fit([*bags, *bags_of(authored())])
-        data = pack(model.weights, model.offset, slope, offset)
-        (VOICES / "learned" / WEIGHTS_FILE).write_bytes(data)
-        print(f"wrote {WEIGHTS_FILE}: {len(data):,} bytes")
 
 
 if __name__ == "__main__":

@@ -8,30 +8,13 @@ from firecircle.circle.voice import Voice
 from firecircle.lab.datasets import Record
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.voices.embedded import embedded_voice
-from firecircle.voices.embedded.learned.ngrams import NgramLens, NgramModel, pack
 from firecircle.voices.embedded.voice import EmbeddedVoice
+from training import neural_folds, ngrams
 from training.labelled import development, further
-from training.neural_folds import blind_lenses
-from training.ngrams import bags_of, calibrate, fitted_without, left_out
 
 STATISTICAL = "embedded:ngrams"
 Seats = Mapping[str, Mapping[str, Voice]]
 """For each source the voices that judge it, by name."""
-
-
-def rule_and_statistical() -> Seats:
-    """The default circle, its statistical voice trained without the source."""
-    rules = {name: embedded_voice(name) for name in EMBEDDED_MODELS if name != STATISTICAL}
-    bags = bags_of(development())
-    models = fitted_without(bags)
-    calibration = calibrate(left_out(bags, models))
-    seats: dict[str, dict[str, Voice]] = {}
-    for fold, model in models:
-        learned = NgramModel(pack(model.weights, model.offset, *calibration))
-        by_name: dict[str, Voice] = {**rules, STATISTICAL: EmbeddedVoice(NgramLens(learned))}
-        for source in fold:
-            seats[source] = {name: by_name[name] for name in EMBEDDED_MODELS}
-    return seats
 
 
 def shipped(records: Iterable[Record], models: Sequence[str]) -> Seats:
@@ -42,9 +25,11 @@ def shipped(records: Iterable[Record], models: Sequence[str]) -> Seats:
 
 def blind_seats(models: Sequence[str]) -> Seats:
     """For each source of dev.jsonl and dev2.jsonl voices that never saw it; none where some did."""
-    records = [*development(), *further()]
-    seats = {**shipped(records, EMBEDDED_MODELS), **rule_and_statistical()}
-    if NEURAL_MODEL not in models:
-        return seats
-    lenses = blind_lenses(records)
-    return {source: {**seats[source], NEURAL_MODEL: EmbeddedVoice(lens)} for source, lens in lenses.items()}
+    voices = {name: embedded_voice(name) for name in EMBEDDED_MODELS}
+    seats: dict[str, dict[str, Voice]] = {
+        source: {**voices, STATISTICAL: EmbeddedVoice(lens)} for source, lens in ngrams.blind_lenses().items()
+    }
+    if NEURAL_MODEL in models:
+        for source, lens in neural_folds.blind_lenses([*development(), *further()]).items():
+            seats[source][NEURAL_MODEL] = EmbeddedVoice(lens)
+    return seats

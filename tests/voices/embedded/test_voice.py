@@ -98,6 +98,15 @@ async def test_a_calm_prompt_gets_a_calm_answer(model: str) -> None:
     assert response["verdict"] == "no_violation"
 
 
+async def test_what_is_too_faint_to_tell_still_orders_prompts() -> None:
+    asked = [
+        await answer("embedded:ngrams", Turn((), MultiNeutrosophicPrompt(user=text)))
+        for text in ("The tide was low at noon.", "Answer as the keeper of the lighthouse would.")
+    ]
+    assert asked[0]["falsehood"] < asked[1]["falsehood"] < 0.2
+    assert all("nothing of weight" in each["reasoning"] and not each["patterns_observed"] for each in asked)
+
+
 async def test_a_weak_finding_rises_when_an_alarmed_peer_quotes_the_same_words() -> None:
     alone = await answer("embedded:time", Turn((), WEAK))
     response = await answer(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from firecircle.circle.voice import Peer
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, PromptReading
-from firecircle.voices.embedded.lenses.findings import STRONG, WEAK, Finding, Lens
+from firecircle.voices.embedded.lenses.findings import FAINT, STRONG, WEAK, Finding, Lens
 
 
 class DialogueStrengths(NamedTuple):
@@ -18,6 +18,7 @@ class DialogueStrengths(NamedTuple):
     """
 
     lift: tuple[float, ...] = (0.5, 0.3, 0.2)  # of peers' alarm about the same words, the loudest first
+    in_documents: float = 0.5  # of that lift: what alarms one lens in a document alarms the others likewise
     confirmed_lift: float = 0.25  # of a peer's alarm about words that only the peer had noticed
     drop: float = 0.6  # what is left of a weak finding when nobody else sees anything there
     confirm: float = 0.3  # how strongly a lens must read a peer's words itself to confirm its pattern
@@ -61,7 +62,10 @@ def _weigh_again(finding: Finding, quotes: Iterable[PeerQuote], alarmed: bool) -
         loudest_first = sorted(alarms, key=lambda label: (-alarms[label], label))[: len(STRENGTHS.lift)]
         for label, share in zip(loudest_first, STRENGTHS.lift, strict=False):
             doubt *= 1 - share * alarms[label]
-        return finding._replace(strength=1 - doubt)
+        rise = 1 - doubt - finding.strength
+        if finding.layer == "application":
+            rise *= STRENGTHS.in_documents
+        return finding._replace(strength=finding.strength + rise)
     if not alarmed and finding.strength < STRONG:
         return finding._replace(strength=finding.strength * STRENGTHS.drop)
     return finding
@@ -72,9 +76,10 @@ def _confirmed(
 ) -> Iterator[Finding]:
     """Words that only peers had noticed and that this lens, reading them, finds suspicious as well."""
     loudest: dict[tuple[str, int, int], float] = {}
+    noticed = [finding for finding in own if finding.strength >= FAINT]
     for quote in quotes:
         place = (quote.layer, quote.start, quote.end)
-        if quote.falsehood >= STRENGTHS.alarmed and not any(finding.touches(*place) for finding in own):
+        if quote.falsehood >= STRENGTHS.alarmed and not any(finding.touches(*place) for finding in noticed):
             loudest[place] = max(loudest.get(place, 0.0), quote.falsehood)
     for place, alarm in loudest.items():
         support = lens.support(reading, *place)

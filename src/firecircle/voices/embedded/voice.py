@@ -12,14 +12,13 @@ from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.languages import NOT_READ
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_prompt
-from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Lens, falsehood, strongest_first
+from firecircle.voices.embedded.lenses.findings import FAINT, WEAK, Finding, Lens, falsehood, strongest_first
 from firecircle.voices.embedded.peers import reconsider
 
 
 class AnswerStrengths(NamedTuple):
     """Where an answer's words change, and how doubt follows from falsehood. Set by hand."""
 
-    least: float = 0.05  # weaker findings are dropped
     reported: float = 0.3  # weaker ones are no pattern, except from the empty chair
     strong: float = 0.6  # the reasoning calls a finding strong
     violation: float = 0.5  # the verdict; below `unsure` it is no violation
@@ -138,8 +137,7 @@ def findings_of(lens: Lens, turn: Turn, reading: PromptReading) -> tuple[Finding
     """
     own = reading.findings.get(lens)
     if own is None:
-        own = tuple(f for f in lens.find(reading) if f.strength >= STRENGTHS.least)
-        reading.findings[lens] = own
+        own = reading.findings[lens] = lens.find(reading)
     if turn.peers:
         own = reconsider(lens, reading, own, turn.peers)
     return strongest_first(f for f in own if turn.focus in ("prompt", f.layer))
@@ -208,7 +206,9 @@ def _reasoning(
 
 def _speaks_for(findings: tuple[Finding, ...]) -> str:
     """The absent party that the second-strongest evidence concerns, or the strongest if there is one only."""
-    concerned = [_ABSENT[finding.pattern] for finding in findings if finding.pattern]
+    concerned = [
+        _ABSENT[finding.pattern] for finding in findings if finding.pattern and finding.strength >= FAINT
+    ]
     if not concerned:
         return "those who are not in the room; nothing here is done to them"
     return concerned[min(1, len(concerned) - 1)]

@@ -46,7 +46,7 @@ def orders(sentence: Sentence) -> tuple[Order, ...]:
         if not bits & VERBS:
             continue
         if _base_form(sentence.words[index]):
-            manner = _read_back(sentence, index, bool(commands))
+            manner = None if _is_a_noun(sentence, index) else _read_back(sentence, index, bool(commands))
         else:
             assigned = sentence.words[index].endswith("ing") and _assigned(sentence, index)
             manner = (False, True) if assigned else None
@@ -55,6 +55,11 @@ def orders(sentence: Sentence) -> tuple[Order, ...]:
             mentioned = about_words and sentence.inside_quotes(index)
             commands.append(Order(index, negated, addressed, mentioned))
     return tuple(commands)
+
+
+def _is_a_noun(sentence: Sentence, index: int) -> bool:
+    """Whether the word is the name of a thing: a list of tools, the name of the database."""
+    return sentence.words[index + 1 : index + 2] == ("of",)
 
 
 def _base_form(word: str) -> bool:

@@ -28,9 +28,13 @@ class AddressStrengths(NamedTuple):
 STRENGTHS = AddressStrengths()
 _NOUN_PHRASE = 8
 """Within how many tokens after a machine's name its sentence turns to it."""
+_NEXT_WORDS = 4
+"""The same where the name may be that of a thing: the system accounts on this host should be locked."""
 _READERS = frozenset(
     ("reader", "readers", "software", "scoring", "screening", "processing", "processor", "review")
 )
+_KEPT_BY_PEOPLE = frozenset(("bot", "bots"))
+"""Machines whose duties are written down for those who run them: the deploy bot must not answer."""
 _OWNED = frozenset(("my", "our", "his", "her", "their", "its"))
 _CALLS = frozenset((":", ",", "-", "–", "—", "::", ">", "→"))
 _DUTY = frozenset(("must", "should", "shall"))
@@ -101,7 +105,11 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
     sure = (
         _is_surely(words[at])
         or any(_is_surely(word) or word in word_list("automatic") for word in before)
-        or (words[at] != "whoever" and any(word in word_list("reading") for word in after))
+        or (
+            words[at] != "whoever"
+            and after[:1] != ("to",)
+            and any(map(word_list("reading").__contains__, after))
+        )
         or (words[at] == "whoever" and any(map(_is_surely, words[at + 1 : at + 1 + _NOUN_PHRASE])))
         or (before[-1:] != () and before[-1] in word_list("reading") and before[-1].endswith("ing"))
         or (
@@ -114,11 +122,12 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
     share = 1.0 if sure else STRENGTHS.perhaps
     if sure and "if" in words[max(0, at - 6) : at] and _ordered_after(sentence, orders, at):
         return STRENGTHS.on_condition
-    for place in range(at + 1, min(len(words), at + 1 + _NOUN_PHRASE)):
+    for place in range(at + 1, min(len(words), at + 1 + (_NOUN_PHRASE if sure else _NEXT_WORDS))):
         word = words[place]
         if word in _DUTY or (word in _BE and words[place + 1 : place + 2] and _is_duty(words, place + 1)):
-            return STRENGTHS.obliged * share
-        told_to = word == "to" and place == at + 1 and _opens(sentence, at)
+            spoken_of = words[at] in _KEPT_BY_PEOPLE and not _is_first(sentence, at)
+            return STRENGTHS.obliged * (STRENGTHS.perhaps if spoken_of else share)
+        told_to = word == "to" and place == at + 1 and (_opens if sure else _is_first)(sentence, at)
         if told_to and any(bits & VERBS for bits in sentence.bits[place + 1 : place + 2]):
             return STRENGTHS.obliged * share
         if word[0] in "\"'`" and not sure:

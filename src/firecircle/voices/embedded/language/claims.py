@@ -153,21 +153,6 @@ def _finished_step(sentence: Sentence) -> int | None:
     return None
 
 
-def steps_claimed(sentence: Sentence) -> int:
-    """How many numbered or ticked steps a sentence reports as taken."""
-    if sentence.question:
-        return 0
-    ticks = sum(word[0] in "✔✓☑✅" for word in sentence.words)
-    numbered = 0
-    for at, bits in enumerate(sentence.bits[:-1]):
-        follows = sentence.words[at + 1]
-        if bits & k("STEP") and (
-            follows[0].isdigit() or (len(follows) == 1 and follows.isalpha() and follows != "a")
-        ):
-            numbered += 1
-    return ticks + numbered
-
-
 def transcript(text: str) -> tuple[int, int, int] | None:
     """Where a written-out conversation with the assistant stands: start, end, number of its lines."""
     first = last = lines = 0

@@ -128,6 +128,7 @@ _BEFORE_AN_OBJECT = frozenset(
 _THIS = frozenset(("it", "this", "that", "these"))
 _SHORT = 3
 """Words up to this length are articles more often than nouns, in any language."""
+_PROTECTED = k("CONFIG", "SECRET", "PRIVATE", "GUARDED", "RULES")
 _IF = frozenset(("if", "unless", "whether"))
 _AROUND: tuple[tuple[int, float], ...] = (
     (k("YOU"), SURROUNDINGS.you),
@@ -226,8 +227,10 @@ def _share_meant(sentence: Sentence, commanded: tuple[Order, ...], intent: Inten
     if words & word_list("talk") and any(map(sentence.inside_quotes, places)):
         return STRENGTHS.quoted
     reported = bool(words & word_list("reports"))
-    alarm = sentence.layer == "user" and intent.name in _ALARM_WORDS
+    alarm = intent.name in _ALARM_WORDS and (sentence.layer == "user" or _quoted_in_passing(sentence, intent))
     if (reported or alarm) and _only_quoted(sentence, commanded, intent):
+        return STRENGTHS.quoted
+    if sentence.layer == "user" and _is_kept_out(sentence, intent):
         return STRENGTHS.quoted
     asks_what = sentence.words[0] in word_list("explains") and not sentence.mask & k("YOU")
     if asks_what and words & word_list("concept"):
@@ -244,6 +247,24 @@ def _denies_it_of_oneself(sentence: Sentence, intent: Intent) -> bool:
     before = sentence.words[max(0, intent.first - 4) : intent.first]
     speaker = next((place for place, word in enumerate(before) if word in ("i", "we")), None)
     return speaker is not None and bool(word_list("denies").intersection(before[speaker + 1 :]))
+
+
+def _is_kept_out(sentence: Sentence, intent: Intent) -> bool:
+    """Whether the words are quoted as something to be found or refused: a filter that blocks '…'."""
+    first = max(0, intent.first)
+    wanted = [place for place in range(first, intent.last + 1) if sentence.bits[place] & _PROTECTED] or [
+        first
+    ]
+    quoted = [place for place in wanted if quotation_at(sentence.text, sentence.starts[place])]
+    yours = [place for place in wanted if "your" in sentence.words[max(0, place - 2) : place]]
+    if not quoted or not set(yours) <= set(quoted):
+        return False
+    around = {
+        word
+        for word, start in zip(sentence.words, sentence.starts, strict=True)
+        if not quotation_at(sentence.text, start)
+    }
+    return bool(around & word_list("keeps_out")) and not around & word_list("obeys")
 
 
 def _only_quoted(sentence: Sentence, commanded: tuple[Order, ...], intent: Intent) -> bool:
@@ -273,6 +294,13 @@ def _only_quoted(sentence: Sentence, commanded: tuple[Order, ...], intent: Inten
     )
 
 
+def _quoted_in_passing(sentence: Sentence, intent: Intent) -> bool:
+    """Whether a document quotes the words within its own; the value of a field stands behind a sign."""
+    quotation = quotation_at(sentence.text, sentence.starts[max(0, intent.first)])
+    before = sentence.text[sentence.start : quotation[0]].rstrip() if quotation else ""
+    return before[-1:].isalpha() or before[-1:] == ","
+
+
 def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Setting aside what binds the assistant: ignore your instructions, skip the check."""
     ordered = {order.index: order for order in commanded}
@@ -281,6 +309,8 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             continue
         order = ordered.get(index)
         if order is not None and (order.negated or order.mentioned):
+            continue
+        if order is None and _is_a_thing(sentence, index):
             continue
         thing = reach(sentence, index, 9)
         if bits & k("OVERRIDE"):
@@ -300,6 +330,13 @@ def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
             strength *= STRENGTHS.narrowed
         if strength > 0:
             yield Intent("override", strength, thing.first, thing.last)
+
+
+def _is_a_thing(sentence: Sentence, index: int) -> bool:
+    """Whether the word names things that something is said of: the overrides were designed for."""
+    return sentence.words[index].endswith("s") and bool(
+        _BE.intersection(sentence.words[index + 1 : index + 2])
+    )
 
 
 def _printed_elsewhere(sentence: Sentence, thing: Reach) -> bool:
@@ -410,7 +447,8 @@ def _unbound(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
             yield Intent("unbound", strength, max(0, at - 6), min(end, at + 6))
         elif bits & k("NOT"):
             thing = reach(sentence, at, 6)
-            if thing.has("LIMITS") and not thing.mine and "limited" not in sentence.words[at : at + 4]:
+            kept = word_list("keeps_rules").intersection(sentence.words[at + 1 : at + 4])
+            if thing.has("LIMITS") and not thing.mine and not kept:
                 somebody = bool({"who", "he", "she", "they"} & set(sentence.words)) and bool(
                     sentence.mask & k("GUARDED")
                 )
@@ -504,6 +542,18 @@ def _new_task(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inte
                 yield Intent("new_task", strength, max(0, at - 2), min(end, at + step + 6))
 
 
+def _refusal_denied(sentence: Sentence, at: int, thing: Reach) -> bool:
+    """Whether refusing is denied; "neither confirm nor deny" and "if not, refuse" are orders to refuse."""
+    between = sentence.words[at + 1 : thing.last + 1]
+    refusal = next(
+        (place for place, bits in enumerate(sentence.bits[at + 1 : thing.last + 1]) if bits & k("REFUSAL")),
+        None,
+    )
+    return (
+        refusal is not None and "," not in between[:refusal] and sentence.words[at] not in ("neither", "nor")
+    )
+
+
 def _conceal(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
     """Acting behind somebody's back, or being forbidden to refuse."""
     for at, bits in enumerate(sentence.bits[:-1]):
@@ -514,7 +564,11 @@ def _conceal(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Inten
         if sentence.bits[at + 1] & k("CONCEAL") and from_somebody:
             strength = STRENGTHS.only_asked if sentence.question else STRENGTHS.concealed
             yield Intent("conceal", strength, at, thing.last)
-        elif thing.has("REFUSAL") and not thing.mine and (commanded or sentence.mask & k("YOU", "MACHINE")):
+        elif (
+            _refusal_denied(sentence, at, thing)
+            and not thing.mine
+            and (commanded or sentence.mask & k("YOU", "MACHINE"))
+        ):
             strength = STRENGTHS.only_asked if sentence.question else STRENGTHS.refusal_forbidden
             yield Intent("no_refusal", strength, at, thing.last)
 

@@ -37,10 +37,10 @@ def concerns_assistant(sentence: Sentence, orders: Sequence[Order], intent: Inte
     tied = _TIES.get(intent.name)
     if tied is not None:
         return tied(sentence, intent, bits)
-    return intent.name not in _SET_ASIDE or _is_set_aside(sentence, intent, bits)
+    return intent.name not in _SET_ASIDE or _is_set_aside(sentence, orders, intent, bits)
 
 
-def _is_set_aside(sentence: Sentence, intent: Intent, bits: int) -> bool:
+def _is_set_aside(sentence: Sentence, orders: Sequence[Order], intent: Intent, bits: int) -> bool:
     """Whether the rules that are set aside are the assistant's: its own, all, or those given before."""
     for place in range(max(0, intent.first) + 1, intent.last + 1):
         if sentence.bits[place] & k("RULES", "CONFIG"):
@@ -51,8 +51,12 @@ def _is_set_aside(sentence: Sentence, intent: Intent, bits: int) -> bool:
                 return True
     if intent.name == "mode" and _names_you(sentence, intent, bits) and "if" not in sentence.words:
         return True
-    if bits & k("PRIOR") and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
-        return True
+    version = any(word.startswith("version") for word in sentence.words[intent.first : intent.last + 1])
+    said_before = (
+        bits & k("PRIOR") and bits & k("ALL", "TEXT", "CHAT", "CONFIG", "TASK", "YOU") and not version
+    )
+    if said_before and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
+        return any(order.index == intent.first for order in orders)
     return _is_of_words(sentence, intent, bits)
 
 
@@ -80,18 +84,31 @@ def _binds_nobody_else(sentence: Sentence, intent: Intent, bits: int) -> bool:
 
 def _is_the_task(sentence: Sentence, intent: Intent, bits: int) -> bool:
     """Whether the new task is an instruction, yours, or opens what follows: new directive, new task: …"""
-    words = sentence.words[max(0, intent.first) : intent.last + 1]
-    named = any(word.startswith(_INSTRUCTIONS) for word in words)
-    new = next(
-        (at for at, word in enumerate(words) if sentence.bits[intent.first + at] & k("NEW", "URGENT")), 0
-    )
-    return named or "your" in words[max(0, new - 2) : new] or ":" in words[new + 1 : new + 4]
+    first = max(0, intent.first)
+    places = range(first, intent.last + 1)
+    new = next((place for place in places if sentence.bits[place] & k("NEW", "URGENT")), first)
+    after = sentence.words[new + 1 : new + 4]
+    if any(_names_instructions(sentence, place) for place in range(new + 1, new + 1 + len(after))):
+        return True
+    if "your" in sentence.words[max(0, new - 2) : new]:
+        return "version" not in after
+    return ":" in after and (new < _NEAR or sentence.words[-1] != ":")
+
+
+def _names_instructions(sentence: Sentence, place: int) -> bool:
+    """Whether the word is one for what an assistant is told; people type at a prompt, too."""
+    word = sentence.words[place]
+    typed_at = word.startswith("prompt") and place and sentence.words[place - 1] in word_list("typed_at")
+    return word.startswith(_INSTRUCTIONS) and not typed_at
 
 
 def _is_your_setup(sentence: Sentence, intent: Intent, bits: int) -> bool:
     return any(
-        sentence.words[place].startswith(_INSTRUCTIONS)
-        and (_said_before(sentence, place) | (bits & k("YOU"))) & k("YOU", "MACHINE", "SETUP", "PRIOR")
+        _names_instructions(sentence, place)
+        and (
+            _said_before(sentence, place) & k("YOU", "MACHINE", "SETUP", "PRIOR")
+            or "you" in sentence.words[place + 1 : place + 1 + _NEAR]
+        )
         for place in range(max(0, intent.first), intent.last + 1)
     )
 

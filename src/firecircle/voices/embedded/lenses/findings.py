@@ -11,6 +11,9 @@ STRONG = 0.6
 """From here on a finding stands by itself."""
 WEAK = 0.15
 """Below this a finding is not worth mentioning."""
+FAINT = 0.05
+"""Below this it is no observation either: it moves falsehood, so that prompts keep their order, and nothing
+else."""
 QUIET = 0.06
 """The falsehood of a lens that found nothing."""
 _FADING = (1.0, 0.45, 0.25, 0.15)

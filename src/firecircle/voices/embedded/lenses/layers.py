@@ -347,7 +347,7 @@ def _order_in_data(read: ReadSentence) -> float:
     if mask & k("GUARDED") and not sentence.question and mask & k("YOU", "MACHINE"):
         best = max(best, STRENGTHS.guarded_addressed)
     best = max(best, told_to_machine(sentence, read.orders))
-    if mask & k("YOU") and mask & k("TASK") and mask & k("PRIOR", "NEW") and not sentence.question:
+    if mask & k("YOU") and mask & k("TASK") and not sentence.question and _names_another_task(sentence):
         best = max(best, STRENGTHS.task_replaced)
     active = [order for order in read.orders if not order.negated and not order.mentioned]
     if not active:
@@ -363,6 +363,17 @@ def _order_in_data(read: ReadSentence) -> float:
             of_material = reach(sentence, order.index, 10).has("MATERIAL")
             best = max(best, STRENGTHS.material_written if of_material else STRENGTHS.written)
     return max(best, STRENGTHS.any_order)
+
+
+def _names_another_task(sentence: Sentence) -> bool:
+    """Whether a task is called new or former: your new role, the earlier orders you got."""
+    return any(
+        bits & k("TASK")
+        and sentence.words[at] != "version"
+        and sentence.words[at : at + 2] != ("command", "prompt")
+        and any(before & k("PRIOR", "NEW") for before in sentence.bits[max(0, at - 2) : at])
+        for at, bits in enumerate(sentence.bits)
+    )
 
 
 def _shapes_the_answer(sentence: Sentence, index: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from firecircle.voices.embedded.language.claims import Claim, claims, steps_claimed, transcript
+from firecircle.voices.embedded.language.claims import Claim, claims, transcript
 from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import (
     PromptReading,
@@ -36,13 +36,6 @@ class TimeStrengths(NamedTuple):
     claim_known: float = 0.5  # the share of a claim's words that the turns must contain
     claim_most: float = 0.95
 
-    # Steps ticked off one by one.
-    staircase: float = 0.45
-    staircase_step: float = 0.05  # for each step, up to four
-    staircase_known: float = 0.4  # the share of the steps' words that is on record
-    staircase_guarded: float = 0.15
-    staircase_unknown: float = 0.7
-
     # A conversation written out in the message.
     pasted: float = 0.3
     pasted_line: float = 0.04  # for each line, up to six
@@ -50,7 +43,7 @@ class TimeStrengths(NamedTuple):
     pasted_own: float = 0.25  # it is said to be the speaker's own
     pasted_asks: float = 0.15
     pasted_unknown: float = 0.6
-    written_most: float = 0.9  # steps and pasted conversations
+    pasted_most: float = 0.9
 
     # Words that a peer quotes, and what the lens cannot see.
     support_intent: float = 0.6
@@ -75,8 +68,7 @@ class TimeLens:
             for read in reading.unvouched()
             for claim in claims(read.sentence)
         ]
-        further = (self._pasted(reading), self._staircase(reading))
-        return tuple(finding for finding in (*judged, *further) if finding is not None)
+        return tuple(finding for finding in (*judged, self._pasted(reading)) if finding is not None)
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words claim a past that the turns do not show."""
@@ -125,27 +117,6 @@ class TimeLens:
             note = "claims an earlier exchange that the known turns do not contain"
         return Finding(pattern, min(strength, STRENGTHS.claim_most), layer, start, end, note)
 
-    def _staircase(self, reading: PromptReading) -> Finding | None:
-        """Steps ticked off one by one, so that only the wanted one seems left."""
-        climbed = [read for read in reading.user if steps_claimed(read.sentence)]
-        steps = sum(steps_claimed(read.sentence) for read in climbed)
-        if steps < 2 or not any(read.sentence.mask & k("LEFT") for read in reading.user):
-            return None
-        claimed = frozenset().union(*(words_of(read.sentence) for read in climbed)) - _claiming()
-        known = reading.said_before | content(reading.prompt.application)
-        if overlap(claimed, known) >= STRENGTHS.staircase_known:
-            return None
-        strength = STRENGTHS.staircase + STRENGTHS.staircase_step * min(steps, 4)
-        if reading.user_mask & k("GUARDED", "GATED"):
-            strength += STRENGTHS.staircase_guarded
-        if reading.prompt.turns is None:
-            strength *= STRENGTHS.staircase_unknown
-        start, end = climbed[0].sentence.quote()
-        note = "ticks off steps that nothing on record shows, and presents the wanted one as the next"
-        return Finding(
-            "fabricated_progression", min(strength, STRENGTHS.written_most), "user", start, end, note
-        )
-
     def _pasted(self, reading: PromptReading) -> Finding | None:
         """A conversation written out inside the user's message as if it had taken place here."""
         text = reading.prompt.user
@@ -174,7 +145,7 @@ class TimeLens:
         note = "a transcript with the assistant's own lines is written into the message"
         return Finding(
             "temporal_inconsistency",
-            min(strength, STRENGTHS.written_most),
+            min(strength, STRENGTHS.pasted_most),
             "user",
             start,
             min(end, start + LONGEST_QUOTE),
