@@ -19,7 +19,7 @@ from firecircle.request import Configured, JudgingRequest, configured_by_file, d
 from firecircle.session import SessionMemory
 
 MODEL = "local:qwen"
-UNSURE = (0.3, 0.7)
+UNSURE = (0.5, 0.7)
 """The falsehood of the lenses' circle from which on the model is asked, and from which on it is not."""
 
 
