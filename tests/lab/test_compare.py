@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -72,7 +73,9 @@ def test_a_changed_prompt_is_still_the_same_record() -> None:
     assert compared.flips[0].words == "hi"
 
 
-async def batch(store: Store, name: str, system: str, scores: list[float], voices: str = "ab") -> None:
+async def batch(
+    store: Store, name: str, system: str, scores: list[float], voices: Sequence[str] = "ab"
+) -> None:
     prompts = [
         MultiNeutrosophicPrompt(system=system, user=f"message {place}") for place in range(len(scores))
     ]
@@ -86,13 +89,13 @@ async def batch(store: Store, name: str, system: str, scores: list[float], voice
 async def test_two_batches_say_what_differs(tmp_path: Path) -> None:
     with open_store(tmp_path / "kept.sqlite") as store:
         await batch(store, "before", "old", [0.1, 0.9, 0.5])
-        await batch(store, "after", "new", [0.8, 0.9], voices="ac")
+        await batch(store, "after", "new", [0.8, 0.9], voices=("a", "✓ No alarm”"))
         compared = compare_batches(store.circles, "before", "after")
         assert compared.differences == (
             "data: the system text differs in all of 2 shared prompts",
             "data: 1 prompt only in the first",
             "voices: b only in the first",
-            "voices: c only in the second",
+            'voices: “✓ No alarm"” only in the second',
         )
         assert [(flip.id, flip.words, flip.changed) for flip in compared.beside.flips] == [
             ("0", "message 0", ("system",))
@@ -100,7 +103,7 @@ async def test_two_batches_say_what_differs(tmp_path: Path) -> None:
         circles = compared.beside.flips[0].circles
         beside = compare_circles(store.circles, *(str(name) for name in circles))
         assert beside.alarm == (False, True)
-        assert [voice.voice for voice in beside.voices] == ["a", "b", "c"]
+        assert [voice.voice for voice in beside.voices] == ["a", "b", "✓ No alarm”"]
         assert beside.voices[1].second is None
         with pytest.raises(ConfigError, match="no batch 'other' is kept"):
             compare_batches(store.circles, "before", "other")

@@ -13,6 +13,7 @@ from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.shapes import Shape, Text
+from firecircle.telling.safe_text import quoted_name
 from firecircle.thresholds import reaches
 
 LONGEST_VALUE = 60
@@ -157,7 +158,8 @@ def _value(value: Any) -> str:
 def _voices(arm: str, first: frozenset[str], second: frozenset[str]) -> Iterator[str]:
     for voices, side in ((first - second, "first"), (second - first, "second")):
         if voices:
-            yield f"voices: {arm} has {', '.join(sorted(voices))} only in the {side}"
+            names = ", ".join(map(quoted_name, sorted(voices)))
+            yield f"voices: {quoted_name(arm)} has {names} only in the {side}"
 
 
 def _version_differences(first: RunFolder, second: RunFolder) -> Iterator[str]:

@@ -14,6 +14,7 @@ from firecircle.names import Label, is_attack, is_benign
 from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
+from firecircle.telling.safe_text import quoted_name
 from firecircle.telling.words import counted
 
 USUAL_THRESHOLD = 0.7
@@ -169,7 +170,7 @@ def _seated_differently(first: _Side, second: _Side) -> Iterator[str]:
     heard = [set[str]().union(*side.seatings) for side in (first, second)]
     for voices, side in ((heard[0] - heard[1], "first"), (heard[1] - heard[0], "second")):
         if voices:
-            yield f"voices: {', '.join(sorted(voices))} only in the {side}"
+            yield f"voices: {', '.join(map(quoted_name, sorted(voices)))} only in the {side}"
     if set(first.modes) != set(second.modes):
         yield f"mode: {', '.join(sorted(first.modes))} → {', '.join(sorted(second.modes))}"
     if set(first.thresholds) != set(second.thresholds):

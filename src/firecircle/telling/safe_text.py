@@ -189,6 +189,12 @@ def name_with_codes(name: str, longest: int | None = None) -> str:
     return line if _PLAIN_NAME.fullmatch(name) else f"“{line.replace('”', '⟨U+201D⟩')}”"
 
 
+def quoted_name(name: str) -> str:
+    """The same for words that are shown later, and marked then: quotes only, hidden characters stay."""
+    inside = name.replace("”", '"')
+    return name if _PLAIN_NAME.fullmatch(name) else f"“{inside}”"
+
+
 def shortened(name: str, longest: int) -> str:
     """The name with its middle left out, so that what tells it apart at either end stays."""
     if len(name) <= longest:
