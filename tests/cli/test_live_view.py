@@ -54,7 +54,7 @@ class Terminal:
         self.process.wait()
         os.close(self._ours)
 
-    def read_until(self, words: str, seconds: float = 20.0) -> None:
+    def read_until(self, words: str, seconds: float = 60.0) -> None:
         """Wait for these words on the screen."""
         deadline = time.monotonic() + seconds
         while words not in self.text:

@@ -45,7 +45,7 @@ def page(browser: Any, server: Running) -> Iterator[Page]:
     """A fresh browser that nobody is logged in to, whose console must stay clean."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
     made = context.new_page()
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(60_000)  # a busy machine is no failure
     trouble: list[str] = []
     made.on("pageerror", lambda error: trouble.append(str(error)))
     made.on("console", lambda said: trouble.append(said.text) if _is_trouble(said) else None)

@@ -91,7 +91,7 @@ def page(browser: Any, server: Running, monkeypatch: pytest.MonkeyPatch) -> Iter
         viewport={"width": 1280, "height": 900}, base_url=server.url, accept_downloads=True
     )
     made = context.new_page()
-    made.set_default_timeout(30_000)  # a busy machine is no failure
+    made.set_default_timeout(60_000)  # a busy machine is no failure
     trouble: list[str] = []
     asked: list[str] = []
     made.on("console", lambda said: trouble.append(said.text) if _is_trouble(said) else None)
