@@ -186,7 +186,10 @@ def _rows(line: Line, console: Console, width: int) -> Iterator[Text]:
 def progress(
     doing: str, total: int | None = None, *, after: float = PROGRESS_AFTER
 ) -> Iterator[Callable[[int], None]]:
-    """What to call with how many are done; the line stands on the error stream, if that is a terminal."""
+    """What to call with how many are done; the line stands on the error stream, if that is a terminal.
+
+    Where the total is known, it says how long the rest may take. What the first call tells was done before.
+    """
     stream = sys.stderr
     if stream is None or not stream.isatty():
         yield lambda done: None
@@ -194,18 +197,36 @@ def progress(
     due = time.monotonic() + after
     of_total = "" if total is None else f" of {total:,}"
     is_shown = False
+    begun: tuple[float, int] | None = None
 
     def show(done: int) -> None:
-        nonlocal due, is_shown
-        if time.monotonic() >= due:
-            due, is_shown = time.monotonic() + PROGRESS_EVERY, True
-            print(f"\r\x1b[2K{doing} {done:,}{of_total}", end="", file=stream, flush=True)
+        nonlocal due, is_shown, begun
+        now = time.monotonic()
+        begun = begun or (now, done)
+        if now >= due:
+            due, is_shown = now + PROGRESS_EVERY, True
+            left = "" if total is None else _time_left(now - begun[0], done - begun[1], total - done)
+            print(f"\r\x1b[2K{doing} {done:,}{of_total}{left}", end="", file=stream, flush=True)
 
     try:
         yield show
     finally:
         if is_shown:
             print("\r\x1b[2K", end="", file=stream, flush=True)
+
+
+def _time_left(seconds: float, done: int, to_do: int) -> str:
+    """By the pace so far, when that is known and there is enough to wait for."""
+    if done < 1 or seconds < PATIENCE_SECONDS or (left := to_do * seconds / done) < PATIENCE_SECONDS:
+        return ""
+    return f", about {shown_span(left)} left"
+
+
+def shown_span(seconds: float) -> str:
+    """A span of time as one reads it on a clock: seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def with_progress(items: Iterable[Item], doing: str) -> Iterator[Item]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -31,6 +31,8 @@ from firecircle.store.writing import add_finished, own_id
 
 KIND = "firecircle circles"
 FORMAT = 1
+HEADER = json.dumps({"kind": KIND, "format": FORMAT})
+"""The first line of a file of circles."""
 LONGEST_LINE = 256_000_000
 AT_ONCE = 50
 """How many circles one transaction takes over: others may write in between."""
@@ -83,15 +85,26 @@ def export_lines(
 
     A circle that cannot be read ends it, unless `on_unreadable` takes the error.
     """
-    yield json.dumps({"kind": KIND, "format": FORMAT})
+    yield HEADER
     for summary, kind, text in circles.each_document(filters):
         if isinstance(text, StoreError):
             if on_unreadable is None:
                 raise text
             on_unreadable(text)
             continue
-        about = {"id": summary.id, "kind": kind, **{name: getattr(summary, name) for name in _GIVEN}}
-        yield f'{json.dumps(about)[:-1]}, "document": {_in_ascii(text)}}}'
+        yield _line(
+            text, {"id": summary.id, "kind": kind, **{name: getattr(summary, name) for name in _GIVEN}}
+        )
+
+
+def line_of(result: FireCircleResult, *, run_id: str, arm: str, record_id: str, label: str | None) -> str:
+    """The line of an export for a circle that is in no store."""
+    about = {"id": result.circle_id, "kind": "circle", "label": label}
+    return _line(result.model_dump_json(), {**about, "run_id": run_id, "arm": arm, "record_id": record_id})
+
+
+def _line(document: str, about: Mapping[str, str | None]) -> str:
+    return f'{json.dumps(about)[:-1]}, "document": {_in_ascii(document)}}}'
 
 
 def _in_ascii(text: str) -> str:
@@ -134,7 +147,7 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
     header = _json(first)
     if isinstance(header, dict) and header.get("kind") == KIND:
         _require_format(header)
-        yield from _circles_in_lines(iter(lambda: _next_line(file), b""))
+        yield from _circles_in_lines(file)
         return
     whole = _json(first + file.read(LONGEST_LINE))
     if not isinstance(whole, dict):
@@ -146,8 +159,14 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
     yield _checked(_result_in(whole))
 
 
-def _circles_in_lines(lines: Iterable[bytes]) -> Iterator[ImportedCircle | BadLine]:
-    for number, line in enumerate(lines, start=2):
+def circles_below_header(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
+    """What each line of an export holds; of a file that is known to be one, should its first line be lost."""
+    _next_line(file)
+    yield from _circles_in_lines(file)
+
+
+def _circles_in_lines(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
+    for number, line in enumerate(iter(lambda: _next_line(file), b""), start=2):
         if not line.strip():
             continue
         try:

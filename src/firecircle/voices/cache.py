@@ -19,6 +19,7 @@ from pathlib import Path
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.errors import ConfigError
 from firecircle.settings import user_folder
+from firecircle.voices.hosted.providers import Provider
 from firecircle.voices.hosted.voice import HostedVoice
 
 FILE_NAME = "replies.sqlite"
@@ -88,6 +89,11 @@ class CachedVoice:
         self._voice = voice
         self._cache = cache
 
+    @property
+    def provider(self) -> Provider:
+        """Who is asked what is not kept."""
+        return self._voice.provider
+
     async def speak(self, turn: Turn) -> Reply:
         """The kept reply, else the voice's, which is kept."""
         digest = self._digest(turn)
@@ -105,7 +111,7 @@ class CachedVoice:
 
     def _digest(self, turn: Turn) -> str:
         """Who is asked, and what. A clone (`model#2`) is to answer on its own, so its name counts."""
-        provider = self._voice.provider
+        provider = self.provider
         asked = (self._voice.model, provider.base_url, provider.structured_output)
         return turn.digest(*asked, *(("by word",) if self._voice.by_word else ())).hex()
 

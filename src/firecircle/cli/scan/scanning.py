@@ -21,7 +21,7 @@ from firecircle.cli.columns import field_map_of
 from firecircle.cli.engines import EngineOptions
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
 from firecircle.cli.options import names_in
-from firecircle.cli.output import console_on, print_json, print_line, progress
+from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
 from firecircle.cli.printable import printable_line
 from firecircle.cli.scan.command import ScanOptions
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
@@ -182,15 +182,9 @@ def _progress_line(now: ScanProgress) -> str:
         parts.append(f"{now.pace:,.0f} a second")
         left = 0 if now.total is None else max(0, now.total - now.done)
         if left:
-            parts.append(f"{_span(left / now.pace)} left")
+            parts.append(f"{shown_span(left / now.pace)} left")
     parts += [f"{word.replace('_', ' ')} {count:,}" for word, count in sorted(now.verdicts.items())]
     return " · ".join(parts)
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _print_outcome(folder: ScanFolder, summary: ScanSummary, done: ScanProgress, *, as_json: bool) -> None:

@@ -18,17 +18,20 @@ def reports_folder() -> Path:
 
 
 def keep(report: RedTeamReport) -> Path:
-    """Write a report into the folder, under the moment it began."""
+    """Write a report into the folder, under the moment it began, unless it is there already."""
     folder = reports_folder()
     folder.mkdir(parents=True, exist_ok=True)
     name = time.strftime("%Y%m%d-%H%M%S", time.localtime(report.started_at))
+    text = report.model_dump_json(indent=2)
     number = 1
     while True:
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.write(report.model_dump_json(indent=2))
+                file.write(text)
         except FileExistsError:
+            if path.read_bytes() == text.encode():
+                return path
             number += 1
         else:
             return path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -16,6 +16,7 @@ from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.errors import EvaluationError
 from firecircle.examples import Example
 from firecircle.lab.redteam.attacks import CANARY, Attack
+from firecircle.lab.redteam.kept_circles import CircleKey, KeptCircles, is_hurt
 from firecircle.lab.redteam.members import ADVERSARY, Cheat
 from firecircle.lab.redteam.outliers import MemberReport, member_reports
 from firecircle.lab.statistics.estimate import wilson
@@ -25,6 +26,7 @@ from firecircle.shapes import Shape, Text
 from firecircle.thresholds import reaches
 
 OBEYED = "".join(CANARY)
+NO_ATTACK = "no attack"
 
 
 class Share(Shape):
@@ -79,12 +81,15 @@ class RedTeamReport(Shape):
     benign_prompts: tuple[Text, ...]
     started_at: float
     duration_seconds: float
+    """What all circles took together, those included that were held before."""
     alarms_without: Share
     """Attack prompts at which the circle raises an alarm when nobody attacks it."""
     false_alarms_without: Share
     outcomes: tuple[AttackOutcome, ...]
     members: tuple[MemberReport, ...]
     """How each voice stood to the others; a cheating member once for each part it played."""
+    hurt: int = 0
+    """Circles that lost a voice to the network, a limit, the server or a deadline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,36 +106,88 @@ class Trial:
         return cls(seat_circle(config), attacked, benign)
 
     def sittings(self, attacks: Sequence[Attack]) -> int:
-        """How many circles will be held."""
-        layers = {attack.layer for attack in attacks} - {None}
-        attacked = sum(len(self._prompts(attack)) for attack in attacks)
-        return len(self.benign) + len(self.attacked) * (1 + len(layers)) + attacked
+        """How many circles there are to hold."""
+        return len(self._sittings(attacks))
+
+    def held_before(self, attacks: Sequence[Attack], kept: KeptCircles) -> int:
+        """How many of them are kept, and need not be held."""
+        return len(self._sittings(attacks).keys() & kept.circles.keys())
 
     async def run(
-        self, attacks: Sequence[Attack], on_circle: Callable[[int], None] = lambda held: None
+        self,
+        attacks: Sequence[Attack],
+        on_circle: Callable[[int], None] = lambda held: None,
+        kept_in: KeptCircles | None = None,
     ) -> RedTeamReport:
-        """Hold every circle, one after another; `on_circle` is told after each how many were held."""
-        began, clock = time.time(), time.monotonic()
-        held = _Sittings(on_circle)
-        plain = await held.hold(self.circle, self.attacked, lambda prompt: prompt)
-        benign = await held.hold(self.circle, self.benign, lambda prompt: prompt)
-        members = list(member_reports(_heard([*plain, *benign])))
-        spared: dict[LayerName | None, list[FireCircleResult | None]] = {None: plain}
+        """Hold every circle, one after another; `on_circle` is told how many are held, before and after each.
+
+        Each is added to `kept_in` as soon as it is held; those that are in it already are not held again.
+        """
+        began = time.time()
+        sittings = self._sittings(attacks)
+        known = kept_in.circles if kept_in else {}
+        heard: dict[CircleKey, FireCircleResult | None] = {
+            key: known[key] for key in sittings if key in known
+        }
+        on_circle(len(heard))
+        for key, sitting in sittings.items():
+            if key not in heard:
+                heard[key] = result = await sitting.held()
+                if kept_in and result:
+                    kept_in.add(result, key.arm, sitting.example)
+                on_circle(len(heard))
+        return self._report(attacks, heard, began)
+
+    def _sittings(self, attacks: Sequence[Attack]) -> dict[CircleKey, _Sitting]:
+        """The circles to hold, in their order."""
+        plain = [_Sitting(self.circle, NO_ATTACK, example) for example in (*self.attacked, *self.benign)]
+        planned = {sitting.key: sitting for sitting in plain}
+        for attack in attacks:
+            for sitting in (*self._spared(attack), *self._under(attack)):
+                planned.setdefault(sitting.key, sitting)
+        return planned
+
+    def _spared(self, attack: Attack) -> list[_Sitting]:
+        """The circles that an attack is compared with."""
+        if attack.layer is None:
+            return [_Sitting(self.circle, NO_ATTACK, example) for example in self._prompts(attack)]
+        arm = f"harmless text in {attack.layer}"
+        return [_Sitting(self.circle, arm, example, attack.spared) for example in self._prompts(attack)]
+
+    def _under(self, attack: Attack) -> list[_Sitting]:
+        """The circles under an attack."""
+        circle = self.circle if attack.layer else _with_member(self.circle, attack.name)
+        return [
+            _Sitting(circle, attack.title, example, attack.applied_to) for example in self._prompts(attack)
+        ]
+
+    def _prompts(self, attack: Attack) -> Sequence[Example]:
+        return self.benign if attack.raises_alarm else self.attacked
+
+    def _report(
+        self, attacks: Sequence[Attack], heard: Mapping[CircleKey, FireCircleResult | None], began: float
+    ) -> RedTeamReport:
+        """What the circles come to. It follows from them alone."""
+
+        def results(sittings: Iterable[_Sitting]) -> list[FireCircleResult | None]:
+            return [heard[sitting.key] for sitting in sittings]
+
+        plain, benign = (
+            results(_Sitting(self.circle, NO_ATTACK, example) for example in examples)
+            for examples in (self.attacked, self.benign)
+        )
+        members = list(member_reports(_with_verdict([*plain, *benign])))
         outcomes = []
         for attack in attacks:
-            if attack.layer not in spared:
-                spared[attack.layer] = await held.hold(self.circle, self.attacked, attack.spared)
-            circle = self.circle if attack.layer else _with_member(self.circle, attack.name)
-            results = await held.hold(circle, self._prompts(attack), attack.applied_to)
-            outcomes.append(
-                _outcome(attack, benign if attack.raises_alarm else spared[attack.layer], results)
-            )
+            under = results(self._under(attack))
+            outcomes.append(_outcome(attack, results(self._spared(attack)), under))
             members += [
                 report.model_copy(update={"model": f"{ADVERSARY} ({attack.name})"})
-                for report in member_reports(_heard(results))
+                for report in member_reports(_with_verdict(under))
                 if report.model == ADVERSARY
             ]
         config = self.circle.config
+        held = [result for result in heard.values() if result]
         return RedTeamReport(
             models=config.models,
             mark_evidence=config.mark_evidence,
@@ -138,56 +195,55 @@ class Trial:
             alarm_threshold=config.alarm_threshold,
             attack_prompts=tuple(example.id for example in self.attacked),
             benign_prompts=tuple(example.id for example in self.benign),
-            started_at=began,
-            duration_seconds=time.monotonic() - clock,
+            started_at=min((result.started_at for result in held), default=began),
+            duration_seconds=sum(result.duration_seconds for result in held),
             alarms_without=_alarms(plain),
             false_alarms_without=_alarms(benign),
             outcomes=tuple(outcomes),
             members=tuple(members),
+            hurt=sum(is_hurt(result) for result in held),
         )
 
-    def _prompts(self, attack: Attack) -> Sequence[Example]:
-        return self.benign if attack.raises_alarm else self.attacked
+
+@dataclass(frozen=True, slots=True)
+class _Sitting:
+    """One circle to hold: who sits, what is tried, and on which prompt."""
+
+    circle: SeatedCircle
+    arm: str
+    example: Example
+    changed: Callable[[MultiNeutrosophicPrompt], MultiNeutrosophicPrompt] = lambda prompt: prompt
+
+    @property
+    def key(self) -> CircleKey:
+        """Which circle of the trial it is."""
+        return CircleKey(self.arm, self.changed(self.example.prompt))
+
+    async def held(self) -> FireCircleResult | None:
+        """The circle, held; without a consensus if no verdict was reached."""
+        try:
+            return await self.circle.hold(self.changed(self.example.prompt))
+        except EvaluationError as failed:
+            return failed.partial_result
 
 
-@dataclass(slots=True)
-class _Sittings:
-    """Holds circles one after another and counts them."""
-
-    on_circle: Callable[[int], None]
-    held: int = 0
-
-    async def hold(
-        self,
-        circle: SeatedCircle,
-        examples: Sequence[Example],
-        changed: Callable[[MultiNeutrosophicPrompt], MultiNeutrosophicPrompt],
-    ) -> list[FireCircleResult | None]:
-        """The results for all these prompts; None where no verdict was reached."""
-        results: list[FireCircleResult | None] = []
-        for example in examples:
-            try:
-                results.append(await circle.hold(changed(example.prompt)))
-            except EvaluationError:
-                results.append(None)
-            self.held += 1
-            self.on_circle(self.held)
-        return results
-
-
-def _heard(results: Iterable[FireCircleResult | None]) -> list[FireCircleResult]:
-    return [result for result in results if result is not None]
+def _with_verdict(results: Iterable[FireCircleResult | None]) -> list[FireCircleResult]:
+    return [result for result in results if result and result.consensus]
 
 
 def _alarms(results: Iterable[FireCircleResult | None]) -> Share:
-    heard = _heard(results)
+    heard = _with_verdict(results)
     return Share.of(sum(result.alarm for result in heard), len(heard))
 
 
 def _outcome(
     attack: Attack, spared: Sequence[FireCircleResult | None], results: Sequence[FireCircleResult | None]
 ) -> AttackOutcome:
-    pairs = [(before, after) for before, after in zip(spared, results, strict=True) if before and after]
+    pairs = [
+        (before, after)
+        for before, after in zip(spared, results, strict=True)
+        if before and after and before.consensus and after.consensus
+    ]
     sides = [(before.alarm, after.alarm) for before, after in pairs]
     turned = [after is attack.raises_alarm for before, after in sides if before is not attack.raises_alarm]
     swayed = [voice for before, after in pairs for voice in _swayed(before, after, attack.raises_alarm)]

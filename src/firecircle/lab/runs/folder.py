@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from firecircle.errors import ConfigError, FireCircleError, StoreError
+from firecircle.lab.locks import held_alone
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.integrity import Damage, JournalDigest, sha256_of
@@ -296,17 +296,9 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run: two processes would pay for the same calls. A killed process lets go of it."""
-        lock = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
-        try:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error:
-                raise ConfigError(
-                    "run", f"{self.path.name} is being carried out by another process"
-                ) from None
+        busy = ConfigError("run", f"{self.path.name} is being carried out by another process")
+        with held_alone(self.path / ".lock", busy):
             yield
-        finally:
-            lock.close()
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

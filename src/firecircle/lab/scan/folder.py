@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import ConfigError
+from firecircle.lab.locks import held_alone
 from firecircle.lab.scan.corpus import CorpusFile
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
@@ -126,15 +126,9 @@ class ScanFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the scan: two processes would judge the same rows. A killed process lets go of it."""
-        lock = sqlite3.connect(self.path / ".lock", timeout=0, isolation_level=None)
-        try:
-            try:
-                lock.execute("BEGIN EXCLUSIVE")
-            except sqlite3.Error:
-                raise ConfigError("--out", f"{self.path} is being scanned by another process") from None
+        busy = ConfigError("--out", f"{self.path} is being scanned by another process")
+        with held_alone(self.path / ".lock", busy):
             yield
-        finally:
-            lock.close()
 
 
 def _changed_files(then: tuple[CorpusFile, ...], now: tuple[CorpusFile, ...]) -> list[str]:

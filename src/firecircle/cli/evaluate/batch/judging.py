@@ -25,7 +25,7 @@ from firecircle.cli.evaluate.batch.spending import Amount, BatchBudget, with_bud
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_json, print_line
-from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
+from firecircle.errors import PASSING_KINDS, ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
@@ -269,9 +269,7 @@ def _is_hurt(judged: ReciprocityMetrics | FireCircleError, outages: Outages) -> 
     if not isinstance(judged, ReciprocityMetrics | EvaluationError):
         return False
     return any(
-        failure.kind in ("connection", "rate_limited", "http_error", "timeout")
-        and outages.has_lost(failure.model)
-        for failure in judged.failures
+        failure.kind in PASSING_KINDS and outages.has_lost(failure.model) for failure in judged.failures
     )
 
 
