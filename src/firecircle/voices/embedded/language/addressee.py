@@ -104,7 +104,8 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         return 0.0
     sure = (
         _is_surely(words[at])
-        or any(_is_surely(word) or word in word_list("automatic") for word in before)
+        or any(_is_surely(word) or word in word_list("automatic") for word in before if word != "virtual")
+        or ("virtual" in before and not words[at].startswith("machine"))
         or (
             words[at] != "whoever"
             and after[:1] != ("to",)

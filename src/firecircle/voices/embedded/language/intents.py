@@ -467,6 +467,8 @@ def _says_you_are(sentence: Sentence, at: int) -> bool:
 
 def _frees_another(sentence: Sentence, at: int) -> bool:
     """Whether something else than the assistant is freed, or only asked about: jailbreak a phone."""
+    if sentence.words[at] == "unbounded":  # a word of mathematics
+        return True
     if sentence.question:
         return not sentence.mask & k("YOU", "MACHINE")
     follows = sentence.words[at + 1 : at + 2]
@@ -550,7 +552,17 @@ def _refusal_denied(sentence: Sentence, at: int, thing: Reach) -> bool:
         None,
     )
     return (
-        refusal is not None and "," not in between[:refusal] and sentence.words[at] not in ("neither", "nor")
+        refusal is not None
+        and "," not in between[:refusal]
+        and sentence.words[at] not in ("neither", "nor")
+        and not _is_an_object(sentence, at + 1 + refusal)
+    )
+
+
+def _is_an_object(sentence: Sentence, at: int) -> bool:
+    """Whether the word is the noun of programs and grammars: the request object."""
+    return sentence.words[at].startswith("object") and not (
+        sentence.bits[at - 1] & k("NOT", "MODAL", "YOU") or sentence.words[at - 1] == "to"
     )
 
 

@@ -23,6 +23,21 @@ _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|\n|([^\w\s]|_)\1*")
 _GLUE = re.compile(r"(?<=\d)[.,:/'’–-](?=\d)|(?<=[^\W_])[._@](?=[a-z0-9])|(?<=\b[A-Z])\.(?=[A-Z]\b)")
 """What holds tokens together that people read as one: 4,200 and 6–8, 10:30 and 2.5, U.S. and TODO.md."""
 _ENDS = frozenset(".!?\n。！？…;")
+_WIDEST_LINE = 240
+"""Characters from which on a line was not wrapped by anybody."""
+_SIGN = r"(?P<sign>[ \t]*(?:(?:>|//|\||#)[ \t]{0,4}){0,6})"
+_LINE_BEFORE = re.compile(
+    rf"(?<![^\n]){_SIGN}[^\s>|#][^\n]{{10,}}"
+    r"(?:\b(?P<unfinished>a|an|and|any|as|at|but|by|for|from|in|my|of|on|or|our|the|their|this|to|with|your)"
+    r"|[^\W_]['’\"”)\]*`]?,?)[ \t\r]*\Z",
+    re.IGNORECASE,
+)
+"""A line that ends within a sentence, perhaps with a word that no sentence ends with."""
+_LINE_GOES_ON = re.compile(
+    rf"{_SIGN}(?![\w.-]{{1,30}}[ \t]{{0,2}}[:=])"
+    r"(?:(?P<small>[\"'“‘(`*]{0,2}(?=[^\W\d_A-Z])|(?=I\b))|(?=\w))"
+)
+"""The beginning of a line that goes on with one: in small letters, and no name of a field."""
 _QUOTE_MARKS = frozenset("\"“”«»„`'‘")
 _GLUED_BEFORE = frozenset("=/.#$%\\")
 _JOINED = re.compile(r"[\W_]+")
@@ -157,11 +172,16 @@ def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentenc
         starts.clear()
         ends.clear()
 
+    done = 0
     for match in _TOKEN.finditer(text):
         start, end = match.span()
+        if start < done:
+            continue
         first = text[start]
         if first == "\n":
-            close(False)
+            done = _next_line_goes_on(text, start) if words else 0
+            if not done:
+                close(False)
             continue
         starts.append(start)
         ends.append(end)
@@ -173,6 +193,18 @@ def sentences(text: str, layer: str, marks: Marks | None = None) -> list[Sentenc
             close(False)
     close(False)
     return cut
+
+
+def _next_line_goes_on(text: str, newline: int) -> int:
+    """Where a sentence goes on behind a line break that only keeps lines short; 0 where the break ends it.
+
+    Mails and manuals are wrapped, and signs of quotation or of a comment may stand before each line.
+    """
+    line = _LINE_BEFORE.search(text, max(0, newline - _WIDEST_LINE), newline)
+    follows = _LINE_GOES_ON.match(text, newline + 1)
+    if line is None or follows is None or line["sign"].strip() != follows["sign"].strip():
+        return 0
+    return follows.end("sign") if follows["small"] is not None or line["unfinished"] else 0
 
 
 def _is_a_name(text: str, word: str, start: int, end: int) -> bool:

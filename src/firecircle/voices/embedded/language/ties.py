@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from firecircle.voices.embedded.language.acts import Order
 from firecircle.voices.embedded.language.addressee import told_to_machine
@@ -13,12 +14,18 @@ from firecircle.voices.embedded.language.words import stem, word_list
 
 _OF_BUSINESS = frozenset(map(stem, ("order", "request", "assignment", "protocol", "policy", "regulation")))
 """What people set aside in their letters, too."""
+_OF_PROGRAMS = frozenset(map(stem, ("option", "config", "configuration", "setting", "default", "parameter")))
+"""What manuals say how to change; the assistant's only where they are called yours."""
 _OF_WORDS = frozenset(("content", "safety"))
 """What only the rules of an assistant limit."""
 _INSTRUCTIONS = ("prompt", "instruction", "directive")
 _ANSWERS = ("respond", "reply", "answer", "say")
 _ADDRESSES = frozenset(("@", "http", "https", "www"))
+_POSSIBLE = frozenset((("you", "can"), ("you", "may"), ("you", "could"), ("you", "might")))
 _SET_ASIDE = frozenset(("override", "unchecked", "mode"))
+_OF_THINGS = frozenset(("version", "versions", "case", "cases"))
+"""What is new or special about a thing, and no task."""
+_IF = frozenset(("if", "unless", "whether"))
 _USERS = frozenset(("user", "users", "reader", "readers", "human", "humans"))
 _NEAR = 3
 """Within how many tokens before a noun a word says whose or which it is."""
@@ -34,6 +41,8 @@ def concerns_assistant(sentence: Sentence, orders: Sequence[Order], intent: Inte
         bits |= sentence.bits[place]
     if bits & k("GUARDED", "GATED") or told_to_machine(sentence, orders) > 0:
         return True
+    if _says_what_can_be_done(sentence, intent):
+        return False
     tied = _TIES.get(intent.name)
     if tied is not None:
         return tied(sentence, intent, bits)
@@ -42,14 +51,24 @@ def concerns_assistant(sentence: Sentence, orders: Sequence[Order], intent: Inte
 
 def _is_set_aside(sentence: Sentence, orders: Sequence[Order], intent: Intent, bits: int) -> bool:
     """Whether the rules that are set aside are the assistant's: its own, all, or those given before."""
-    for place in range(max(0, intent.first) + 1, intent.last + 1):
-        if sentence.bits[place] & k("RULES", "CONFIG"):
-            whose = _said_before(sentence, place)
-            if whose & k("YOU", "ALL", "SETUP"):
+    binding = [
+        place
+        for place in range(max(0, intent.first) + 1, intent.last + 1)
+        if sentence.bits[place] & k("RULES", "CONFIG")
+    ]
+    for place in binding:
+        whose = _said_before(sentence, place)
+        if whose & k("YOU"):
+            return True
+        if stem(sentence.words[place]) not in _OF_PROGRAMS:
+            if whose & k("ALL", "SETUP"):
                 return True
             if whose & k("PRIOR") and stem(sentence.words[place]) not in _OF_BUSINESS:
                 return True
-    if intent.name == "mode" and _names_you(sentence, intent, bits) and "if" not in sentence.words:
+    if binding and all(stem(sentence.words[place]) in _OF_PROGRAMS for place in binding):
+        return False
+    addressed = sentence.mask & k("YOU") or word_list("machines").intersection(sentence.words)
+    if intent.name == "mode" and addressed and "if" not in sentence.words:
         return True
     version = any(word.startswith("version") for word in sentence.words[intent.first : intent.last + 1])
     said_before = (
@@ -58,6 +77,14 @@ def _is_set_aside(sentence: Sentence, orders: Sequence[Order], intent: Intent, b
     if said_before and not bits & k("CHECK", "LIMITS", "RULES") and intent.strength >= TELLING:
         return any(order.index == intent.first for order in orders)
     return _is_of_words(sentence, intent, bits)
+
+
+def _says_what_can_be_done(sentence: Sentence, intent: Intent) -> bool:
+    """Whether the sentence tells its readers what is possible, and nothing in it is theirs or a machine's."""
+    opening = sentence.words[max(0, intent.first - _NEAR) : intent.first + _NEAR]
+    possible = any(each in _POSSIBLE for each in pairwise(opening)) or "can't" in opening
+    yours = "your" in sentence.words[max(0, intent.first) : intent.last + 1]
+    return possible and not yours and not sentence.mask & k("MACHINE", "HUMAN_USER")
 
 
 def _said_before(sentence: Sentence, noun: int) -> int:
@@ -77,6 +104,8 @@ def _is_of_words(sentence: Sentence, intent: Intent, bits: int) -> bool:
 def _binds_nobody_else(sentence: Sentence, intent: Intent, bits: int) -> bool:
     """Whether what is said to be lifted is yours, for the user, or limits words: content restrictions."""
     first = max(0, intent.first)
+    if _IF.intersection(sentence.words[:first]):
+        return False
     yours = "your" in sentence.words[max(0, first - _NEAR) : first + 1]
     named = sentence.mask & k("HUMAN_USER") or word_list("machines").intersection(sentence.words)
     return yours or bool(named) or _is_of_words(sentence, intent, bits)
@@ -92,7 +121,12 @@ def _is_the_task(sentence: Sentence, intent: Intent, bits: int) -> bool:
         return True
     if "your" in sentence.words[max(0, new - 2) : new]:
         return "version" not in after
-    return ":" in after and (new < _NEAR or sentence.words[-1] != ":")
+    return (
+        ":" in after
+        and not _OF_THINGS.intersection(after)
+        and (new < _NEAR or sentence.words[-1] != ":")
+        and sentence.words[-1] not in ("...", "…")
+    )
 
 
 def _names_instructions(sentence: Sentence, place: int) -> bool:

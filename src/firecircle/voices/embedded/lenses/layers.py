@@ -19,7 +19,9 @@ _ROLE = r"(?:system|assistant|user|human|developer|admin|tool|tool_\w+|function_
 _TEMPLATE = re.compile(
     r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|</?s>", re.IGNORECASE
 )
-_TAG = re.compile(rf"</?{_ROLE}>|\[/?{_ROLE}[\]:]|\[{_ROLE} [^\]\n]{{0,60}}[\]:]|\[{_ROLE}\(", re.IGNORECASE)
+_TAG = re.compile(
+    rf"</?{_ROLE}>|\[/?{_ROLE}(?:\]|:(?![a-z]))|\[{_ROLE} [^\]\n]{{0,60}}[\]:]|\[{_ROLE}\(", re.IGNORECASE
+)
 _TITLE = r"(?: (?:note|notice|message|prompt|update|override))?"
 _HEADING = re.compile(
     rf"^[ \t]*#{{1,6}}[ \t]*{_ROLE}\b|^[ \t*\[]{{0,6}}{_ROLE}{_TITLE}[ \t*\]]{{0,4}}:",
