@@ -49,7 +49,7 @@ class IntentStrengths(NamedTuple):
     own: float = 0.35  # of the strength, where the rules are the speaker's own
     printed_elsewhere: float = 0.25  # of the strength, where they stand on a package
     worked_on: float = 0.15  # of the strength, where the words are only to be translated or encoded
-    quoted: float = 0.35  # of the strength, where the words are quoted and talked about
+    quoted: float = 0.25  # of the strength, where the words are quoted and talked about
     talked_about: float = 0.5  # of the strength, where a sentence that addresses nobody asks what they mean
     denied: float = 0.3  # of the strength, where the speaker says that it must or can not be done
     for_people: float = (

@@ -27,7 +27,7 @@ _WIDEST_LINE = 240
 """Characters from which on a line was not wrapped by anybody."""
 _SIGN = r"(?P<sign>[ \t]*(?:(?:>|//|\||#)[ \t]{0,4}){0,6})"
 _LINE_BEFORE = re.compile(
-    rf"(?<![^\n]){_SIGN}[^\s>|#][^\n]{{10,}}"
+    rf"(?<![^\n]){_SIGN}[^\s>|#][^\n]*?"
     r"(?:\b(?P<unfinished>a|an|and|any|as|at|but|by|for|from|in|my|of|on|or|our|the|their|this|to|with|your)"
     r"|[^\W_]['’\"”)\]*`]?,?)[ \t\r]*\Z",
     re.IGNORECASE,

@@ -27,7 +27,7 @@ LONGEST_WINDOW = 320
 """Characters: as many whole sentences as fit."""
 MOST_PIECES, MOST_CONTEXT = 88, 24
 """Pieces of words read of a window, and of what it relates to."""
-MOST_BROAD, MOST_READ = 24, 6
+MOST_BROAD, MOST_READ = 24, 3
 """Windows of a prompt that the multilingual model reads, and of those the worst that the tuned one reads in
 full. Skimming finds the first, so time hardly grows with the prompt."""
 SUREST = 0.99
