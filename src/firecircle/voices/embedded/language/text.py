@@ -27,7 +27,7 @@ _WIDEST_LINE = 240
 """Characters from which on a line was not wrapped by anybody."""
 _SIGN = r"(?P<sign>[ \t]*(?:(?:>|//|\||#)[ \t]{0,4}){0,6})"
 _LINE_BEFORE = re.compile(
-    rf"(?<![^\n]){_SIGN}[^\s>|#][^\n]*?"
+    rf"{_SIGN}[^\s>|#][^\n]*?"
     r"(?:\b(?P<unfinished>a|an|and|any|as|at|but|by|for|from|in|my|of|on|or|our|the|their|this|to|with|your)"
     r"|[^\W_]['’\"”)\]*`]?,?)[ \t\r]*\Z",
     re.IGNORECASE,
@@ -200,7 +200,10 @@ def _next_line_goes_on(text: str, newline: int) -> int:
 
     Mails and manuals are wrapped, and signs of quotation or of a comment may stand before each line.
     """
-    line = _LINE_BEFORE.search(text, max(0, newline - _WIDEST_LINE), newline)
+    start = text.rfind("\n", 0, newline) + 1
+    if newline - start > _WIDEST_LINE:
+        return 0
+    line = _LINE_BEFORE.match(text, start, newline)
     follows = _LINE_GOES_ON.match(text, newline + 1)
     if line is None or follows is None or line["sign"].strip() != follows["sign"].strip():
         return 0
