@@ -117,10 +117,11 @@ def passages(package: str, folder: str) -> list[str]:
             blocks = list(_blocks(path))
             start = 0
             while start < len(blocks):
-                length, end = chance.randint(SHORTEST, LONGEST), start
-                while end < len(blocks) and sum(map(len, blocks[start : end + 1])) <= length:
+                length, end, size = chance.randint(SHORTEST, LONGEST), start, 0
+                while end < len(blocks) and size + len(blocks[end]) <= length:
+                    size += len(blocks[end])
                     end += 1
-                if sum(map(len, blocks[start:end])) >= SHORTEST:
+                if size >= SHORTEST:
                     found.append("\n".join(blocks[start:end]))
                 start = max(end, start + 1)
     return chance.sample(found, min(PASSAGES, len(found)))
