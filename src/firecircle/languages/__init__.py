@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
-from firecircle.languages.latin import UNNAMED, common_words, latin_language
+from firecircle.languages.latin import LEAST_WORDS, UNNAMED, common_words, latin_language
 from firecircle.names import GENERALIST_MODEL, NEURAL_MODEL, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -67,6 +67,8 @@ _RUNS = {
 }
 """Runs of letters of a script; single letters among Latin ones are a disguise, which a lens undoes."""
 
+_LETTERS_AND_DIGITS = re.compile(r"(?=[a-z0-9]*[a-z])(?=[a-z0-9]*[0134578])[a-z0-9]{2,30},?", re.IGNORECASE)
+_DIGITS_AS_LETTERS = str.maketrans("0134578", "oieastb")
 _STRETCH = re.compile(r"[^\n.!?。！？;:|]+")
 
 
@@ -87,7 +89,7 @@ def _unread_letters(text: str) -> tuple[tuple[str, int], ...]:
     if len(stretches) > 1 and len(text) <= SHORT:
         stretches.append(" ".join(stretches))
     for stretch in stretches:
-        language = latin_language(stretch) or _accented(stretch)
+        language = latin_language(stretch) or _accented(stretch) or _in_digits(stretch)
         if language is not None:
             letters[language] += sum(map(str.isalpha, stretch))
     half = sum(map(str.isalpha, text)) / 2 if letters and len(text) <= SHORT else len(text)
@@ -100,6 +102,16 @@ def _least(language: str, most: bool) -> int:
     if language in _SCRIPTS:
         return LEAST_OF_A_SCRIPT
     return LEAST_OF_ALL if most else LEAST_LETTERS
+
+
+def _in_digits(stretch: str) -> str | None:
+    """The language of a stretch most of whose words have digits in the place of letters: k41s3 k4r0."""
+    words = stretch.split()
+    mixed = sum(bool(_LETTERS_AND_DIGITS.fullmatch(word)) for word in words)
+    if mixed < LEAST_WORDS or 2 * mixed <= len(words):
+        return None
+    language = latin_language(stretch.translate(_DIGITS_AS_LETTERS))
+    return None if language == UNNAMED else language  # numbers of parts spell no language
 
 
 def _accented(stretch: str) -> str | None:
