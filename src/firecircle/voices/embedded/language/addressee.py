@@ -33,6 +33,9 @@ _NEXT_WORDS = 4
 _READERS = frozenset(
     ("reader", "readers", "software", "scoring", "screening", "processing", "processor", "review")
 )
+_HAVING = frozenset(
+    ("use", "using", "have", "want", "run", "running", "build", "building", "prefer", "install", "installed")
+)
 _KEPT_BY_PEOPLE = frozenset(("bot", "bots"))
 """Machines whose duties are written down for those who run them: the deploy bot must not answer."""
 _OWNED = frozenset(("my", "our", "his", "her", "their", "its"))
@@ -121,6 +124,8 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         )
     )
     share = 1.0 if sure else STRENGTHS.perhaps
+    if _is_made_use_of(words, at):
+        return 0.0
     if sure and "if" in words[max(0, at - 6) : at] and _ordered_after(sentence, orders, at):
         return STRENGTHS.on_condition
     for place in range(at + 1, min(len(words), at + 1 + (_NOUN_PHRASE if sure else _NEXT_WORDS))):
@@ -140,6 +145,16 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
         if word[0] in ".!?;)" or (place > at + 1 and names_machine(sentence, place) and not sure):
             return 0.0
     return 0.0
+
+
+def _is_made_use_of(words: tuple[str, ...], at: int) -> bool:
+    """Whether people have and use the machine: if you run a bot, the use of AI, for any other LLM, …"""
+    condition = next((place for place in range(at - 1, max(-1, at - 14), -1) if words[place] == "if"), None)
+    if condition is not None and _HAVING.intersection(words[condition + 1 : at]):
+        return True
+    if words[at - 1 : at] == ("of",) and _HAVING.intersection(words[max(0, at - 3) : at]):
+        return True
+    return words[0] == "for" and at <= _NEXT_WORDS and words[at + 1 : at + 2] == (",",)
 
 
 def _up_to_a_mark(words: tuple[str, ...]) -> tuple[str, ...]:

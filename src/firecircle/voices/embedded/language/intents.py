@@ -295,10 +295,11 @@ def _only_quoted(sentence: Sentence, commanded: tuple[Order, ...], intent: Inten
 
 
 def _quoted_in_passing(sentence: Sentence, intent: Intent) -> bool:
-    """Whether a document quotes the words within its own; the value of a field stands behind a sign."""
+    """Whether a document quotes the words within its own, or a program hands them to a function; the value of
+    a field stands behind a sign."""
     quotation = quotation_at(sentence.text, sentence.starts[max(0, intent.first)])
     before = sentence.text[sentence.start : quotation[0]].rstrip() if quotation else ""
-    return before[-1:].isalpha() or before[-1:] == ","
+    return before[-1:].isalpha() or before[-1:] == "," or (before[-1:] == "(" and before[-2:-1].isalnum())
 
 
 def _override(sentence: Sentence, commanded: tuple[Order, ...]) -> Iterator[Intent]:
@@ -556,6 +557,14 @@ def _refusal_denied(sentence: Sentence, at: int, thing: Reach) -> bool:
         and "," not in between[:refusal]
         and sentence.words[at] not in ("neither", "nor")
         and not _is_an_object(sentence, at + 1 + refusal)
+        and not _is_an_invitation(sentence, at + 1 + refusal)
+    )
+
+
+def _is_an_invitation(sentence: Sentence, at: int) -> bool:
+    """Whether readers are asked to get in touch: do not hesitate to contact us."""
+    return sentence.words[at].startswith("hesitat") and bool(
+        word_list("get_in_touch").intersection(sentence.words[at + 1 : at + 7])
     )
 
 

@@ -16,6 +16,7 @@ _OF_BUSINESS = frozenset(map(stem, ("order", "request", "assignment", "protocol"
 """What people set aside in their letters, too."""
 _OF_PROGRAMS = frozenset(map(stem, ("option", "config", "configuration", "setting", "default", "parameter")))
 """What manuals say how to change; the assistant's only where they are called yours."""
+_FILES = (("file",), ("files",), ("key",), ("directory",))
 _OF_WORDS = frozenset(("content", "safety"))
 """What only the rules of an assistant limit."""
 _INSTRUCTIONS = ("prompt", "instruction", "directive")
@@ -58,7 +59,7 @@ def _is_set_aside(sentence: Sentence, orders: Sequence[Order], intent: Intent, b
     ]
     for place in binding:
         whose = _said_before(sentence, place)
-        if whose & k("YOU"):
+        if whose & k("YOU") and sentence.words[place + 1 : place + 2] not in _FILES:
             return True
         if stem(sentence.words[place]) not in _OF_PROGRAMS:
             if whose & k("ALL", "SETUP"):

@@ -158,7 +158,8 @@ class LayersLens:
                     commanding if telling >= TELLING else (alone + commanding) / 2 if ordering else alone
                 )
                 mentioned = _asked_about(follows, match) or (
-                    pattern is not _HEADING and _is_mentioned(text, match, follows)
+                    pattern is not _HEADING
+                    and (_is_a_string(text, match) or _is_mentioned(text, match, follows))
                 )
                 if telling < TELLING and mentioned:
                     strength = min(alone, STRENGTHS.marker_asked_about)
@@ -252,6 +253,12 @@ class LayersLens:
                 start, end = sentence.quote(max(0, verb - 8))
                 note = "says what the operator's text says, but it does not say so"
                 yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
+
+
+def _is_a_string(text: str, marker: re.Match[str]) -> bool:
+    """Whether the marker alone stands between quotation marks, as the names of tokens do in programs."""
+    around = text[marker.start() - 1 : marker.start()] + text[marker.end() : marker.end() + 1]
+    return len(around) == 2 and around[0] == around[1] and around[0] in "\"'`"
 
 
 def _is_mentioned(text: str, marker: re.Match[str], follows: Sequence[ReadSentence]) -> bool:
