@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -66,6 +67,8 @@ class ReciprocityMetrics(Shape):
     """The probability of manipulation, where a calibration for these voices is known."""
     alarm_decided_by: AlarmRule = "maximum"
     """The rule that raised the alarm or did not."""
+    advisories: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
+    """What was found out about voices asked apart when they were imported; a circle has its own."""
 
     def __repr__(self) -> str:
         """The verdict in one line; `model_dump_json` has everything."""
@@ -162,6 +165,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         kept_as=None,
         calibrated=result.calibrated,
         alarm_decided_by=result.alarm_decided_by,
+        advisories=(),
     )
 
 
@@ -182,4 +186,5 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
         unread=unread_advisory(panel.prompt, {said.model: said.reasoning for said in panel.evaluations}),
+        advisories=panel.advisories,
     )

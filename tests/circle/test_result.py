@@ -180,9 +180,25 @@ async def test_a_voice_that_clears_up_its_contradiction_is_taken_at_its_second_w
 async def test_if_the_second_asking_fails_the_word_wins(second: Any) -> None:
     script = Script({"a": [INVERTED, second, 0.1, 0.1], "b": [0.1, 0.2, 0.1]})
     result = await fire_circle_evaluate(PROMPT, circle("a", "b"), caller=script)
-    assert result.dialogue_history[0].evaluations[0].polarity == "corrected"
+    answer = result.dialogue_history[0].evaluations[0]
+    assert answer.polarity == "corrected"
+    assert answer.raw_replies == (INVERTED, *([second] if isinstance(second, str) else []))
     assert not result.alarm
     assert not result.failures
+    assert (await replay_circle(result)).dialogue_history[0].evaluations[0] == answer
+
+
+async def test_a_recording_with_more_calls_than_replies_replays() -> None:
+    """An unreadable second answer was not kept once; and a file from elsewhere may leave out anything."""
+    script = Script({"a": [INVERTED, "no idea", 0.1], "b": [0.1, 0.2]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    first, *rest = result.dialogue_history
+    answer = first.evaluations[0].model_copy(update={"raw_replies": (INVERTED,)})
+    opening = first.model_copy(update={"evaluations": (answer, *first.evaluations[1:])})
+    as_it_was = result.model_copy(update={"dialogue_history": (opening, *rest)})
+    replayed = await replay_circle(as_it_was)
+    assert replayed.dialogue_history[0].evaluations[0] == answer
+    assert replayed.consensus == result.consensus
 
 
 @pytest.mark.parametrize(

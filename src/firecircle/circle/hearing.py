@@ -98,7 +98,7 @@ async def hear(
                 if reply.cut_short:
                     raise Lost("cut_off", _cut(turn.max_tokens, unreadable), reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
-            heard.evaluation = _carried(turn, (*cut, reply))
+            heard.evaluation = carried(turn.own_last, turn.round_number, (*cut, reply))
             return
         polarity: Polarity = "consistent"
         replies: tuple[Reply, ...] = (reply,)
@@ -109,8 +109,8 @@ async def hear(
             if may_ask(again):
                 reading, polarity, replies = await _clear_up(heard, voice, again, reply, reading, texts)
             else:
-                reading, polarity = _word_wins(reading), "corrected"
-        heard.evaluation = _evaluation(heard.model, turn, reading, polarity, (*cut, *replies))
+                reading, polarity = word_wins(reading), "corrected"
+        heard.evaluation = evaluation_of(heard.model, turn.round_number, reading, polarity, (*cut, *replies))
     except Lost as lost:
         heard.failure = Failure(
             model=heard.model,
@@ -127,11 +127,12 @@ async def hear(
 async def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     """The reading of a reply; `Lost` where it notes or quotes more than anybody would look at."""
     if len(reply.text) + len(reply.reasoning_trace or "") > LONGEST_READ_AT_ONCE:
-        return await asyncio.to_thread(_read_now, reply, texts, strict)
-    return _read_now(reply, texts, strict)
+        return await asyncio.to_thread(read_now, reply, texts, strict)
+    return read_now(reply, texts, strict)
 
 
-def _read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+def read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+    """The reading of a reply, in this thread. Raises `Refused`, `Unreadable`, or `Lost` beyond a limit."""
     reading = _read_somehow(reply, texts, strict)
     notes = (*reading.patterns_observed, *reading.consensus_patterns)
     if len(notes) > MOST_NOTES:
@@ -209,9 +210,17 @@ async def _clear_up(
     """Ask once more, the contradiction quoted. If it persists, the word wins over the numbers."""
     try:
         second = await call(heard, voice, again, "clarify")
+    except Lost:
+        return word_wins(reading), "corrected", (reply,)
+    try:
         reread = await _read(second, texts, strict=True)
     except (Lost, Refused, Unreadable):
-        return _word_wins(reading), "corrected", (reply,)
+        return word_wins(reading), "corrected", (reply, second)
+    return *cleared_up(reading, reread), (reply, second)
+
+
+def cleared_up(reading: Reading, reread: Reading) -> tuple[Reading, Polarity]:
+    """What a contradiction comes to when the voice was asked once more."""
     reread = replace(
         reread,
         reasoning=reread.reasoning or reading.reasoning,
@@ -219,12 +228,11 @@ async def _clear_up(
         consensus_patterns=reread.consensus_patterns or reading.consensus_patterns,
         speaks_for=reread.speaks_for or reading.speaks_for,
     )
-    if contradicts(reread):
-        return _word_wins(reread), "corrected", (reply, second)
-    return reread, "clarified", (reply, second)
+    return (word_wins(reread), "corrected") if contradicts(reread) else (reread, "clarified")
 
 
-def _word_wins(reading: Reading) -> Reading:
+def word_wins(reading: Reading) -> Reading:
+    """The same with the numbers turned round, as the verdict in words has it."""
     return replace(reading, truth=reading.falsehood, falsehood=reading.truth)
 
 
@@ -329,9 +337,10 @@ def _as_lost(error: Exception, attempts: int) -> Lost:
     return Lost("raised", f"{type(error).__name__}: {message}", attempts)
 
 
-def _evaluation(
-    model: str, turn: Turn, reading: Reading, polarity: Polarity, replies: tuple[Reply, ...]
+def evaluation_of(
+    model: str, round_number: int, reading: Reading, polarity: Polarity, replies: tuple[Reply, ...]
 ) -> NeutrosophicEvaluation:
+    """What a voice holds, by the reading of its replies."""
     # What was read is within [0, 1] and writable; a probability is what some voice says it is.
     made = NeutrosophicEvaluation if reading.read_as == "logprobs" else NeutrosophicEvaluation.assembled
     trace = replies[-1].reasoning_trace
@@ -341,7 +350,7 @@ def _evaluation(
         falsehood=reading.falsehood,
         reasoning=reading.reasoning,
         model=model,
-        round_number=turn.round_number,
+        round_number=round_number,
         verdict=reading.verdict,
         patterns_observed=reading.patterns_observed,
         consensus_patterns=reading.consensus_patterns,
@@ -355,12 +364,13 @@ def _evaluation(
     )
 
 
-def _carried(turn: Turn, replies: tuple[Reply, ...]) -> NeutrosophicEvaluation:
+def carried(
+    last: NeutrosophicEvaluation, round_number: int, replies: tuple[Reply, ...]
+) -> NeutrosophicEvaluation:
     """The voice's last evaluation, repeated because its answer could not be read."""
-    assert turn.own_last is not None
-    return turn.own_last.model_copy(
+    return last.model_copy(
         update={
-            "round_number": turn.round_number,
+            "round_number": round_number,
             "read_as": "carried",
             "patterns_observed": (),
             "consensus_patterns": (),

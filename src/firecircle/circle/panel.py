@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from statistics import fmean
 from typing import Annotated, Protocol
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Circumstances
@@ -38,6 +39,8 @@ class Panel(Shape):
     evaluations: tuple[NeutrosophicEvaluation, ...] = ()
     failures: tuple[Failure, ...] = ()
     calls: tuple[CallRecord, ...] = ()
+    advisories: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
+    """What was found out about it later, for instance when it was imported."""
 
     @property
     def consensus(self) -> NeutrosophicEvaluation:

@@ -145,6 +145,7 @@ def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
         verdict=[
             *(cares_about(metrics.evaluations[0]) if metrics.agreement is None else ()),
             *([metrics.unread] if metrics.unread else []),
+            *(f"note: {line(advice)}" for advice in metrics.advisories),
         ],
         lost=[*_losses(metrics.failures, (), line), *_stand_ins(metrics.stand_ins, line)],
     )

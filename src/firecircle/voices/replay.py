@@ -117,7 +117,7 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
     for call in record.calls:
         key = (call.model, call.round_number)
         if call.purpose == "classify":
-            yield RecordedCall(None if call.failed else next(classifier), call)
+            yield RecordedCall(None if call.failed else next(classifier, None), call)
         elif call.failed:
             message = failures[key].message if key in failures else "failed in the recording"
             called_off = call.failed == "cancelled" and record.config.strict and bool(record.failures)
@@ -125,6 +125,7 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
         elif key in evaluations:
             evaluation = evaluations[key]
             probability = evaluation.falsehood if evaluation.read_as == "logprobs" else None
-            yield RecordedCall(next(replies[key]), call, evaluation.reasoning_trace, probability)
+            # A second answer that could not be read was not always kept.
+            yield RecordedCall(next(replies[key], None), call, evaluation.reasoning_trace, probability)
         elif key in failures:
             yield RecordedCall(failures[key].raw_reply, call)
