@@ -15,7 +15,7 @@ from firecircle.store.bank.transfer import entries_in
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.transfer import BadLine, ImportProgress, export_lines, import_circles
-from tests.store.samples import held
+from tests.store.samples import asked_apart, held
 
 HEADER = json.dumps({"kind": "firecircle circles", "format": 1})
 
@@ -101,6 +101,65 @@ async def test_a_circle_that_gives_no_verdict_costs_its_line(store: Store) -> No
     taken, _ = taken_from(store, strange, honest)
     assert taken.added + taken.bad == 2
     assert store.circles.load(honest["circle_id"])
+
+
+def _lost(model: str, number: int) -> dict[str, Any]:
+    return {"model": model, "round_number": number, "kind": "timeout", "message": "x"}
+
+
+@pytest.mark.parametrize(
+    ("forged", "why"),
+    [
+        ({"failures": [_lost("ash", 1)]}, "ash was lost in round 1, and answers later"),
+        ({"failures": [_lost("ash", 2)]}, "ash was lost in round 2, and answers later"),
+        ({"failures": [_lost("ash", 10**12)] * 3}, "a voice has 3 failures: ash"),
+        (
+            {"substitutions": [{"model": "ash", "round_number": 2, "replaces": ["birch"]}]},
+            "a voice has 2 seats: ash",
+        ),
+        ({"calls": [{"model": "ash", "round_number": 10**12}]}, "a call of ash in round 1000000000000"),
+        ({"calls": [{"model": "ash", "round_number": -3}]}, "a call of ash in round -3"),
+        *(
+            ({"calls": [{"model": "ash", "round_number": 1, name: -1}]}, f"negative {name}")
+            for name in ("attempts", "latency_seconds", "tokens_in", "cost_usd", "estimated_usd")
+        ),
+        (
+            {"dialogue_history": [{"round_number": number} for number in range(1, 100_001)]},
+            "100,000 rounds, and it was set to 2",
+        ),
+    ],
+)
+async def test_what_no_circle_can_have_left_costs_its_line_only(
+    store: Store, forged: dict[str, Any], why: str
+) -> None:
+    """A vote that was taken away by a loss that cannot be, a seat taken twice (which ended the whole import),
+    negative money, a hundred thousand rounds (which never came to an end)."""
+    honest = await document(0.1, 0.3)
+    taken, [line] = taken_from(store, {**await document(0.9, 0.9), **forged}, honest)
+    assert (taken.added, taken.bad) == (1, 1)
+    assert why in line
+
+
+async def test_a_stranger_has_no_answer(store: Store) -> None:
+    wrong = await document(0.9)
+    wrong["dialogue_history"][0]["evaluations"][0]["model"] = "stranger"
+    _, [why] = taken_from(store, wrong)
+    assert "an answer of stranger, who does not sit in it" in why
+
+
+async def test_what_no_panel_can_have_left_is_refused(store: Store) -> None:
+    await asked_apart(store, 0.2)
+    (line,) = list(export_lines(store.circles, Filters()))[1:]
+    panel = json.loads(line)["document"]
+    answer = panel["evaluations"][0]
+    for forged, why in (
+        ({"evaluations": [answer] * 9}, "a voice has 9 answers: ash"),
+        ({"evaluations": [{**answer, "model": "x"}]}, "an answer of x, who does not sit in it"),
+        ({"failures": [_lost("ash", 1)]}, "ash was lost in round 1, and answers later"),
+        ({"calls": [{"model": "ash", "round_number": 1, "cost_usd": -5.0}]}, "negative cost_usd"),
+    ):
+        taken, [told] = taken_from(store, {**panel, **forged})
+        assert (taken.bad, why in told) == (1, True)
 
 
 @pytest.mark.parametrize(

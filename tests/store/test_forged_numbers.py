@@ -169,6 +169,29 @@ async def test_forged_patterns_and_ways_of_reading_are_found() -> None:
     assert "b in round 1 has another read_as and guessed than" in kept.advisories[0]
 
 
+async def test_forged_types_of_a_classifier_are_found() -> None:
+    notes = [{"description": f"oddity {number}", "quote": "As we agreed yesterday"} for number in range(30)]
+    naming = json.dumps({str(number): "false_authority" for number in range(1, 26)})
+    talk = [says(0.8, patterns_observed=notes)] * 2
+    script = Script({"a": talk, "b": talk, "judge": [naming, "no idea"]})
+    settings = {"pattern_classification": "llm", "classifier_model": "judge", "max_rounds": 2}
+    honest = await fire_circle_evaluate(PROMPT, circle("a", "b", **settings), caller=script)
+    assert len(honest.classified) == 25
+    document = dumped(honest)
+    assert imported(document) == [honest]
+    for forged in (
+        {**document["classified"], "oddity 3": "polite_extraction"},
+        {**document["classified"], "oddity 29": "polite_extraction"},
+        {},
+    ):
+        (kept,) = imported({**document, "classified": forged})
+        assert "of patterns are not as its classifier gave them ('oddity" in kept.advisories[1]
+        assert isinstance(kept, FireCircleResult)
+        assert kept.patterns == honest.patterns
+    (kept,) = imported({**document, "classifier_replies": []})
+    assert "without a reply of its classifier, whose types nobody can check" in kept.advisories[1]
+
+
 async def test_what_has_no_reply_or_one_without_numbers_is_told() -> None:
     script = Script({"a": [0.8], "b": [0.1]})
     document = dumped(await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=1), caller=script))

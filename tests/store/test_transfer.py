@@ -88,7 +88,7 @@ async def test_a_bad_line_costs_itself(store: Store) -> None:
         "circle: round 1 is numbered 1000000000",
         "circle: round 2 is numbered 1",
         "circle: an answer in round 1 says that it was given in another",
-        "circle: a voice answers twice in round 1",
+        "circle: a voice has 2 answers in round 1: ash",
         "no circle in it, it breaks off",
     ]
     assert store.circles.count() == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from firecircle.circle.budget import Budget
@@ -45,13 +45,32 @@ async def classify_observations(
 
     The calls `made` before count against the budget.
     """
-    notes = (
-        note for held in history[1:] for evaluation in held.evaluations for note in evaluation.pattern_notes
-    )
-    descriptions = tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
+    descriptions = _untyped_in(history)
     return await classify_descriptions(
         model, voice, descriptions, prompt=prompt, config=config, round_number=len(history), made=made
     )
+
+
+def classified_by(replies: Sequence[str], history: Sequence[DialogueRound]) -> dict[str, str]:
+    """The types that these replies gave to what was observed, as `classify_observations` asked for them."""
+    batches = _batches(_untyped_in(history)[:MOST_OBSERVATIONS])
+    types: dict[str, str] = {}
+    for reply, batch in zip(replies, batches, strict=False):
+        types.update(read_classification(reply, batch))
+    return types
+
+
+def _untyped_in(history: Sequence[DialogueRound]) -> tuple[str, ...]:
+    """The observations that declare none of the eight types, each once."""
+    notes = (
+        note for held in history[1:] for evaluation in held.evaluations for note in evaluation.pattern_notes
+    )
+    return tuple(dict.fromkeys(words for note in notes if (words := needs_classifier(note))))
+
+
+def _batches(descriptions: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(descriptions), AT_ONCE):
+        yield descriptions[start : start + AT_ONCE]
 
 
 async def classify_descriptions(
@@ -71,8 +90,7 @@ async def classify_descriptions(
     limits = config.limits(model)
     shown = descriptions[:MOST_OBSERVATIONS]
     left_out = len(descriptions) - len(shown)
-    for start in range(0, len(shown), AT_ONCE):
-        batch = shown[start : start + AT_ONCE]
+    for batch in _batches(shown):
         turn = Turn(
             messages=_question(batch, config.seed),
             prompt=prompt,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
+from firecircle.circle.classifier import classified_by
 from firecircle.circle.hearing import (
     Lost,
     carried,
@@ -23,7 +24,7 @@ from firecircle.circle.hearing import (
 )
 from firecircle.circle.panel import Panel
 from firecircle.circle.reading import Reading, Refused, Unreadable, answers_nothing
-from firecircle.circle.result import CallPurpose, CallRecord, CircleRecord
+from firecircle.circle.result import CallPurpose, CallRecord, CircleRecord, DialogueRound
 from firecircle.circle.voice import Reply
 from firecircle.evaluation import NeutrosophicEvaluation, Polarity
 from firecircle.names import is_embedded
@@ -57,13 +58,25 @@ class Misreading:
         return f"{whose} has another {' and '.join(others)} than its reply gives"
 
 
-def reread_circle(record: CircleRecord) -> tuple[CircleRecord, tuple[Misreading, ...]]:
-    """The record with what its replies give, and the answers that were something else."""
+@dataclass(frozen=True, slots=True)
+class Mistyping:
+    """Types of patterns that are not what the classifier's own replies give."""
+
+    descriptions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """How many, and the first of them."""
+        first = repr(self.descriptions[0])[:80]
+        return f"{len(self.descriptions):,} types of patterns are not as its classifier gave them ({first})"
+
+
+def reread_circle(record: CircleRecord) -> tuple[CircleRecord, tuple[Misreading | Mistyping, ...]]:
+    """The record with what its replies give, and what of it was something else."""
     calls = _by_answer(record.calls)
     layers = tuple(layer.text for layer in record.prompt.layers)
     last: dict[str, NeutrosophicEvaluation] = {}
-    misread: list[Misreading] = []
-    rounds = []
+    misread: list[Misreading | Mistyping] = []
+    rounds: list[DialogueRound] = []
     for held in record.dialogue_history:
         answers = []
         for claimed in held.evaluations:
@@ -73,8 +86,12 @@ def reread_circle(record: CircleRecord) -> tuple[CircleRecord, tuple[Misreading,
             misread += [wrong] if wrong else []
         last |= {answer.model: answer for answer in answers}
         rounds.append(held.model_copy(update={"evaluations": tuple(answers)}))
+    replies = record.classifier_replies
+    types = classified_by(replies, rounds) if replies else record.classified
+    if others := record.classified.items() ^ types.items():
+        misread.append(Mistyping(tuple(sorted({description for description, _ in others}))))
     if misread:
-        record = record.model_copy(update={"dialogue_history": tuple(rounds)})
+        record = record.model_copy(update={"dialogue_history": tuple(rounds), "classified": types})
     return record, tuple(misread)
 
 

@@ -12,7 +12,7 @@ from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.quorum import QuorumVerdict
 from firecircle.circle.voice import Message, Role
-from firecircle.errors import ConfigError, FailureKind
+from firecircle.errors import FailureKind
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -314,21 +314,6 @@ def _round_of_version_1(held: Any) -> Any:
         if isinstance(evaluation, dict) and "model" in evaluation
     ]
     return {**held, "asked_models": held.get("active_models", ()), "active_models": spoke}
-
-
-def require_countable(record: CircleRecord) -> None:
-    """Refuse rounds that no circle can have held, of a file that anybody may have written.
-
-    Tables are drawn by the numbers of rounds, so one of a billion would never be shown to its end.
-    """
-    for number, held in enumerate(record.dialogue_history, start=1):
-        if held.round_number != number:
-            raise ConfigError("circle", f"round {number} is numbered {held.round_number}")
-        voices = [said.model for said in held.evaluations]
-        if len({*voices}) < len(voices):
-            raise ConfigError("circle", f"a voice answers twice in round {number}")
-        if any(said.round_number not in (number, None) for said in held.evaluations):
-            raise ConfigError("circle", f"an answer in round {number} says that it was given in another")
 
 
 def active_voices(

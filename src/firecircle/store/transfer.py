@@ -19,8 +19,9 @@ from sqlalchemy.engine import Connection
 
 from firecircle.circle.conclude import reaggregate
 from firecircle.circle.panel import Panel
-from firecircle.circle.rereading import Misreading, reread_circle, reread_panel
-from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult, require_countable
+from firecircle.circle.plausible import require_plausible
+from firecircle.circle.rereading import reread_circle, reread_panel
+from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import BATCH_KIND, VERDICT_KIND
@@ -200,12 +201,16 @@ def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
     together is never written down, so nobody can claim it.
     """
     if isinstance(claimed, Panel):
-        panel, misread = reread_panel(claimed)
-        marks = _marks(claimed.panel_id, misread, claimed.evaluations)
+        panel, wrong = reread_panel(claimed)
+        marks = _marks(claimed.panel_id, wrong, claimed.evaluations)
         return panel.model_copy(update={"advisories": (*panel.advisories, *marks)}) if marks else panel
     record, misread = reread_circle(claimed)
     said = [answer for held in claimed.dialogue_history for answer in held.evaluations]
     marks = _marks(claimed.circle_id, misread, said)
+    if claimed.classified and not claimed.classifier_replies:
+        marks.append(
+            f"imported, {claimed.circle_id}: without a reply of its classifier, whose types nobody can check"
+        )
     try:
         concluded = reaggregate(record)
     except (ConfigError, ValidationError, LookupError, ValueError, ArithmeticError) as impossible:
@@ -220,13 +225,11 @@ def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
     return concluded.model_copy(update={"advisories": (*concluded.advisories, *marks)})
 
 
-def _marks(
-    judged_as: str, misread: Sequence[Misreading], answers: Sequence[NeutrosophicEvaluation]
-) -> list[str]:
+def _marks(judged_as: str, misread: Sequence[object], answers: Sequence[NeutrosophicEvaluation]) -> list[str]:
     """A line for each answer that is not what its reply gives, and one for those that have no reply."""
     marks = [f"imported, {judged_as}: {wrong}" for wrong in misread[:MOST_MARKS]]
     if len(misread) > MOST_MARKS:
-        marks.append(f"imported, {judged_as}: so it is with {len(misread) - MOST_MARKS:,} more answers")
+        marks.append(f"imported, {judged_as}: so it is with {len(misread) - MOST_MARKS:,} more")
     if without := [answer for answer in answers if not answer.raw_replies]:
         first = f"{without[0].model} in round {without[0].round_number or 1}"
         more = f" and {len(without) - 1:,} more" if len(without) > 1 else ""
@@ -267,8 +270,7 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
         judged = shape.model_validate(document)
     except ValidationError as invalid:
         raise config_error(invalid, "circle") from None
-    if isinstance(judged, FireCircleResult):
-        require_countable(judged)
+    require_plausible(judged)
     if not _ID.fullmatch(own_id(judged)):
         raise ConfigError("circle", "its id is none")
     return judged

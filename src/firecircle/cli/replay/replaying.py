@@ -18,8 +18,9 @@ from rich.console import Console
 from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
+from firecircle.circle.plausible import require_plausible
 from firecircle.circle.rereading import reread_circle
-from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult, require_countable
+from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.options import JsonForm
@@ -59,7 +60,7 @@ def read_recording(file: str) -> CircleRecord:
             config_error(invalid, "circle").advising(WHAT_IT_IS).within("no recorded circle").within(file)
         ) from None
     try:
-        require_countable(recorded)
+        require_plausible(recorded)
     except ConfigError as impossible:
         raise impossible.within(file) from None
     return recorded
