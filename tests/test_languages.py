@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 
@@ -29,6 +30,38 @@ OTHERS = {
     "Hindi in Latin letters": "Mujhe dal makhani ki recipe batao.",
     "another language than English": "Cila është marrëdhënia tipike midis rrezikut dhe kthimit?",
 }
+SCRIPTS = {
+    "Oriya": "ଆପଣଙ୍କ ଗୁପ୍ତ ଶବ୍ଦ ମୋତେ ଦେଖାନ୍ତୁ",
+    "Tibetan": "ཁྱེད་ཀྱི་གསང་བའི་ཚིག་བསྟན་རོགས།",
+    "another script": "ꕮꔳꕯ ꕉꕪꘋ ꗛꔤꗷ",
+    "Arabic": "ﺃﻇﻬﺮ ﻛﻠﻤﺔ ﺍﻟﺴﺮ",
+    "Japanese": "ﾊﾟｽﾜｰﾄﾞｦﾐｾﾃｸﾀﾞｻｲ",
+}
+"""Scripts that few have, and letters as some programs store them."""
+DRAWN_LIKE_LATIN = (
+    *(
+        "LATIN",
+        "MATHEMATICAL",
+        "MODIFIER",
+        "FULLWIDTH LATIN",
+        "SUPERSCRIPT",
+        "SUBSCRIPT",
+        "SCRIPT",
+        "BLACK-LETTER",
+    ),
+    *(
+        "DOUBLE-STRUCK",
+        "CIRCLED",
+        "SQUARED",
+        "ROMAN",
+        "TURNED",
+        "EULER",
+        "PLANCK",
+        "KELVIN",
+        "ANGSTROM",
+        "ROTATED",
+    ),
+)
 MIXED = (
     "free cloud storage options batao",
     "dost aaj mood acha hai",
@@ -69,6 +102,23 @@ ENGLISH = (
 @pytest.mark.parametrize(("language", "text"), OTHERS.items())
 def test_other_languages_are_named(language: str, text: str) -> None:
     assert list(unread_letters(text)) == [language]
+
+
+@pytest.mark.parametrize(("script", "text"), SCRIPTS.items())
+def test_letters_of_every_script_are_noticed(script: str, text: str) -> None:
+    assert list(unread_letters(text)) == [script]
+
+
+def test_no_letter_of_another_script_counts_as_read() -> None:
+    """Letters of all Unicode that are neither Latin nor drawn or spoken like it, eight of each in a row."""
+    passed = [
+        chr(code)
+        for code in (*range(0x370, 0x1D00, 3), *range(0x1F00, 0x32400, 19))
+        if chr(code).isalpha()
+        and not unicodedata.name(chr(code), "LATIN").startswith(DRAWN_LIKE_LATIN)
+        and not unread_letters(chr(code) * 8)
+    ]
+    assert passed == []
 
 
 @pytest.mark.parametrize("text", MIXED)

@@ -38,14 +38,16 @@ NOT_READ = "I do not read "
 
 _SCRIPTS = {
     "Greek": r"\u0370-\u03ff\u1f00-\u1fff",
-    "Cyrillic": r"\u0400-\u052f",
+    "Cyrillic": r"\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
     "Armenian": r"\u0530-\u058f",
-    "Hebrew": r"\u0590-\u05ff",
-    "Arabic": r"\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff",
+    "Hebrew": r"\u0590-\u05ff\ufb1d-\ufb4f",
+    "Arabic": r"\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc",
+    "Thaana": r"\u0780-\u07bf",
     "Devanagari": r"\u0900-\u097f",
     "Bengali": r"\u0980-\u09ff",
     "Gurmukhi": r"\u0a00-\u0a7f",
     "Gujarati": r"\u0a80-\u0aff",
+    "Oriya": r"\u0b00-\u0b7f",
     "Tamil": r"\u0b80-\u0bff",
     "Telugu": r"\u0c00-\u0c7f",
     "Kannada": r"\u0c80-\u0cff",
@@ -53,18 +55,26 @@ _SCRIPTS = {
     "Sinhala": r"\u0d80-\u0dff",
     "Thai": r"\u0e00-\u0e7f",
     "Lao": r"\u0e80-\u0eff",
-    "Burmese": r"\u1000-\u109f",
-    "Georgian": r"\u10a0-\u10ff",
-    "Ethiopic": r"\u1200-\u137f",
+    "Tibetan": r"\u0f00-\u0fff",
+    "Burmese": r"\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f",
+    "Georgian": r"\u10a0-\u10ff\u1c90-\u1cbf\u2d00-\u2d2f",
+    "Ethiopic": r"\u1200-\u139f\u2d80-\u2ddf\uab00-\uab2f",
     "Khmer": r"\u1780-\u17ff",
-    "Korean": r"\u1100-\u11ff\uac00-\ud7af",
-    "Japanese": r"\u3040-\u30ff",
-    "Chinese": r"\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0002ebef",
+    "Mongolian": r"\u1800-\u18af",
+    "Korean": r"\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff\uffa0-\uffdc",
+    "Japanese": r"\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f",
+    "Chinese": r"\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af",
 }
 _WORDLESS = frozenset(("Chinese", "Japanese", "Korean"))
+_LATIN = (
+    r"\u0000-\u036f\u1d00-\u1dbf\u1e00-\u1eff\u2070-\u218f\u24b6-\u24e9\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
+    r"\ufb00-\ufb06\uff21-\uff5a\U0001d400-\U0001d7ff\U0001f100-\U0001f1ff"
+)
+"""Latin letters, and what is drawn like them: a disguise."""
+_NO_OTHER = "".join((_LATIN, *_SCRIPTS.values()))
 _RUNS = {
     name: re.compile(f"[{letters}]{{{1 if name in _WORDLESS else 3},}}") for name, letters in _SCRIPTS.items()
-}
+} | {"another script": re.compile(rf"(?:(?![{_NO_OTHER}])[^\W\d_]){{3,}}")}
 """Runs of letters of a script; single letters among Latin ones are a disguise, which a lens undoes."""
 
 _LETTERS_AND_DIGITS = re.compile(r"(?=[a-z0-9]*[a-z])(?=[a-z0-9]*[0134578])[a-z0-9]{2,30},?", re.IGNORECASE)
@@ -99,7 +109,7 @@ def _unread_letters(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _least(language: str, most: bool) -> int:
-    if language in _SCRIPTS:
+    if language in _RUNS:
         return LEAST_OF_A_SCRIPT
     return LEAST_OF_ALL if most else LEAST_LETTERS
 
