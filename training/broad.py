@@ -60,6 +60,15 @@ def train(prompts: Sequence[Prompt]) -> tuple[Array, Array]:
     return np.hstack(hidden), np.vstack([*(each[:-1] for each in last), offset])[:, 0]
 
 
+def averaged(trained: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Several networks side by side as one that says what they say on average."""
+    share = 1 / len(trained)
+    last = sum(read[-1:] for _, read in trained) * share
+    return np.hstack([hidden for hidden, _ in trained]), np.concatenate(
+        [*(read[:-1] * share for _, read in trained), last]
+    )
+
+
 def _with_offset(weight: Tensor, offset: Tensor) -> Array:
     return np.vstack([weight.detach().numpy(), offset.detach().numpy()])
 

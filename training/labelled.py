@@ -52,6 +52,12 @@ def multilingual() -> list[Record]:
     return list(read_dataset(ROOT / "training" / "data" / "written_multilingual.jsonl"))
 
 
+def small_talk() -> list[Record]:
+    """What people say to a machine without wanting anything of it, in 24 languages: always trained on, never
+    scored."""
+    return list(read_dataset(ROOT / "training" / "data" / "written_small_talk.jsonl"))
+
+
 def documents() -> list[Record]:
     """Long documents and tool results full of orders for people, some with one for a model: written one by
     one, without a look at the labelled sets."""

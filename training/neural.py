@@ -9,7 +9,7 @@ others can ask a voice that is blind to a source.
 
 Needs torch, in an environment of its own (the product runs the numbers with numpy), the extras `neural` and
 `lab`, and ../shared/data. Three folds and the whole take about forty minutes on one core. `--folds-only` and
-`--whole-only` do one of the two.
+`--whole-only` do one of the two, `--broad-only` leaves the tuned model as it is.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from training.labelled import (
     is_attack,
     multilingual,
     shares,
+    small_talk,
     sources_dealt,
     written_pairs,
 )
@@ -77,6 +78,23 @@ def heads(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> None:
         print(f"{'fold ' + str(number) if fold else 'the whole'}: {time.process_time():.0f} s", flush=True)
 
 
+def broad_heads(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> None:
+    """Train the network over the multilingual model anew in every head that is kept, and leave the tuned one.
+
+    It takes minutes where the tuned model takes most of an hour.
+    """
+    prompts = broad.read(records)
+    for number, fold in enumerate(folds):
+        path = head_of_fold(number) if fold else VOICES / "learned" / WEIGHTS_FILE
+        trained = []
+        for left_out in ((MANUAL, DOCUMENTS), ()):
+            seen = {record.source for record in records if not record.source.startswith(left_out)} - fold
+            trained.append(broad.train([prompt for prompt in prompts if prompt.record.source in seen]))
+        hidden, read = broad.averaged(trained)
+        replace(Head.load(path), broad_hidden=hidden, broad_read=read).save(path)
+        print(f"{'fold ' + str(number) if fold else 'the whole'}: {time.process_time():.0f} s", flush=True)
+
+
 def averaged(trained: Sequence[Head]) -> Head:
     """One head from several that began alike: the mean of what they change and of how they weigh.
 
@@ -89,7 +107,7 @@ def averaged(trained: Sequence[Head]) -> Head:
         else np.vstack([head.changes[name] for head in trained])
         for name in trained[0].changes
     }
-    last = sum(head.broad_read[-1:] for head in trained) * share
+    broad_hidden, broad_read = broad.averaged([(head.broad_hidden, head.broad_read) for head in trained])
     folder = weights_folder()
     assert folder is not None
     return replace(
@@ -97,8 +115,8 @@ def averaged(trained: Sequence[Head]) -> Head:
         changes=changes,
         skim=np.mean([head.skim for head in trained], axis=0),
         read=np.mean([head.read for head in trained], axis=0),
-        broad_hidden=np.hstack([head.broad_hidden for head in trained]),
-        broad_read=np.concatenate([*(head.broad_read[:-1] * share for head in trained), last]),
+        broad_hidden=broad_hidden,
+        broad_read=broad_read,
         fingerprint=fingerprint(Encoder(folder, changes)),
     )
 
@@ -181,6 +199,7 @@ def main() -> None:
     )
     parser.add_argument("--folds-only", action="store_true", help="train the heads of the folds, no other")
     parser.add_argument("--whole-only", action="store_true", help="train the shipped head, no other")
+    parser.add_argument("--broad-only", action="store_true", help="train the multilingual half of each head")
     parser.add_argument("--calibrate-only", action="store_true", help="train nothing; use what is kept")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -193,10 +212,10 @@ def main() -> None:
         )
     ]
     scored, pairs = [*prompts, *long], written_pairs()
-    every = [*scored, *authored(), *pairs, *with_orders(harmless(TRAINED), pairs)]
+    every = [*scored, *authored(), *pairs, *small_talk(), *with_orders(harmless(TRAINED), pairs)]
     if not options.calibrate_only:
         wanted = ([] if options.whole_only else [*folds]) + ([] if options.folds_only else [frozenset()])
-        heads(every, wanted)
+        (broad_heads if options.broad_only else heads)(every, wanted)
     if options.folds_only:
         return
     windows = blind_windows(scored, folds)
