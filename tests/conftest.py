@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
+from tests.forking import Loader
 from tests.network import forbid_network
 
 pytest_plugins = ["pytester"]
@@ -43,6 +46,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def is_long(pytestconfig: pytest.Config) -> bool:
     """Whether the long variant of a test was asked for."""
     return bool(pytestconfig.getoption("--long"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    """Let the processes of a parallel run be copies of one that has loaded everything."""
+    if sys.platform == "linux":
+        loader = Loader(config.args)
+        config.add_cleanup(loader.close)
+        for spec in specs:
+            spec.python = loader.interpreter
 
 
 def pytest_unconfigure() -> None:

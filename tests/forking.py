@@ -1,0 +1,145 @@
+"""One process loads the package and the tests; those that run tests in parallel are forked from it.
+
+Loading is what each of them would do for itself otherwise: ten seconds of imports and of probes for coverage.
+pytest-xdist starts its processes as it always does, only that their interpreter is `hand_over`: it hands its
+streams to a copy of the process that has loaded everything, and ends when the copy does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from types import FrameType, ModuleType
+
+STREAMS = (0, 1, 2)
+
+
+class Loader:
+    """The process that has loaded everything, seen from the one that starts it."""
+
+    def __init__(self, selected: Sequence[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="fire-")
+        self._address = f"{self._folder.name}/loader"
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self._address)
+            listening.listen()
+            number = listening.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forking", "load", str(number), *selected],
+                stdin=subprocess.PIPE,
+                pass_fds=[number],
+            )
+
+    @property
+    def interpreter(self) -> str:
+        """What to start in place of Python to get a process in which everything is loaded."""
+        return f"'{sys.executable}' -S '{__file__}' hand_over '{self._address}'"
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+def hand_over(address: str, command: list[str]) -> int:
+    """Have a copy of the loader run on the streams of this process; where it cannot, run the command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the copy hears it too
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(address)
+            socket.send_fds(connection, [b"+"], STREAMS)
+            taken_over = connection.recv(1)
+        except OSError:
+            taken_over = b""
+        if taken_over:
+            status = connection.recv(1)
+            return status[0] if status else 1
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return os.execv(sys.executable, [sys.executable, *command])
+
+
+def load(number: int, selected: list[str]) -> None:
+    """Collect the selected tests, then fork for everybody who asks until whoever started this has ended."""
+    os.environ["PYTEST_XDIST_WORKER"] = "loader"  # so that coverage is counted from the first import on
+    import_module("slipcover.pytest_plugin")
+    import pytest
+
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        collected = pytest.main(["--collect-only", "-p", "no:slipcover", "-p", "no:cacheprovider", *selected])
+    del os.environ["PYTEST_XDIST_WORKER"]
+    with socket.socket(fileno=number) as listening:
+        if collected == pytest.ExitCode.OK:
+            _forget_tests()
+            _fork_for_everybody(listening)
+
+
+def _forget_tests() -> None:
+    """Test files are loaded where they run: one that skips itself half-way must do so there as well."""
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "").name.startswith("test_"):
+            del sys.modules[name]
+
+
+def _fork_for_everybody(listening: socket.socket) -> None:
+    import select
+
+    waiting: dict[int, socket.socket] = {}
+
+    def reap(_number: int, _frame: FrameType | None) -> None:
+        for child in list(waiting):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                with waiting.pop(child) as connection:
+                    connection.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
+
+    signal.signal(signal.SIGCHLD, reap)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while 0 not in select.select([0, listening], [], [])[0]:  # nothing is written there, but it is closed
+        connection, _ = listening.accept()
+        _, streams, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        if child := os.fork():
+            waiting[child] = connection
+            connection.send(b"+")
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            for stream in streams:
+                os.close(stream)
+        else:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            connection.close()
+            listening.close()
+            _run(streams)
+            return
+
+
+def _run(streams: Sequence[int]) -> None:
+    """Do what `python -c` does with what comes from pytest-xdist, on these streams."""
+    for given, expected in zip(streams, STREAMS, strict=True):
+        os.dup2(given, expected)
+        os.close(given)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    sys.argv = ["-c"]
+    sys.modules["__main__"] = main = ModuleType("__main__")
+    exec(eval(sys.stdin.readline()), main.__dict__)
+
+
+if __name__ == "__main__":
+    task, given, *rest = sys.argv[1:]
+    if task == "load":
+        load(int(given), rest)
+    else:
+        sys.exit(hand_over(given, rest))
