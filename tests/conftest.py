@@ -63,9 +63,45 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, or one process is still at them when the others have nothing left to do."""
-    items.sort(key=lambda item: "e2e" not in item.path.parts)
+LONGEST = (
+    "e2e/test_viewer.py",
+    "e2e/test_local_model.py",
+    "lab/test_cluster.py",
+    "e2e/test_real_mind.py",
+    "docs/test_pages.py",
+    "formal/test_protocol.py",
+    "lab/scan/test_scan.py",
+    "lab/test_live.py",
+    "cli/test_lab.py",
+    "chaos/test_kills.py",
+    "cli/test_live_view.py",
+    "web/test_schema.py",
+)
+"""What takes longest, the longest first: by processor time, and a minute of it for one single test."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest tests first, or one process is still at them when the others have nothing left to do.
+
+    Every process of a parallel run begins with an equal part of the tests in their order, and takes from the
+    end of another's part when it is through with its own. So the longest begin all parts.
+    """
+    places = {config.rootpath / "tests" / name: place for place, name in enumerate(LONGEST)}
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    first: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    others = []
+    for item in sorted(items, key=lambda item: places.get(item.path, len(LONGEST))):
+        if item.path in places:
+            first[places[item.path] % processes].append(item)
+        else:
+            others.append(item)
+    parts: list[pytest.Item] = []
+    for number, longest in enumerate(first):
+        part = (len(items) - len(parts)) // (processes - number)
+        room = max(part - len(longest), 0)
+        parts += longest + others[:room]
+        del others[:room]
+    items[:] = parts + others
 
 
 @pytest.fixture(autouse=True)

@@ -104,7 +104,9 @@ def _fork_for_everybody(listening: socket.socket) -> None:
 
     signal.signal(signal.SIGCHLD, reap)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while 0 not in select.select([0, listening], [], [])[0]:  # nothing is written there, but it is closed
+    own_input = 0
+    asking = listening.fileno()
+    while own_input not in select.select([own_input, asking], [], [])[0]:  # else it was closed
         connection, _ = listening.accept()
         _, streams, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
