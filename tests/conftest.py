@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
-from tests.forking import Loader
+from tests.forking import fork_from_one
 from tests.network import forbid_network
 
 pytest_plugins = ["pytester"]
@@ -50,12 +49,8 @@ def is_long(pytestconfig: pytest.Config) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
-    """Let the processes of a parallel run be copies of one that has loaded everything."""
-    if sys.platform == "linux":
-        loader = Loader(config.args)
-        config.add_cleanup(loader.close)
-        for spec in specs:
-            spec.python = loader.interpreter
+    """Load everything once for all processes of a parallel run."""
+    fork_from_one(config, specs)
 
 
 def pytest_unconfigure() -> None:

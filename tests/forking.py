@@ -18,8 +18,16 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
 
 STREAMS = (0, 1, 2)
+CALLS_OF_A_PROBE = 2000
+"""How often a line may be met before its probe is taken out. slipcover looks through all functions of the package
+for the probes that are through, and does so whenever one of them comes to its end: with its own 50 calls that was
+an eighth of a run."""
 
 
 class Loader:
@@ -33,7 +41,7 @@ class Loader:
             listening.listen()
             number = listening.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", "load", str(number), *selected],
+                [sys.executable, "-P", __file__, "load", str(number), *selected],
                 stdin=subprocess.PIPE,
                 pass_fds=[number],
             )
@@ -41,7 +49,7 @@ class Loader:
     @property
     def interpreter(self) -> str:
         """What to start in place of Python to get a process in which everything is loaded."""
-        return f"'{sys.executable}' -S '{__file__}' hand_over '{self._address}'"
+        return f"'{sys.executable}' -PS '{__file__}' hand_over '{self._address}'"
 
     def close(self) -> None:
         """End it."""
@@ -49,6 +57,15 @@ class Loader:
         self._process.stdin.close()
         self._process.wait()
         self._folder.cleanup()
+
+
+def fork_from_one(config: pytest.Config, specs: Sequence[Any]) -> None:
+    """Let the processes that pytest-xdist is about to start be copies of one that has loaded everything."""
+    if sys.platform == "linux":
+        loader = Loader(config.args)
+        config.add_cleanup(loader.close)
+        for spec in specs:
+            spec.python = loader.interpreter
 
 
 def hand_over(address: str, command: list[str]) -> int:
@@ -71,7 +88,9 @@ def hand_over(address: str, command: list[str]) -> int:
 def load(number: int, selected: list[str]) -> None:
     """Collect the selected tests, then fork for everybody who asks until whoever started this has ended."""
     os.environ["PYTEST_XDIST_WORKER"] = "loader"  # so that coverage is counted from the first import on
-    import_module("slipcover.pytest_plugin")
+    probes = import_module("slipcover.pytest_plugin")._slipcover_instance
+    if probes:
+        probes.d_miss_threshold = CALLS_OF_A_PROBE
     import pytest
 
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
