@@ -1,6 +1,7 @@
 """One process loads the package and the tests; those that run tests in parallel are forked from it.
 
-Loading is what each of them would do for itself otherwise: ten seconds of imports and of probes for coverage.
+Loading is what each of them would do for itself otherwise: five seconds of imports and of probes for coverage, ten
+in a fresh clone.
 pytest-xdist starts its processes as it always does, only that their interpreter is `hand_over`: it hands its
 streams to a copy of the process that has loaded everything, and ends when the copy does.
 """
@@ -12,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -27,17 +27,16 @@ STREAMS = (0, 1, 2)
 CALLS_OF_A_PROBE = 2000
 """How often a line may be met before its probe is taken out. slipcover looks through all functions of the package
 for the probes that are through, and does so whenever one of them comes to its end: with its own 50 calls that was
-an eighth of a run."""
+an eighth of what the processes of a run themselves took."""
 
 
 class Loader:
     """The process that has loaded everything, seen from the one that starts it."""
 
     def __init__(self, selected: Sequence[str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="fire-")
-        self._address = f"{self._folder.name}/loader"
         with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(self._address)
+            listening.bind("")  # any name that is free: one of Linux's own, which leaves no file behind
+            self._name = listening.getsockname()[1:].decode()
             listening.listen()
             number = listening.fileno()
             self._process = subprocess.Popen(
@@ -49,14 +48,13 @@ class Loader:
     @property
     def interpreter(self) -> str:
         """What to start in place of Python to get a process in which everything is loaded."""
-        return f"'{sys.executable}' -PS '{__file__}' hand_over '{self._address}'"
+        return f"'{sys.executable}' -PS '{__file__}' hand_over {self._name}"
 
     def close(self) -> None:
         """End it."""
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait()
-        self._folder.cleanup()
 
 
 def fork_from_one(config: pytest.Config, specs: Sequence[Any]) -> None:
@@ -68,12 +66,12 @@ def fork_from_one(config: pytest.Config, specs: Sequence[Any]) -> None:
             spec.python = loader.interpreter
 
 
-def hand_over(address: str, command: list[str]) -> int:
+def hand_over(name: str, command: list[str]) -> int:
     """Have a copy of the loader run on the streams of this process; where it cannot, run the command."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the copy hears it too
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            connection.connect(address)
+            connection.connect(b"\0" + name.encode())
             socket.send_fds(connection, [b"+"], STREAMS)
             taken_over = connection.recv(1)
         except OSError:
@@ -93,20 +91,31 @@ def load(number: int, selected: list[str]) -> None:
         probes.d_miss_threshold = CALLS_OF_A_PROBE
     import pytest
 
+    files = _TestFiles()
+    quietly = ["--collect-only", "-p", "no:slipcover", "-p", "no:cacheprovider"]
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        collected = pytest.main(["--collect-only", "-p", "no:slipcover", "-p", "no:cacheprovider", *selected])
+        collected = pytest.main([*quietly, *selected], [files])
     del os.environ["PYTEST_XDIST_WORKER"]
     with socket.socket(fileno=number) as listening:
         if collected == pytest.ExitCode.OK:
-            _forget_tests()
+            files.forget()
             _fork_for_everybody(listening)
 
 
-def _forget_tests() -> None:
-    """Test files are loaded where they run: one that skips itself half-way must do so there as well."""
-    for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "").name.startswith("test_"):
-            del sys.modules[name]
+class _TestFiles:
+    """Knows which files hold tests."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+
+    def pytest_pycollect_makemodule(self, module_path: Path) -> None:
+        self._paths.add(str(module_path))
+
+    def forget(self) -> None:
+        """Have them loaded again where they run: one that skips itself half-way must do so there as well."""
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__file__", None) in self._paths:
+                del sys.modules[name]
 
 
 def _fork_for_everybody(listening: socket.socket) -> None:
@@ -139,8 +148,8 @@ def _fork_for_everybody(listening: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            connection.close()
-            listening.close()
+            for inherited in (listening, connection, *waiting.values()):
+                inherited.close()
             _run(streams)
             return
 
