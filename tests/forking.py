@@ -13,8 +13,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     import pytest
 
 STREAMS = (0, 1, 2)
-CALLS_OF_A_PROBE = 2000
-"""How often a line may be met before its probe is taken out. slipcover looks through all functions of the package
-for the probes that are through, and does so whenever one of them comes to its end: with its own 50 calls that was
-an eighth of what the processes of a run themselves took."""
+NEVER = 2_000_000_000
+"""How often a line is to be met before its probe is taken out. slipcover looks through all functions of the package
+to do so, in the middle of a test: with its own 50 calls that was an eighth of what the processes of a run took, and
+tests that count calls or memory would count it too."""
+SECONDS_TO_END = 10.0
 
 
 class Loader:
@@ -88,7 +90,7 @@ def load(number: int, selected: list[str]) -> None:
     os.environ["PYTEST_XDIST_WORKER"] = "loader"  # so that coverage is counted from the first import on
     probes = import_module("slipcover.pytest_plugin")._slipcover_instance
     if probes:
-        probes.d_miss_threshold = CALLS_OF_A_PROBE
+        probes.d_miss_threshold = NEVER
     import pytest
 
     files = _TestFiles()
@@ -152,6 +154,12 @@ def _fork_for_everybody(listening: socket.socket) -> None:
                 inherited.close()
             _run(streams)
             return
+    until = time.monotonic() + SECONDS_TO_END
+    while waiting and time.monotonic() < until:  # so that what they took is counted as this run's
+        time.sleep(0.02)
+    for child in list(waiting):
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def _run(streams: Sequence[int]) -> None:
