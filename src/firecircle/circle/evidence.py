@@ -22,19 +22,20 @@ that the words around it cannot read as one again."""
 _ANY_SPACE = re.compile(r"[^\S\n]")
 _NO_LETTER = re.compile(r"[^0-9a-z]+")
 _LOOK_ALIKES = {
-    "a": "аɑαᴀᎪ",
-    "b": "ьвʙβƅᏴ",
-    "c": "сϲᴄᏟ",
-    "d": "ԁᴅđɗᎠᏧ",
-    "e": "еєҽᴇεɛ℮Ꭼ",
-    "f": "ғƒꜰϝք",
-    "0": "oоοσօᴏøө",
-    "1": "ilіıɩӏǀι",
-    "2": "ƨ",
-    "3": "зʒӡȝɜ",
+    "a": "аɑαᴀᎪ⍺ꓮᗅ𐊠",
+    "b": "ьвʙβƅᏴꓐᖯᏏ𐊂",
+    "c": "сϲᴄᏟꓚⲥᑕ𐐽𐊢",
+    "d": "ԁᴅđɗᎠᏧꓓᗪ",
+    "e": "еєҽᴇεɛ℮Ꭼꓰⴹ⋿",
+    "f": "ғƒꜰϝքꓝꞙẝᖴ𐊇",
+    "0": "oоοσօᴏøө〇◯⭘ഠဝⲟ𐐬𐓪ꓳ",
+    "1": "ilіıɩӏǀιⲓⵏߊꓲ",
+    "2": "ƨշᒿ",
+    "3": "зʒӡȝɜვ",
     "4": "чᏎ",
-    "6": "бᏮ",
-    "8": "ȣ",
+    "6": "бᏮⳓ",
+    "8": "ȣ𐌚",
+    "9": "ⳋᏭ",
 }
 _READ_AS = {ord(alike): letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
 """Signs that pass for those a code is made of, in lower case."""
