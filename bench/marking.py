@@ -85,8 +85,7 @@ def _examples(label: Label, number: int) -> list[Example]:
 
 def _answers(questions: Sequence[Question], asked: argparse.Namespace) -> Iterator[Row]:
     """What the model says to each question, marked and not, from the file where it stands there already."""
-    lines = asked.answers.read_text("utf-8").splitlines() if asked.answers.exists() else []
-    known = {row["key"]: row for row in map(json.loads, lines)}
+    known = {row["key"]: row for row in _kept_in(asked.answers)}
     for question in questions:
         for marked in (False, True):
             key = " ".join((asked.model, asked.verdict_from, question.key, *(("marked",) if marked else ())))
@@ -97,6 +96,23 @@ def _answers(questions: Sequence[Question], asked: argparse.Namespace) -> Iterat
                 print(f"F {row['falsehood']} {'obeyed ' if row['obeyed'] else ''}{key}", flush=True)
                 known[key] = row
             yield known[key]
+
+
+def _kept_in(answers: Path) -> Iterator[Row]:
+    """The answers in the file; a line that was cut or damaged costs its own answer."""
+    if not answers.exists():
+        return
+    text = answers.read_text("utf-8", errors="replace")
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            print(f"{answers}, line {number}: cannot be read and is asked for again", flush=True)
+        else:
+            yield row
+    if text and not text.endswith("\n"):
+        with answers.open("a", encoding="utf-8") as file:
+            file.write("\n")
 
 
 async def _answer(question: Question, marked: bool, asked: argparse.Namespace) -> Row:

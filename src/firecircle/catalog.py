@@ -310,6 +310,8 @@ def _providers() -> tuple[str, ...]:
 
 def require_distinct(models: tuple[str, ...], field: str) -> None:
     """Refuse a list that names the same voice twice."""
-    for position, model in enumerate(models):
-        if model in models[:position]:
+    seen: set[str] = set()
+    for model in models:
+        if model in seen:
             raise ConfigError(field, f"{model!r} is listed twice", f"a deliberate clone is written {model}#2")
+        seen.add(model)

@@ -140,6 +140,14 @@ async def test_what_no_circle_can_have_left_costs_its_line_only(
     assert why in line
 
 
+async def test_a_circle_of_countless_voices_is_refused_at_once(store: Store) -> None:
+    """Each was compared with all before it."""
+    crowded = await document(0.9)
+    crowded["config"]["models"] = [f"voice {number}" for number in range(300_000)]
+    _, [why] = taken_from(store, crowded)
+    assert "a circle has 2 to 10 models, got 300000" in why
+
+
 async def test_a_stranger_has_no_answer(store: Store) -> None:
     wrong = await document(0.9)
     wrong["dialogue_history"][0]["evaluations"][0]["model"] = "stranger"

@@ -23,8 +23,11 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.voice import Reply, Turn
 from firecircle.convene import seat_circle, seat_panel
 from firecircle.examples import load_examples
+from firecircle.metrics import metrics_of_panel
 from firecircle.names import EMBEDDED_MODELS
 from firecircle.store.transfer import HEADER, BadLine, ImportedCircle, circles_in
+from firecircle.telling.safe_text import SafeLine
+from firecircle.telling.verdict import cautions_of_panel
 from tests.loopback import ChatRequest, LoopbackServer, completion
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
@@ -145,6 +148,13 @@ async def test_an_edited_number_of_a_panel_is_found() -> None:
         seated = seat_panel(EvaluationConfig(models=tuple(lines), mode=mode), Script(lines))
         kept.append(await seated.ask(PROMPT))
     assert_found(kept)
+    document = dumped(kept[0])
+    answers_of(document)[0]["falsehood"] = 0.0
+    (panel,) = imported(document)
+    assert isinstance(panel, Panel)
+    line: SafeLine = lambda text, longest=None: text  # noqa: E731
+    told = cautions_of_panel(metrics_of_panel(panel), line)["Verdict"]
+    assert any(f"note: imported, {panel.panel_id}: a in round 1 has" in caution for caution in told)
 
 
 async def test_forged_patterns_and_ways_of_reading_are_found() -> None:

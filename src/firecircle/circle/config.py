@@ -187,7 +187,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     def _with_those_of_settings_and_plugins(
         cls, declared: dict[str, ModelCharacteristics], info: ValidationInfo
     ) -> dict[str, ModelCharacteristics]:
-        seated = (*info.data.get("models", ()), *info.data.get("reserves", ()))
+        # More models than a circle has are refused, so nobody need look them up.
+        seated = (*info.data.get("models", ())[:LARGEST_CIRCLE], *info.data.get("reserves", ()))
         undeclared = (model for model in seated if original_of(model) not in declared)
         taken_over = {
             model: its for model in undeclared if (its := declared_in_settings(model) or brought_along(model))
