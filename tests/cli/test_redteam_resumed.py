@@ -15,7 +15,7 @@ import pytest
 
 from firecircle.lab.redteam.kept_circles import circles_folder
 from firecircle.names import EMBEDDED_MODELS
-from tests.cli.running import TRIO, Ran, command, ran_apart
+from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
 from tests.scripted import says
 
@@ -160,6 +160,34 @@ def test_what_was_held_can_be_taken_into_the_store(cli: Cli) -> None:
     ran = cli("circles", "import", str(kept_file()), "--json")
     assert ran.status == 0, ran.err
     assert json.loads(ran.out)["added"] == 14
+
+
+def test_a_lock_that_is_none_is_told_in_a_line(cli: Cli) -> None:
+    cli(*FEW, "--prompts", "1")
+    (lock,) = circles_folder().glob(".*.lock")
+    lock.write_text("no lock but a letter to whoever reads it, which is long enough to be one")
+    assert_one_line_of_trouble(cli(*FEW, "--prompts", "1"), "cannot be locked", "remove it")
+    lock.unlink()
+    lock.mkdir()
+    assert_one_line_of_trouble(cli(*FEW, "--prompts", "1"), "cannot be locked")
+
+
+def test_a_file_of_noise_is_told_in_few_lines(cli: Cli) -> None:
+    cli(*FEW, "--prompts", "1")
+    kept_file().write_bytes(b"\xff\x00[[[{\n" * 5000)
+    ran = cli(*FEW, "--prompts", "1")
+    assert ran.status in (0, 1)
+    assert "so it is with 4,979 more lines" in ran.err
+    assert ran.err.count("\n") < 30
+
+
+def test_families_can_be_attacked(cli: Cli, hosted: Callable[[Script], LoopbackServer]) -> None:
+    server = hosted(lambda request: completion(says(0.8)))
+    server.models = ("anthropic/claude-sonnet-5", "openai/gpt-7", "deepseek/deepseek-r1")
+    families = "family:anthropic-sonnet,family:openai-gpt,deepseek/deepseek-r1"
+    ran = cli("redteam", "--models", families, *FEW[1:], "--prompts", "1", "--json")
+    assert ran.status in (0, 1), ran.err
+    assert json.loads(ran.out)["models"] == [*server.models]
 
 
 def test_two_at_once_are_refused(cli: Cli) -> None:

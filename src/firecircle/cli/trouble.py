@@ -21,6 +21,8 @@ from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, FireCircleError, MissingKeyError, UnknownModelError
 
 NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+MOST_COMPLAINTS = 20
+"""So many bad circles or lines are told one by one; of the others the count is enough."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """The disk is full, spoilt or not to be written on: nothing that we could mend."""
 

@@ -28,8 +28,6 @@ from firecircle.errors import ConfigError, StoreError
 CircleId = Annotated[str, typer.Argument(metavar="ID", help="The circle; the beginning of its id will do.")]
 
 NOTHING_DELETED = "nothing was deleted"
-MOST_COMPLAINTS = 20
-"""So many bad circles or lines are told one by one; of the others the count is enough."""
 
 
 def circles_commands() -> typer.Typer:
@@ -222,7 +220,7 @@ def export_to(
     One that cannot be read is told, the others are written, and the exit status is 2.
     """
     from firecircle.cli.output import print_written, with_progress
-    from firecircle.cli.trouble import TROUBLE, complain
+    from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import export_lines
@@ -286,7 +284,7 @@ def import_from(
     others are kept, and the exit status is 2.
     """
     from firecircle.cli.output import print_outcome, progress
-    from firecircle.cli.trouble import TROUBLE, complain
+    from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
     from firecircle.store.opening import open_store
     from firecircle.store.transfer import BadLine, ImportProgress, import_circles
     from firecircle.telling.words import counted

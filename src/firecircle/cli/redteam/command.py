@@ -11,7 +11,7 @@ import typer
 
 from firecircle.cli.options import AsJson, names_in
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain, require_lab
+from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, MOST_COMPLAINTS, complain, require_lab
 from firecircle.errors import ConfigError
 from firecircle.telling.words import counted
 
@@ -67,6 +67,8 @@ def redteam(
     succeeded; 4: circles lost a voice to the network, and the same command holds them again.
     """
     require_lab("redteam")
+    import asyncio
+
     from firecircle.cli.output import print_json
     from firecircle.cli.redteam.view import list_attacks, show
     from firecircle.lab.redteam.attacks import all_attacks
@@ -74,6 +76,7 @@ def redteam(
     from firecircle.lab.redteam.reports import keep
     from firecircle.lab.redteam.trial import Trial
     from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+    from firecircle.voices.seating import with_todays_models
 
     chosen = _chosen(all_attacks(), names_in(attacks or (), "--attacks"), names_in(layers or (), "--layers"))
     if show_list:
@@ -85,6 +88,7 @@ def redteam(
     from firecircle.circle.config import FireCircleConfig
 
     assert isinstance(config, FireCircleConfig)
+    config = asyncio.run(with_todays_models(config))
     trial = Trial.of(config, _examples("attack", prompts), _examples("benign", prompts))
     file = circles_folder() / f"{digest_of(trial.circle)}.jsonl"
     with nullcontext() if no_save else KeptCircles.opened(file, trial.circle, anew=anew) as kept:
@@ -138,9 +142,11 @@ def _carried_out(trial: Trial, attacks: Sequence[Attack], kept: KeptCircles | No
 def _about_before(trial: Trial, attacks: Sequence[Attack], kept: KeptCircles) -> Iterator[str]:
     """What was held before, and what of it cannot be read."""
     file = printable_line(str(kept.path))
-    for bad in kept.damaged:
+    for bad in kept.damaged[:MOST_COMPLAINTS]:
         why = printable_line(bad.why, 200)
         yield f"note: {file}, line {bad.number}: {why}; its circle is held again if no other line has it"
+    if len(kept.damaged) > MOST_COMPLAINTS:
+        yield f"note: {file}: so it is with {len(kept.damaged) - MOST_COMPLAINTS:,} more lines"
     if known := trial.held_before(attacks, kept):
         total = trial.sittings(attacks)
         yield f"going on after {known:,} of {total:,} circles, kept in {file} (--anew holds all again)"
