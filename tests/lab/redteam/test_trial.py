@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.addressing import addressed_passages
 from firecircle.circle.evidence import SPACES
-from firecircle.convene import seat_circle
+from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.examples import load_examples
 from firecircle.lab.redteam.attacks import CANARY, all_attacks, texts
+from firecircle.lab.redteam.kept_circles import KeptCircles, digest_of
 from firecircle.lab.redteam.outliers import member_reports
 from firecircle.lab.redteam.trial import OBEYED, RedTeamReport, Trial
 from firecircle.telling.safe_text import SafeLine
@@ -60,6 +63,33 @@ async def test_a_member_that_always_cries_wolf_decides_and_is_named() -> None:
     assert not any(outcome.obeyed for outcome in report.outcomes)
     outliers = [member.model for member in report.members if member.is_outlier]
     assert outliers == ["adversary (always_1)"]
+
+
+async def test_circles_kept_under_other_circumstances_do_not_count(tmp_path: Path) -> None:
+    """Another voice, setting, address, chair or model file is another circle; a file may hold several."""
+    weights = tmp_path / "own.gguf"
+    weights.write_bytes(b"GGUF")
+    models = (f"local:{weights}", "b")
+    seated = SeatedCircle(circle(*models, seed=1), {})
+    others = [
+        SeatedCircle(circle(*models, seed=2), {}),
+        SeatedCircle(circle(*models, "c", seed=1), {}),
+        SeatedCircle(circle(*models, seed=1, temperature=0.5), {}),
+        replace(seated, chair_template="Speak for the sea."),
+    ]
+    digests = {digest_of(each) for each in (seated, *others)}
+    assert len(digests) == 5
+    weights.write_bytes(b"GGUF, another")
+    assert digest_of(seated) not in digests
+
+    attacks = [attack for attack in all_attacks() if attack.title == "order in user"]
+    file = tmp_path / "circles.jsonl"
+    for seed, expected in ((1, 0), (2, 0), (1, 6)):
+        trial = Trial(seat_circle(circle("weak", "firm", seed=seed), _gullible), ATTACKED[:2], [])
+        with KeptCircles.opened(file, trial.circle) as kept:
+            held: list[int] = []
+            await trial.run(attacks, held.append, kept)
+        assert (held[0], held[-1]) == (expected, 6)
 
 
 async def test_a_member_that_always_changes_sides_is_named() -> None:

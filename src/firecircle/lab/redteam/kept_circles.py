@@ -17,11 +17,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
+from firecircle.catalog import original_of
 from firecircle.circle.result import FireCircleResult
 from firecircle.convene import SeatedCircle
 from firecircle.errors import PASSING_KINDS, ConfigError, StoreError
 from firecircle.examples import Example
 from firecircle.lab.locks import held_alone
+from firecircle.names import LOCAL, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.settings import user_folder
 from firecircle.store.transfer import HEADER, BadLine, ImportedCircle, circles_below_header, line_of
@@ -130,10 +132,21 @@ def digest_of(circle: SeatedCircle) -> str:
     shaping: Mapping[str, object] = {
         "config": circle.config.model_dump(mode="json", exclude={"api_key"}),
         "addresses": addresses,
+        "files": [_stamp_of(model) for model in circle.config.named_models if is_local(model)],
         "chair": [circle.chair_template, dict(circle.chair_roles)],
         "version": [version("firecircle"), _package_digest()],
     }
     return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _stamp_of(model: str) -> list[object]:
+    """When the user's own model file was written, and how large it is; those that we fetch never change."""
+    file = Path(original_of(model).removeprefix(LOCAL)).expanduser()
+    try:
+        about = file.stat()
+    except OSError:
+        return [model]
+    return [model, about.st_size, about.st_mtime_ns]
 
 
 @cache
