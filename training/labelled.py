@@ -53,8 +53,8 @@ def multilingual() -> list[Record]:
 
 
 def small_talk() -> list[Record]:
-    """What people say to a machine without wanting anything of it, in 24 languages: always trained on, never
-    scored."""
+    """What people say to a machine without wanting anything of it, and short attacks beside, in 24 languages:
+    always trained on, never scored."""
     return list(read_dataset(ROOT / "training" / "data" / "written_small_talk.jsonl"))
 
 
