@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from firecircle.voices.embedded.learned.unpacked import encoder
 
@@ -27,6 +28,7 @@ class BroadReader:
         self._hidden, self._read = hidden, read
         self._encoder = encoder()
         self._one_at_a_time = Lock()
+        self._threads = ThreadpoolController()
 
     def vectors(self, texts: Sequence[str], documents: Sequence[bool]) -> Array:
         """What the network is given: the vector of each text, and whether it stands in a document."""
@@ -37,6 +39,8 @@ class BroadReader:
 
     def scores(self, texts: Sequence[str], documents: Sequence[bool]) -> Array:
         """How much each text sounds like manipulation; uncalibrated."""
-        hidden = np.maximum(self.vectors(texts, documents) @ self._hidden[:-1] + self._hidden[-1], 0)
-        scores: Array = hidden @ self._read[:-1] + self._read[-1]
+        vectors = self.vectors(texts, documents)
+        with self._threads.limit(limits=1, user_api="blas"):  # several would wait for each other
+            hidden = np.maximum(vectors @ self._hidden[:-1] + self._hidden[-1], 0)
+            scores: Array = hidden @ self._read[:-1] + self._read[-1]
         return scores
