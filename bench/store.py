@@ -1,8 +1,8 @@
 """What keeping costs a circle, and how finding grows with what is kept.
 
-`python -m bench.store` measures SQLite in a folder of its own, `--store URL` an empty PostgreSQL database or
-schema; `--explain` prints how the database looks for each answer. The many circles are varied copies of a few
-that were really held, kept through the store's own functions.
+`python -m bench.store` measures SQLite in a folder of its own, `--store URL --small URL` two empty PostgreSQL
+databases or schemas; `--explain` prints how the database looks for each answer. The many circles are varied
+copies of a few that were really held, kept through the store's own functions.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ RARE_EVERY = 500
 """Of so many circles one has the rare word, label, voice and pattern; never fewer than two have."""
 AT_ONCE = 200
 TRIES = 15
+TURNS = 3
+"""How often the small and the large store are asked in turn: a machine is not equally busy all along."""
 DAY = 86_400.0
 VOICES = ("north", "east", "south")
 
@@ -244,14 +246,17 @@ def carried(store: Store, into: Store, circles: int) -> tuple[float, float]:
     return out, circles / (time.perf_counter() - started)
 
 
-def growth(store: Store, other: Store, few: int, most: int, explain: bool) -> None:
-    """Fill the store, ask it things when it is small and when it is large, and print both."""
+def growth(small: Store, store: Store, other: Store, few: int, most: int, explain: bool) -> None:
+    """Fill a small and a large store, ask them the same things in turn, and print both."""
     kinds = asyncio.run(templates())
     empty = size_of(store)
-    fill(store, kinds, few, 0)
-    before = {name: milliseconds(ask) for name, ask in questions(store).items()}
-    rate = fill(store, kinds, most - few, few)
-    after = {name: milliseconds(ask) for name, ask in questions(store).items()}
+    fill(small, kinds, few, 0)
+    rate = fill(store, kinds, most, 0)
+    asked_of_large = questions(store)
+    before, after = {}, {}
+    for name, ask in questions(small).items():
+        turns = [(milliseconds(ask), milliseconds(asked_of_large[name])) for _ in range(TURNS)]
+        before[name], after[name] = map(median, zip(*turns, strict=True))
     large = size_of(store) - empty
     print(f"fill    {rate:.0f} circles a second, 3 voices and 2 rounds each, {AT_ONCE} a transaction")
     print(f"size    {large / most / 1000:.1f} kB a circle; {large / 1e6:.0f} MB for {most:,}")
@@ -275,19 +280,23 @@ def main() -> None:
     parser.add_argument("most", nargs="?", type=int, default=MANY)
     parser.add_argument("--few", type=int, default=FEW)
     parser.add_argument("--store", help="an empty PostgreSQL database or schema instead of SQLite")
+    parser.add_argument("--small", help="another empty one beside it")
     parser.add_argument("--explain", action="store_true")
     asked = parser.parse_args()
+    if (asked.store is None) != (asked.small is None):
+        raise SystemExit("--store and --small: name both, or none for SQLite")
     with tempfile.TemporaryDirectory() as folder:
         if asked.store is None:
             with open_store(Path(folder) / "one.sqlite") as store:
                 measure_keeping(store)
         with (
+            open_store(asked.small or Path(folder) / "few.sqlite") as small,
             open_store(asked.store or Path(folder) / "many.sqlite") as store,
             open_store(Path(folder) / "b.sqlite") as other,
         ):
-            if store.circles.count():
-                raise SystemExit("--store: there are circles already; name an empty database")
-            growth(store, other, asked.few, asked.most, asked.explain)
+            if store.circles.count() or small.circles.count():
+                raise SystemExit("--store, --small: there are circles already; name empty databases")
+            growth(small, store, other, asked.few, asked.most, asked.explain)
 
 
 def measure_keeping(store: Store) -> None:
