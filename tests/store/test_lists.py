@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event
+
 from firecircle import FireCircleConfig, PromptGuard
 from firecircle.store.batches import compared, list_batches
 from firecircle.store.finding import Filters, Order
-from firecircle.store.opening import Store
+from firecircle.store.opening import Store, open_store
 from tests.scripted import Script, says
 from tests.store.samples import held, saying
 
@@ -54,3 +59,20 @@ async def test_batches_are_listed_and_set_beside_each_other(store: Store) -> Non
     ]
     changes = compared(store.circles, "tuesday", "monday")
     assert {name: change.turned for name, change in changes.items()} == {"0": True, "1": False}
+
+
+def test_sqlite_looks_for_batches_in_their_index_alone(tmp_path: Path) -> None:
+    """Without naming it every circle is looked at, which a small store does not show."""
+    plans: list[str] = []
+
+    def explain(connection: Any, _: Any, statement: str, values: Any, *__: Any) -> None:
+        if statement.startswith("SELECT") and "record_id" in statement:
+            rows = connection.connection.cursor().execute(f"EXPLAIN QUERY PLAN {statement}", values)
+            plans.append(" ".join(str(row[-1]) for row in rows))
+
+    with open_store(tmp_path / "circles.sqlite") as store:
+        event.listen(store.database.engine, "before_cursor_execute", explain)
+        list_batches(store.database)
+        store.circles.find(Filters(batch="monday"))
+    assert plans
+    assert all("USING INDEX circles_by_batch (record_id>?" in plan for plan in plans)

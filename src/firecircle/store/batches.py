@@ -7,8 +7,7 @@ import sqlalchemy as sa
 from firecircle.shapes import Shape
 from firecircle.store.circles import CircleStore
 from firecircle.store.database import Database
-from firecircle.store.finding import CircleSummary, Filters
-from firecircle.store.tables import circles
+from firecircle.store.finding import CircleSummary, Filters, batched
 
 MOST_IN_A_BATCH = 5_000
 """Judgements that are read for one page."""
@@ -37,8 +36,8 @@ class Change(Shape):
 
 def list_batches(database: Database) -> tuple[BatchLine, ...]:
     """The batches that are kept, the newest first."""
-    of = circles.c
     with database.reading() as connection:
+        of = batched(connection).c
         colon = (
             sa.func.instr(of.record_id, ":")
             if connection.dialect.name == "sqlite"
@@ -52,7 +51,7 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
                 sa.func.sum(sa.case((of.alarm.is_(True), 1), else_=0)),
                 sa.func.min(of.started_at),
             )
-            .where(of.run_id.is_(None), of.record_id.like("%_:%"))
+            .where(of.record_id.like("%_:%"))
             .group_by("batch")
             .order_by(sa.func.max(of.pk).desc())
         )

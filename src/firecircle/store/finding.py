@@ -207,9 +207,11 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.batch is not None:
         begins = f"{storable(filters.batch)}:"
-        if connection.dialect.name == "sqlite":  # which does not find a prefix by its index
-            clauses += [of.record_id >= begins, of.record_id < f"{begins}\U0010ffff"]
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
+        if connection.dialect.name == "sqlite":  # which does not find a prefix by its index
+            rows = batched(connection).c
+            within = rows.record_id >= begins, rows.record_id < f"{begins}\U0010ffff"
+            clauses.append(of.pk.in_(sa.select(rows.pk).where(*within)))
     if filters.status is not None:
         clauses.append(_has_status(connection, filters.status))
     if filters.outcome is not None:
@@ -232,6 +234,22 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     return clauses
 
 
+def batched(connection: Connection) -> sa.Subquery:
+    """What was judged outside of runs under a name of its own: batches, and little else.
+
+    SQLite does not know that these are few, and would look at every circle if its index were not named.
+    """
+    of = circles.c
+    columns = of.pk, of.record_id, of.alarm, of.started_at
+    if connection.dialect.name == "sqlite":
+        return _BATCHED_IN_SQLITE.columns(*columns).subquery("batched")
+    return sa.select(*columns).where(of.run_id.is_(None), of.record_id.is_not(None)).subquery("batched")
+
+
+_BATCHED_IN_SQLITE = sa.text(
+    "SELECT pk, record_id, alarm, started_at FROM circles INDEXED BY circles_by_batch"
+    " WHERE run_id IS NULL AND record_id IS NOT NULL"
+)
 _other = circles.alias("other")
 # As a sum it is no key any more: else the table is searched from that end, not the index of times.
 _OTHER_KEY = _other.c.pk + 0
