@@ -801,6 +801,7 @@ def test_a_point_of_a_run_s_plot_leads_to_its_circles(page: Page, run_id: str) -
     playwright.expect(rows).to_have_count(int(said.split()[0]))
     rows.first.get_by_role("link").click()
     playwright.expect(page.get_by_text("Held again from what was said")).to_be_visible()
+    page.wait_for_load_state()  # a page is seen before its scripts hear clicks
     page.locator("button.answer").first.click()
     playwright.expect(page.get_by_role("dialog")).to_be_visible()
     page.goto(f"/runs/{run_id}?arm=alone")
