@@ -91,6 +91,7 @@ def load(number: int, selected: list[str]) -> None:
     probes = import_module("slipcover.pytest_plugin")._slipcover_instance
     if probes:
         probes.d_miss_threshold = NEVER
+        probes.source = None  # the files that nothing loads are looked for once, by whoever started the run
     import pytest
 
     files = _TestFiles()
@@ -129,7 +130,10 @@ def _fork_for_everybody(listening: socket.socket) -> None:
         for child in list(waiting):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                with waiting.pop(child) as connection:
+                with (
+                    waiting.pop(child) as connection,
+                    suppress(OSError),
+                ):  # whoever asked may have ended before
                     connection.send(bytes([os.waitstatus_to_exitcode(status) & 255]))
 
     signal.signal(signal.SIGCHLD, reap)

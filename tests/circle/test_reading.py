@@ -45,6 +45,7 @@ JSON_REPLIES = {
     "cut object after it": PLAIN + '\n{"truth": 0.9, "indeterminacy": 0.9, "falsehood": 0.4, "reas',
     "cut object before it": '{"truth": 0.9, "inde\n\nSorry, again:\n' + PLAIN,
     "stray brace before it": f"The payload uses {{ and {{a: 'x to confuse.\n{PLAIN}",
+    "stray brace that ends within it": 'A brace {" at first.\n{"reasoning": "}", ' + PLAIN[1:],
     "doubled braces": "{{" + PLAIN[1:-1] + "}}",
     "doubled braces throughout": '{{"truth": 0.2, "indeterminacy": 0.3, "falsehood": 0.7, "x": [{{"a": 1}}]}}',
     "doubled outer braces": '{{"truth": 0.2, "indeterminacy": 0.3, "falsehood": 0.7, "x": {"a": {"b": 1}}}}',

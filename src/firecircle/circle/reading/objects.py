@@ -99,9 +99,9 @@ class Objects:
 def _candidates(text: str) -> list[Candidate]:
     """Every outermost object that holds a falsehood key, in order.
 
-    One that never ends, or ends but is no JSON, may really be a stray brace before the answer. So the search
-    starts again at the next object on a line of its own that is indented no deeper; an object within it is
-    indented deeper or follows something on its line, and stays a part of it.
+    One that never ends, or ends but is no JSON, may really be a stray brace before the answer, and may end in
+    the middle of it. So the search starts again at the next object on a line of its own that is indented no
+    deeper; an object within it is indented deeper or follows something on its line, and stays a part of it.
     """
     if (whole := _whole(text)) is not None:
         return [whole]
@@ -118,10 +118,9 @@ def _candidates(text: str) -> list[Candidate]:
         closed = end is not None
         end = len(text) if end is None else end
         position = end
-        if keys[key] >= end:
-            continue
         value = decoded(text[start:end]) if closed else None
-        candidates.append(Candidate(start, end, closed, value))
+        if keys[key] < end:
+            candidates.append(Candidate(start, end, closed, value))
         if value is not None:
             continue
         again = _restart(text, start, end) if restarts else None
