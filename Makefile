@@ -10,10 +10,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
+apt-install = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1)
+# packages, what they are for, and what to install where there are no such packages
 define system-packages
 if test "$(SYSTEM_PACKAGES)" != yes; then echo "Missing and not installed: $(1). Skipped: $(2)"; else \
   echo "Installing system packages with apt-get: $(1) (for the $(2))"; \
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1); } > /dev/null 2>&1 \
+  { apt-get update -qq && { $(call apt-install,$(1)) $(if $(3),|| $(call apt-install,$(3))); }; } > /dev/null 2>&1 \
   || echo "They cannot be installed here; on a Debian system root can do so. Skipped: $(2)"; fi
 endef
 
@@ -42,8 +44,9 @@ $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml
 	@$(BIN)/firecircle local fetch neural > /dev/null
 	@ls /usr/lib/postgresql/*/bin/pg_ctl > /dev/null 2>&1 || command -v pg_ctl > /dev/null \
 	  || $(call system-packages,postgresql,tests of the store on PostgreSQL)
-	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
-	  || $(call system-packages,chromium fonts-dejavu-core,tests of the viewer in a browser)
+	@command -v chromium-headless-shell > /dev/null || command -v chromium > /dev/null || command -v chromium-browser > /dev/null \
+	  || command -v google-chrome > /dev/null \
+	  || $(call system-packages,chromium-headless-shell fonts-dejavu-core,tests of the viewer in a browser,chromium fonts-dejavu-core)
 	@touch $@ $(VENV)/.ready
 
 lint:

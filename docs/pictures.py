@@ -128,7 +128,8 @@ def _kept_alarm(surroundings: dict[str, str]) -> str:
 def _chromium() -> str | None:
     from shutil import which
 
-    return which("chromium") or which("chromium-browser") or which("google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(which, names)), None)
 
 
 @contextmanager

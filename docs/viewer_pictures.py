@@ -235,7 +235,8 @@ def main() -> None:
     folder = given.all or KEPT
     folder.mkdir(parents=True, exist_ok=True)
     named = os.environ.get("FIRECIRCLE_TEST_BROWSER")
-    chromium = named or shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    chromium = named or next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as place, open_store(Path(place) / "circles.sqlite") as store:
         os.environ["XDG_DATA_HOME"] = place
         circle = asyncio.run(fill(store))
