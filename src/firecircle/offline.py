@@ -19,8 +19,10 @@ from firecircle.request import Configured, JudgingRequest, configured_by_file, d
 from firecircle.session import SessionMemory
 
 MODEL = "local:qwen"
-UNSURE = (0.5, 0.7)
-"""The falsehood of the lenses' circle from which on the model is asked, and from which on it is not."""
+UNSURE = (0.1, 0.7)
+"""The falsehood of the lenses' circle from which on the model is asked, and from which on it is not.
+
+Everyday questions lie below, alarms above (decision 095)."""
 
 
 @dataclass(frozen=True, slots=True)
