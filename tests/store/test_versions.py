@@ -198,6 +198,8 @@ def nobody() -> Iterator[Path]:
         if is_root:
             os.seteuid(65534)
         try:
+            if not os.access(__file__, os.R_OK, effective_ids=True):
+                pytest.skip("root runs this, and nobody else may read the code")
             yield folder
         finally:
             if is_root:
