@@ -3,7 +3,8 @@
 Holds the lenses' circle over a set, by voices that never saw the source they judge, and where `--offline`
 would ask `local:qwen`, the circle with the model too. That takes some seconds of a core for each prompt it is
 asked about, so every judgement is written down at once and the same command goes on. `--most` takes so many
-prompts of the set, at random and always the same; `--set sealed` is an exam (see scored.toml).
+prompts of the set, at random and always the same; `--rounds 1` lets the model speak once, which is what
+counts nearly always; `--set sealed` is an exam (see scored.toml).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from firecircle.lab.datasets import Record, read_dataset
 from firecircle.offline import MODEL, is_sure
 from firecircle.voices.local import local_voice
 from training.labelled import ALARM
+from training.verdict import ROUNDS
 
 PATIENCE = 600.0
 
@@ -42,6 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--set", choices=SETS, default="dev2")
     parser.add_argument("--most", type=int, help="how many prompts")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the circle with the model")
     parser.add_argument("--answers", type=Path, default=Path("offline_answers.jsonl"))
     options = parser.parse_args()
     records = list(read_dataset(SETS[options.set]))
@@ -49,37 +52,41 @@ def main() -> None:
     records = records[: options.most]
     models = CIRCLES["circle with neural"]
     seats = shipped(records, models) if options.set == "sealed" else blind_seats(models)
-    _print(records, _judged(records, seats, options.answers))
+    _print(records, _judged(records, seats, options.rounds, options.answers))
 
 
-def _judged(records: Sequence[Record], seats: Seats, answers: Path) -> list[dict[str, Any]]:
+def _judged(records: Sequence[Record], seats: Seats, rounds: int, answers: Path) -> list[dict[str, Any]]:
     """What both circles say of each record, from the file where it stands there already."""
     lines = answers.read_text("utf-8").splitlines() if answers.exists() else []
     known = {row["id"]: row for row in map(json.loads, lines)}
     for record in records:
         if record.id not in known:
-            known[record.id] = row = asyncio.run(_judged_twice(record, dict(seats[record.source])))
+            known[record.id] = row = asyncio.run(_judged_twice(record, dict(seats[record.source]), rounds))
             with answers.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
     return [known[record.id] for record in records]
 
 
-async def _judged_twice(record: Record, lenses: dict[str, Voice]) -> dict[str, Any]:
-    alone = await _held(record, lenses)
+async def _judged_twice(record: Record, lenses: dict[str, Voice], rounds: int) -> dict[str, Any]:
+    alone = await _held(record, lenses, ROUNDS)
     row: dict[str, Any] = {"id": record.id, "lenses": _highest(alone)}
     if not is_sure(alone):
         began = time.perf_counter()
-        together = await _held(record, {**lenses, MODEL: local_voice(MODEL)})
+        together = await _held(record, {**lenses, MODEL: local_voice(MODEL)}, rounds)
         said = [each for held in together.dialogue_history for each in held.evaluations]
-        row["circle"] = _highest(together)
+        row["circle"] = max(row["lenses"], _highest(together))
         row["model"] = [each.falsehood for each in said if each.model == MODEL]
         row["seconds"] = round(time.perf_counter() - began, 1)
     return row
 
 
-async def _held(record: Record, voices: dict[str, Voice]) -> FireCircleResult:
+async def _held(record: Record, voices: dict[str, Voice], rounds: int) -> FireCircleResult:
     config = FireCircleConfig.embedded(
-        models=tuple(voices), seed=1, timeout_seconds=PATIENCE, timeout_per_round=PATIENCE
+        models=tuple(voices),
+        max_rounds=rounds,
+        seed=1,
+        timeout_seconds=PATIENCE,
+        timeout_per_round=PATIENCE,
     )
     return await SeatedCircle(config, voices).hold(record.prompt)
 
