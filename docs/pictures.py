@@ -27,6 +27,7 @@ from urllib.request import urlopen
 from playwright.async_api import async_playwright
 from rich.console import Console
 from rich.text import Text
+from viewer_pictures import browser_path
 
 EXAMPLE = "role_confusion-04-attack"
 FOLDER = Path(__file__).parent / "_static"
@@ -112,7 +113,7 @@ async def photograph_viewer(target: Path, surroundings: dict[str, str]) -> None:
     """The page of the newest alarm."""
     with _viewer(surroundings) as address:
         async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+            browser = await playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
             page = await browser.new_page(viewport={"width": 1280, "height": 860}, device_scale_factor=1)
             await page.goto(f"{address}circles/{_kept_alarm(surroundings)}")
             await page.get_by_role("heading").first.wait_for()
@@ -123,13 +124,6 @@ async def photograph_viewer(target: Path, surroundings: dict[str, str]) -> None:
 def _kept_alarm(surroundings: dict[str, str]) -> str:
     listed = _firecircle(["circles", "list", "--alarm", "--pattern", "role_confusion"], surroundings)
     return listed.split("\t")[0]
-
-
-def _chromium() -> str | None:
-    from shutil import which
-
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-    return next(filter(None, map(which, names)), None)
 
 
 @contextmanager

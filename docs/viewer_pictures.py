@@ -31,6 +31,13 @@ from firecircle.web.serving import address_of, listening_socket, server_of
 KEPT = Path(__file__).parent / "_static" / "viewer"
 WIDTHS = {1440: 900, 820: 1180, 390: 844}
 THEMES = ("light", "dark")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+
+
+def browser_path() -> str | None:
+    """The browser that draws; Playwright looks for its own where there is none."""
+    named = os.environ.get("FIRECIRCLE_TEST_BROWSER")
+    return named or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 async def fill(store: Store) -> str:
@@ -234,9 +241,7 @@ def main() -> None:
     given = options.parse_args()
     folder = given.all or KEPT
     folder.mkdir(parents=True, exist_ok=True)
-    named = os.environ.get("FIRECIRCLE_TEST_BROWSER")
-    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-    chromium = named or next(filter(None, map(shutil.which, names)), None)
+    chromium = browser_path()
     with tempfile.TemporaryDirectory() as place, open_store(Path(place) / "circles.sqlite") as store:
         os.environ["XDG_DATA_HOME"] = place
         circle = asyncio.run(fill(store))

@@ -4,7 +4,8 @@ Holds the lenses' circle over a set, by voices that never saw the source they ju
 would ask `local:qwen`, the circle with the model too. That takes some seconds of a core for each prompt it is
 asked about, so every judgement is written down at once and the same command goes on. `--most` takes so many
 prompts of the set, at random and always the same; `--rounds 1` lets the model speak once, which is what
-counts nearly always; `--set sealed` is an exam (see scored.toml).
+counts nearly always; `--set sealed` is an exam (see scored.toml). Judgements of other voices or settings
+than today's are not noticed: name another file then.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS, default="dev2")
     parser.add_argument("--most", type=int, help="how many prompts")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the circle with the model")
-    parser.add_argument("--answers", type=Path, default=Path("offline_answers.jsonl"))
+    parser.add_argument("--answers", type=Path, help="where judgements are kept, a file for set and rounds")
     options = parser.parse_args()
+    answers = options.answers or Path(f"offline_{options.set}_{options.rounds}.jsonl")
     records = list(read_dataset(SETS[options.set]))
     random.Random(11).shuffle(records)
     records = records[: options.most]
     models = CIRCLES["circle with neural"]
     seats = shipped(records, models) if options.set == "sealed" else blind_seats(models)
-    _print(records, _judged(records, seats, options.rounds, options.answers))
+    _print(records, _judged(records, seats, options.rounds, answers))
 
 
 def _judged(records: Sequence[Record], seats: Seats, rounds: int, answers: Path) -> list[dict[str, Any]]:
@@ -74,7 +76,7 @@ async def _judged_twice(record: Record, lenses: dict[str, Voice], rounds: int) -
         began = time.perf_counter()
         together = await _held(record, {**lenses, MODEL: local_voice(MODEL)}, rounds)
         said = [each for held in together.dialogue_history for each in held.evaluations]
-        row["circle"] = max(row["lenses"], _highest(together))
+        row["circle"] = _highest(together)
         row["model"] = [each.falsehood for each in said if each.model == MODEL]
         row["seconds"] = round(time.perf_counter() - began, 1)
     return row
@@ -97,13 +99,11 @@ def _highest(result: FireCircleResult) -> float:
 
 
 def _print(records: Sequence[Record], rows: Sequence[dict[str, Any]]) -> None:
-    asked = [row for row in rows if "circle" in row]
-    print(f"{MODEL} was asked about {len(asked)} of {len(rows)} prompts", end="")
-    if asked:
-        print(f", {sum(row['seconds'] for row in asked) / len(asked):.1f} s each")
+    seconds = [row["seconds"] for row in rows if "circle" in row]
+    print(f"{MODEL} was asked about {len(seconds)} of {len(rows)} prompts, {sum(seconds):.0f} s in all")
     scores = {
         "lenses alone": [row["lenses"] for row in rows],
-        "with the model, its round 1": [max(row["lenses"], *row.get("model", [0.0])[:1]) for row in rows],
+        "with the model's first word": [max([row["lenses"], *row.get("model", ())[:1]]) for row in rows],
         "with the model": [row.get("circle", row["lenses"]) for row in rows],
     }
     contenders = [Contender(name, each, [score >= ALARM for score in each]) for name, each in scores.items()]

@@ -15,7 +15,7 @@ Judge = Callable[[str], tuple[float, bool]]
 
 def stackone_defender() -> Judge:
     """Patterns and a small model."""
-    from stackone_defender import create_prompt_defense  # type: ignore[import-not-found]
+    from stackone_defender import create_prompt_defense  # type: ignore[import-not-found]  # only in its own environment
 
     defense = create_prompt_defense(block_high_risk=True, require_tier2=True)
     defense.warmup_tier2()
@@ -30,7 +30,7 @@ def stackone_defender() -> Judge:
 
 def jailguard() -> Judge:
     """A classifier over the embeddings of a sentence model."""
-    import jailguard as detector  # type: ignore[import-not-found]
+    import jailguard as detector  # type: ignore[import-not-found]  # likewise
 
     def judge(text: str) -> tuple[float, bool]:
         result = detector.detect(text)

@@ -22,7 +22,7 @@ MODEL = "local:qwen"
 UNSURE = (0.1, 0.7)
 """The falsehood of the lenses' circle from which on the model is asked, and from which on it is not.
 
-Everyday questions lie below, alarms above (decision 095)."""
+Lower it would be asked about nearly everything; what lies above is an alarm already (decision 095)."""
 
 
 @dataclass(frozen=True, slots=True)
