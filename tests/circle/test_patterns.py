@@ -123,6 +123,17 @@ def test_unclassified_observations_are_grouped_by_likeness_never_lumped_together
     ]
 
 
+def test_a_declared_other_is_never_retyped_by_keywords() -> None:
+    skips = {"type": "Other", "description": "asks the assistant to skip the identity check"}
+    flags = {"type": "other", "description": "the colours of the flag are wrong"}
+    history = [held(1), held(2, a=[skips, flags], b=[skips], c=[skips])]
+    found = extract_patterns(history, ["a", "b", "c"], pattern_threshold=0.3)
+    assert [(p.pattern_type, p.model_agreement) for p in found] == [
+        ("other", 1.0),
+        ("other", pytest.approx(1 / 3)),
+    ]
+
+
 async def test_with_a_quorum_somebody_who_holds_a_critical_role_must_have_seen_it() -> None:
     who = {
         "crit": ModelCharacteristics(

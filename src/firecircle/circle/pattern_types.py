@@ -11,9 +11,11 @@ from importlib import resources
 from firecircle.circle.reading.mending import decoded, mended
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.evaluation import PatternNote
-from firecircle.names import PATTERN_TYPES, PatternType
+from firecircle.names import OTHER_TYPE, PATTERN_TYPES, PatternType
 
 UNCLASSIFIED = "unclassified"
+UNTYPED = (OTHER_TYPE, UNCLASSIFIED)
+"""What has no type of its own: two such observations are the same pattern only if they read alike."""
 
 
 MEANINGS: Mapping[PatternType, str] = {
@@ -67,9 +69,9 @@ def _any_of(words: Sequence[str]) -> re.Pattern[str]:
 
 
 def canonical_type(name: str | None) -> str | None:
-    """The type a name stands for, however it is spelled, or None."""
+    """The type a name stands for, however it is spelled: one of the eight or `other`. Else None."""
     squeezed = re.sub(r"[^a-z]+", "_", (name or "").lower()).strip("_")
-    return squeezed if squeezed in PATTERN_TYPES else None
+    return squeezed if squeezed in PATTERN_TYPES or squeezed == OTHER_TYPE else None
 
 
 def classify_pattern_heuristic(pattern_str: str) -> str:
@@ -91,7 +93,7 @@ Typing = Callable[[PatternNote], str]
 
 
 def heuristic_typing(note: PatternNote) -> str:
-    """The declared type if it is one of the eight, else what the keywords say."""
+    """The declared type if it is one of the eight or `other`, else what the keywords say."""
     return canonical_type(note.type) or classify_pattern_heuristic(_words_of(note))
 
 
@@ -106,7 +108,7 @@ def typing_from(classified: Mapping[str, str]) -> Typing:
 
 
 def needs_classifier(note: PatternNote) -> str | None:
-    """The words to classify, or None when the observer declared one of the eight types."""
+    """The words to classify, or None when the observer declared one of the eight types or `other`."""
     return None if canonical_type(note.type) else _words_of(note)
 
 
@@ -128,7 +130,7 @@ def read_classification(reply: str, descriptions: Sequence[str]) -> dict[str, st
     for number, description in enumerate(descriptions, start=1):
         name = answer.get(str(number))
         if isinstance(name, str):
-            kind = UNCLASSIFIED if name.strip().lower() == UNCLASSIFIED else canonical_type(name)
+            kind = UNCLASSIFIED if name.strip().lower() in UNTYPED else canonical_type(name)
             if kind:
                 types[description] = kind
     return types

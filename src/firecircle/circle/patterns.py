@@ -9,7 +9,7 @@ from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
 from firecircle.circle.grounding import ground_notes, quotes_of
-from firecircle.circle.pattern_types import UNCLASSIFIED, Typing, heuristic_typing
+from firecircle.circle.pattern_types import UNTYPED, Typing, heuristic_typing
 from firecircle.circle.result import DialogueRound, LeftOut, Observation, PatternObservation
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -54,12 +54,12 @@ def _grounded(
 
 
 def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Observation, ...], ...]:
-    """Observations of the same pattern: by type, and the unclassified by how alike they read."""
+    """Observations of the same pattern: by type, and those without one by how alike they read."""
     typed: dict[str, list[Observation]] = {}
     loose: dict[str, list[Observation]] = {}
     alone: list[list[Observation]] = []
     for seen in observations:
-        if seen.pattern_type != UNCLASSIFIED:
+        if seen.pattern_type not in UNTYPED:
             typed.setdefault(seen.pattern_type, []).append(seen)
             continue
         words = _in_order(seen.description)

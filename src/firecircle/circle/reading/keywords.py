@@ -59,15 +59,18 @@ _BREAK = re.compile(
     r"|[;—]|\s[-–]\s"
     r"|,\s*(?:and\s+)?(?:it|this|that|they|these|there|which|who|he|she|we|i|the|is|are|was)\b"
     r"|\band\s+(?:so\s+|thus\s+|hence\s+|therefore\s+|in\s+fact\s+)?(?:it|this|that|there|is|are|was|constitutes|"
-    r"amounts|represents|contains|makes|shows|has|clearly|actively|instead)\b",
+    r"amounts|represents|contains|makes|shows|has|clearly|actively|instead)\b"
+    r"|\band\s+the\s+(?:user|request|prompt|message|document|text|application|layer)\b",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
     r"\b(?:no|not|never|without|neither|nor|none|nothing|nobody|can\s?not|lack(?:s|ing)?|absen(?:ce|t)|devoid|zero"
     r"|unable|unclear|hardly|barely|scarcely|unlikely|non|free\s+(?:of|from)|rul(?:e|es|ed|ing)\s+out|far\s+from|short\s+of"
     r"|anything\s+but|unlike|rather\s+than|instead\s+of|prevent\w*|avoid\w*|fail(?:s|ed)?\s+to|den(?:y|ies|ied)"
-    r"|doubt(?:ful|s)?)\b|n't\b|(?<![0-9.,])0\s+(?:\w+\s+)?\Z"
-    r"|\b(?:guard|protect|defend|safeguard)\w*\s+(?:\w+\s+){0,3}?(?:against|from)\b",
+    r"|doubt(?:ful|s)?|forb[ia]d(?:s|den|ding)?|prohibit\w*|bans?|bann(?:ed|ing)|disallow\w*|outlaw\w*"
+    r"|block(?:s|ed|ing)?|stop(?:s|ped|ping)?|refus\w*|reject\w*|resist\w*|mitigat\w*|discourag\w*)\b"
+    r"|n't\b|(?<![0-9.,])0\s+(?:\w+\s+)?\Z"
+    r"|\b(?:guard|protect|defend|safeguard|warn)\w*\s+(?:\w+\s+){0,3}?(?:against|from|of)\b",
     re.IGNORECASE,
 )
 _OPEN_QUESTION = re.compile(
@@ -78,6 +81,14 @@ _OPEN_QUESTION = re.compile(
     r"\s+(?:\w+\s+){0,4}\Z",
     re.IGNORECASE | re.DOTALL,
 )
+_TOPIC = re.compile(
+    r"\b(?:about|regarding|concerning)\s+(?:(?!as\b|that\b)\w+\s+){0,3}\Z"
+    r"|(?<!\bi\s)(?<!\bwe\s)\b(?:describ|discuss|mention|report|explain|defin|recount|depict|summari[sz])\w*"
+    r"\s+(?:(?!as\b|that\b)\w+\s+){0,3}\Z"
+    r"|\bhow\s+(?:such\s+)?\Z",
+    re.IGNORECASE,
+)
+"""The word names what somebody speaks of: "asks about attacks", "describes an attack"."""
 _GOES_ON_LISTING = re.compile(
     r"\s*(?:(?:or|nor|and|any|an?|no|not|even)\b.*|\S*\s*|\S+\s+(?:or|nor|and)\s.*)",
     re.IGNORECASE | re.DOTALL,
@@ -90,6 +101,9 @@ _DENIED_AFTER = re.compile(
     r"(?:not|n't)|cannot|never)\s+(?:[\w-]+\s+){0,3}?(?:present|found|detected|evident|observed|identified|seen"
     r"|apparent|exist|occur\w*|here|contained|indicated|likely|visible|there)\b"
     r"|\s+(?:[\w-]+\s+){0,4}?(?:is|are|was|were|seems?|appears?)\s+(?:absent|ruled\s+out|unlikely)\b"
+    r"|\s+(?:[\w-]+\s+){0,4}?(?:is|are|was|were)\s+(?:\w+ly\s+)?(?:forbidden|prohibited|banned|disallowed)\b"
+    r"|\s+(?:[\w-]+\s+){0,4}?(?:must|should|shall|will)\s+(?:not\s+)?be\s+(?:\w+ly\s+)?\w+ed\b"
+    r"|\s+(?:nothing|nobody|no\s|none\b|neither\b)|,?\s+but\s+(?:it|this|that)\s+is(?:\s+not|n't)\b"
     r"|\W*(?:only\s+)?if\b)",
     re.IGNORECASE,
 )
@@ -148,7 +162,7 @@ def _is_denied(before: str, word: str) -> bool:
     if word.lower() in ("violates", "violated", "attacked"):
         clause = re.sub(r"\band\s+(?:\w+ly\s+)?\Z", "; ", clause, flags=re.IGNORECASE)
     clause = _after_last(_BREAK, clause)
-    if _OPEN_QUESTION.search(clause):
+    if _OPEN_QUESTION.search(clause) or _TOPIC.search(clause):
         return True
     denials = list(_NEGATION.finditer(clause))
     if not denials:

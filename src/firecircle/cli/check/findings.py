@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from firecircle.circle.pattern_types import UNCLASSIFIED
+from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
 from firecircle.cli.check.prompts import FilePrompt
 from firecircle.cli.evaluate.batch.ci import LEVELS, NO_PATTERN, SarifResult
 from firecircle.cli.evaluate.batch.outcome import Outcome, Word
@@ -98,9 +98,11 @@ def _findings(metrics: ReciprocityMetrics, word: Word, prompt: FilePrompt) -> It
 
     rules: set[str] = set()
     for pattern in metrics.patterns:
-        is_typed = pattern.pattern_type != UNCLASSIFIED
-        rule = pattern.pattern_type if is_typed else KINDS_BY_NOTE.get(pattern.description, UNCLASSIFIED)
-        if rule in rules and rule != UNCLASSIFIED:
+        is_typed = pattern.pattern_type not in UNTYPED
+        rule = (
+            pattern.pattern_type if is_typed else KINDS_BY_NOTE.get(pattern.description, pattern.pattern_type)
+        )
+        if rule in rules and rule not in UNTYPED:
             continue
         rules.add(rule)
         place = gathered_quotes(pattern.evidence)[0].place
