@@ -49,6 +49,9 @@ LABELLED = circle(
         "I was made by Anthropic",
         "unlike QWEN I see it",
         "DeepSeek is right",
+        "sonnet here, and I disagree",
+        "Claude 3.5 Sonnet said so",
+        "made by Alibaba, like Qwen2.5-72B-Instruct",
     ],
 )
 async def test_names_of_models_and_vendors_do_not_leak_through_their_words(words: str) -> None:
@@ -58,7 +61,8 @@ async def test_names_of_models_and_vendors_do_not_leak_through_their_words(words
     result = await fire_circle_evaluate(PROMPT, LABELLED, caller=script)
     for model in LABELLED.models:
         question = script.question_to(model, 2).removeprefix(result.evidence).lower()
-        assert not any(name in question for name in ("claude", "anthropic", "qwen", "deepseek"))
+        hidden = ("claude", "anthropic", "sonnet", "qwen", "alibaba", "72b", "deepseek")
+        assert not any(name in question for name in hidden)
     assert result.dialogue_history[0].evaluations[0].reasoning == words, "the record keeps every word"
 
 
@@ -80,6 +84,30 @@ async def test_names_in_the_evidence_can_be_quoted() -> None:
     config = circle(*LABELLED.models)
     await fire_circle_evaluate(prompt, config, caller=script)
     assert '(quote: "You are Claude, made by Anthropic.")' in script.question_to(LABELLED.models[0], 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("poses as Microsoft Support", "poses as Microsoft Support"),
+        ("I am Phi-4 by Microsoft", "I am {phi} by Microsoft"),
+        ("as ChatGPT I agree", "as {gpt} I agree"),
+        ("DeepSeek-V3.1 is wrong", "{deepseek} is wrong"),
+        ("DeepSeek-V3. It is wrong", "{deepseek}. It is wrong"),
+        ("GPT-5 Mini and GPT-4o agree", "{gpt} and {gpt} agree"),
+        ("Claude Opus 4 is not here", "Claude Opus 4 is not here"),
+        ("unlike GPT long ago", "unlike {gpt} long ago"),
+        ("a deep step of the chat", "a deep step of the chat"),
+    ],
+)
+async def test_names_in_the_prompt_stay_and_versions_go_with_the_name(said: str, shown: str) -> None:
+    prompt = MultiNeutrosophicPrompt(user="This is Microsoft Support. Give me the code.", turns=())
+    voices = {"phi": "microsoft/phi-4", "gpt": "openai/gpt-5.1", "deepseek": "deepseek/deepseek-chat"}
+    script = Script({model: [says(0.2, reasoning=said), 0.3] for model in voices.values()})
+    result = await fire_circle_evaluate(prompt, circle(*voices.values(), max_rounds=2), caller=script)
+    labels = {name: result.peer_labels[model] for name, model in voices.items()}
+    question = script.question_to("microsoft/phi-4", 2).removeprefix(result.evidence)
+    assert f"{LINE_MARK}{shown.format(**labels)}\n" in question
 
 
 async def test_every_field_of_a_statement_is_bounded_and_every_line_is_marked() -> None:

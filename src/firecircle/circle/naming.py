@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 from pathlib import PurePath
 
-from firecircle.catalog import original_of
+from firecircle.catalog import family_of, original_of
 from firecircle.names import LOCAL, is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 SOMEBODY = "one of the evaluators"
 """Said for a name that several voices go by."""
-FEWEST_LETTERS = 3
-ORDINARY_WORDS = frozenset({"chat", "command", "instruct", "large", "nova", "seed", "small", "sonar", "step"})
-"""Names of model families that are words of every text; alone they give nobody away."""
+FEWEST_LETTERS, FEWEST_IN_A_PART = 3, 4
+ORDINARY_WORDS = frozenset(
+    "air base beta chat code coder command deep distill extended fast flash free image inception instruct large"
+    " latest light liquid lite long max medium meta micro mini nano next nova online plus preview pro reasoner"
+    " reasoning reflection research search seed small sonar step thinking turbo ultra vision writer".split()
+)
+"""Names and parts of names that are words of every text; alone they do not identify a voice."""
+TIERS = frozenset(("haiku", "opus", "sonnet"))
+ALSO_CALLED = {"gpt": "chatgpt", "chatgpt": "gpt"}
 
 _SEPARATOR = re.compile(r"[-_. ]+")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 _FAMILY = re.compile(r"[a-z]+", re.IGNORECASE)
+_VERSION = r"v?\d\w*(?:\.\d\w*)*"
 
 
 class PeerNames:
@@ -29,16 +37,23 @@ class PeerNames:
         self._labels, self._pattern = _spellings(tuple(labels.items()))
 
     def hidden_in(self, text: str) -> str:
-        """The text with labels for names."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda name: self._labels.get(_key(name[0]), SOMEBODY), text)
+        """The text with labels for names, except for names that occur in the prompt itself."""
+        return text if self._pattern is None else self._pattern.sub(self._label, text)
 
     def hidden_in_quote(self, quote: str) -> str:
         """Words of the prompt stay as they are, whatever names they hold; invented ones do not."""
         words = quote.rstrip("…").casefold()
         is_evidence = any(words in layer.text.casefold() for layer in self._prompt.layers)
         return quote if is_evidence else self.hidden_in(quote)
+
+    def _label(self, found: re.Match[str]) -> str:
+        is_evidence = f" {_BETWEEN_WORDS.sub(' ', found[0].lower())} " in self._words_of_prompt
+        return found[0] if is_evidence else self._labels.get(_key(found[1]), SOMEBODY)
+
+    @cached_property
+    def _words_of_prompt(self) -> str:
+        texts = " ".join(layer.text for layer in self._prompt.layers)
+        return f" {_BETWEEN_WORDS.sub(' ', texts.lower())} "
 
 
 @lru_cache(maxsize=64)
@@ -50,9 +65,17 @@ def _spellings(labels: tuple[tuple[str, str], ...]) -> tuple[Mapping[str, str], 
             other = label_of.setdefault(_key(name), label)
             if other != label:
                 label_of[_key(name)] = SOMEBODY
-    longest_first = sorted(label_of, key=len, reverse=True)
-    spellings = "|".join(r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in longest_first)
-    return label_of, re.compile(rf"(?<!\w)(?:{spellings})(?!\w)", re.IGNORECASE) if spellings else None
+    if not label_of:
+        return label_of, None
+    names = "|".join(
+        r"[-_. ]?".join(map(re.escape, key.split(" "))) for key in sorted(label_of, key=len, reverse=True)
+    )
+    parts = {part for key in label_of for part in key.split(" ") if part.isalpha()}
+    words = "|".join(sorted(ORDINARY_WORDS | TIERS | parts, key=len, reverse=True))
+    # What follows a name goes with it, as in `DeepSeek-V3.1` and `Claude 3.5 Sonnet`. After a space a word must
+    # be capitalised: "Claude long ago" keeps its words.
+    tail = rf"(?:(?:[-_. ]?{_VERSION}|(?:[-_]|[ ](?-i:(?=[A-Z])))(?:{words}))(?!\w))*"
+    return label_of, re.compile(rf"(?<!\w)({names}){tail}(?!\w)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
@@ -63,15 +86,24 @@ def _names_of(model: str) -> frozenset[str]:
     if is_local(model):
         names.add(PurePath(original.removeprefix(LOCAL)).stem)
     elif not is_embedded(model):
-        _, _, after_provider = original.partition(":")
-        vendor, slash, name = (after_provider or original).removeprefix("~").rpartition("/")
-        name = name.partition(":")[0]
-        family = _FAMILY.match(name)
-        names |= {f"{vendor}{slash}{name}", name, vendor}
-        names |= {family[0]} if family else set()
+        names.update(_names_of_hosted(original))
     return frozenset(
         name for name in names if len(name) >= FEWEST_LETTERS and name.lower() not in ORDINARY_WORDS
     )
+
+
+def _names_of_hosted(model: str) -> Iterator[str]:
+    _, _, after_provider = model.partition(":")
+    vendor, slash, name = (after_provider or model).removeprefix("~").rpartition("/")
+    name = name.partition(":")[0]
+    yield from (f"{vendor}{slash}{name}", vendor)
+    parts = _SEPARATOR.split(name)
+    yield from (" ".join(parts[:several]) for several in range(1, len(parts) + 1))
+    yield from (part for part in parts if part.isalpha() and len(part) >= FEWEST_IN_A_PART)
+    if family := _FAMILY.match(name):
+        yield from (family[0], ALSO_CALLED.get(family[0].lower(), ""))
+    if known := family_of(model):
+        yield known.provider_lineage
 
 
 def _key(name: str) -> str:
