@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice, product
+from typing import Literal
 
 from rapidfuzz import fuzz
 
@@ -29,6 +30,11 @@ MOST_QUOTES = 100
 MOST_PARTS = 8
 LONGEST_DESCRIPTION = 20_000
 """How much of a text is searched for passages in quotation marks."""
+LONGEST_WORD = 64
+"""Characters by which a quote that begins or ends within a word is extended; longer runs, such as encoded
+data, are cut where the voice cut them."""
+MOST_PLACES = 100
+"""How many places of a quote are looked at for one that cuts no word."""
 
 _INLINE_QUOTE = re.compile(
     r'"([^"\n]{2,400}+)"|“([^”\n]{2,400}+)”|«([^»\n]{2,400}+)»|`([^`\n]{2,400}+)`'
@@ -39,6 +45,7 @@ _WITHOUT_SPACES = re.compile(
     "\U00020000-\U0003ffff]"
 )
 """Signs of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces."""
+_APOSTROPHES = ("'", "’")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[\.\.\.\]|\[…\])\s*")
 
 
@@ -156,13 +163,54 @@ def _long_enough(quote: str) -> bool:
 
 
 def _place(layer: Layer, start: int, end: int, found_by: FoundBy) -> GroundedQuote:
+    start, end = _word_edge(layer.text, start, -1), _word_edge(layer.text, end, 1)
     return GroundedQuote.assembled(
         text=layer.text[start:end], layer=layer.name, start=start, end=end, found_by=found_by, quoted_by=""
     )
 
 
+def _word_edge(text: str, at: int, step: Literal[-1, 1]) -> int:
+    """The end of the word that a quote cuts there, in the direction of the step."""
+    edge = at
+    while _is_within_word(text, edge):
+        edge += step
+        if abs(edge - at) > LONGEST_WORD:
+            return at
+    return edge
+
+
+def _is_within_word(text: str, at: int) -> bool:
+    """Whether the characters on both sides of a place belong to one word; `don't` is one."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after in _APOSTROPHES:
+        after = text[at + 1 : at + 2]
+    elif before in _APOSTROPHES:
+        before = text[max(0, at - 2) : at - 1]
+    return _is_of_word(before) and _is_of_word(after)
+
+
+def _is_of_word(char: str) -> bool:
+    if _WITHOUT_SPACES.match(char):
+        return False
+    return char.isalnum() or char == "_" or (char != "" and unicodedata.category(char) in ("Mn", "Mc", "Cf"))
+
+
+def _find(needle: str, text: str) -> int:
+    """Where the needle is, at best without cutting a word; -1 if it is not there."""
+    first = start = text.find(needle)
+    for _ in range(MOST_PLACES):
+        if start < 0 or not (_is_within_word(text, start) or _is_within_word(text, start + len(needle))):
+            break
+        start = text.find(needle, start + 1)
+    else:
+        return first
+    return first if start < 0 else start
+
+
 def _find_exact(quote: str, layer: Layer) -> GroundedQuote | None:
-    start = layer.text.find(quote)
+    start = _find(quote, layer.text)
     return None if start < 0 else _place(layer, start, start + len(quote), "exact")
 
 
@@ -171,7 +219,7 @@ def _find_normalised(quote: str, layer: Layer) -> GroundedQuote | None:
     if not _long_enough(needle):
         return None
     text, origin = _normalised_layer(layer.text)
-    start = text.find(needle)
+    start = _find(needle, text)
     return (
         None if start < 0 else _place(layer, origin[start], origin[start + len(needle) - 1] + 1, "normalised")
     )

@@ -15,9 +15,13 @@ SOMEBODY = "one of the evaluators"
 """Said for a name that several voices go by."""
 FEWEST_LETTERS, FEWEST_IN_A_PART = 3, 4
 ORDINARY_WORDS = frozenset(
-    "air base beta chat code coder command deep distill extended fast flash free image inception instruct large"
-    " latest light liquid lite long max medium meta micro mini nano next nova online plus preview pro reasoner"
-    " reasoning reflection research search seed small sonar step thinking turbo ultra vision writer".split()
+    (
+        *("air", "base", "beta", "chat", "code", "coder", "command", "deep", "distill", "extended"),
+        *("fast", "flash", "free", "image", "inception", "instruct", "large", "latest", "light", "liquid"),
+        *("lite", "long", "max", "medium", "meta", "micro", "mini", "nano", "next", "nova", "online"),
+        *("plus", "preview", "pro", "reasoner", "reasoning", "reflection", "research", "search", "seed"),
+        *("small", "sonar", "step", "thinking", "turbo", "ultra", "vision", "writer"),
+    )
 )
 """Names and parts of names that are words of every text; alone they do not identify a voice."""
 TIERS = frozenset(("haiku", "opus", "sonnet"))
@@ -72,8 +76,8 @@ def _spellings(labels: tuple[tuple[str, str], ...]) -> tuple[Mapping[str, str], 
     )
     parts = {part for key in label_of for part in key.split(" ") if part.isalpha()}
     words = "|".join(sorted(ORDINARY_WORDS | TIERS | parts, key=len, reverse=True))
-    # What follows a name goes with it, as in `DeepSeek-V3.1` and `Claude 3.5 Sonnet`. After a space a word must
-    # be capitalised: "Claude long ago" keeps its words.
+    # What follows a name goes with it, as in `DeepSeek-V3.1` and `Claude 3.5 Sonnet`. After a space a word
+    # must be capitalised: "Claude long ago" keeps its words.
     tail = rf"(?:(?:[-_. ]?{_VERSION}|(?:[-_]|[ ](?-i:(?=[A-Z])))(?:{words}))(?!\w))*"
     return label_of, re.compile(rf"(?<!\w)({names}){tail}(?!\w)", re.IGNORECASE)
 
