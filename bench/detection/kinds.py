@@ -57,7 +57,7 @@ EXPECTED = {
 
 _SITUATIONS = {
     "command": re.compile(
-        r"\b(?:curl|wget|bash|sudo|chmod|rm -|cat [~/.]|pip3? install|npm (?:i|install|run)|git push|ssh|nc -)"
+        r"\b(?:curl|wget|bash|sudo|chmod|rm -|cat [~/.]|pip3? install|npm (?:i|install|run)|git push|ssh)"
         r"|\b\w+_\w+\([^)\n]*\)|~/\.|\.sh\b",
     ),
     "tool result": re.compile(r"^\s*[\[{]|\"\w+\"\s*:|\btool[ _](?:result|output|response)", re.IGNORECASE),

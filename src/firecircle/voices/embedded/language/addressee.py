@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.acts import VERBS, Order
-from firecircle.voices.embedded.language.text import Sentence
+from firecircle.voices.embedded.language.text import Sentence, quotation_at
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 
@@ -62,6 +62,12 @@ _DUTY_BE = frozenset(
 _WHILE = frozenset(("when", "while", "whenever", "before", "after", "as", "once", "if"))
 _OPENS = frozenset("\"“'‘`(<[{*#>!-–—/|:=.,")
 _THIS_TEXT = frozenset(("this", "these", "here", "above", "below", "page", "document", "message", "text"))
+_GREETS = frozenset(("hi", "hello", "hey", "dear", "attention", "attn", "ok", "okay", "greetings"))
+_WRITTEN_TO = frozenset(("to", "for"))
+_SPOKEN_OF = frozenset(("system", "machine", "tool", "whoever", "automated"))
+_ARTICLES = frozenset(("the", "any", "an", "a", "all", "this", "every", "each"))
+_LONGEST_CALL = 3
+"""How many words may say which machine is called: the new mail assistant."""
 
 
 def told_to_machine(sentence: Sentence, orders: Sequence[Order]) -> float:
@@ -91,12 +97,60 @@ def names_machine(sentence: Sentence, at: int) -> bool:
     if word in word_list("reading"):
         return False
     automatic = at > 0 and sentence.words[at - 1] in word_list("automatic")
-    return bool(sentence.bits[at] & k("MACHINE")) or _is_surely(word) or (automatic and word in _READERS)
+    machine = sentence.bits[at] & k("MACHINE", "NAMED")
+    return bool(machine) or _is_surely(word) or (automatic and word in _READERS)
 
 
 def _is_surely(word: str) -> bool:
     names = word_list("machines")
     return word in names or ("-" in word and bool(names.intersection(word.split("-"))))
+
+
+def calls_machine(sentence: Sentence) -> bool:
+    """Whether a machine is called: a note to the assistant, a greeting, its name first in a clause."""
+    return any(names_machine(sentence, at) and _is_called(sentence, at) for at in range(len(sentence.words)))
+
+
+def _is_called(sentence: Sentence, at: int) -> bool:
+    """Whether one machine is spoken to by this name; many assistants and agents are people."""
+    words, bits = sentence.words, sentence.bits
+    several = words[at].endswith("s") and not bits[at] & k("NAMED")
+    if several or words[at] in _SPOKEN_OF or quotation_at(sentence.text, sentence.starts[at]):
+        return False
+    follows = words[at + 1 : at + 2]
+    if follows and follows[0][0].isalpha() and follows[0] not in word_list("reading"):
+        return bits[at] & k("MACHINE") != 0 and _is_greeted(words, at) and bool(bits[at + 1] & k("FILLER"))
+    first = at
+    while first and at - first < _LONGEST_CALL and _says_which(sentence, first - 1):
+        first -= 1
+    before = words[first - 1] if first else ""
+    if before in _WRITTEN_TO:
+        if first > 1 and bits[first - 2] & k("NOTICE", "TASK"):
+            return True
+        plainly = first == at or words[first] in _ARTICLES
+        return plainly and (first == 1 or words[first - 2][0] in _OPENS) and follows != (",",)
+    if _is_greeted(words, first) or words[max(0, first - 2) : first] == ("you", ","):
+        return True
+    begins = not before or (before[0] in _OPENS and before[0] != "(")
+    return follows == (",",) and begins and words[first] not in _ARTICLES
+
+
+def _is_greeted(words: tuple[str, ...], at: int) -> bool:
+    return at > 0 and words[at - 1] in _GREETS
+
+
+def _says_which(sentence: Sentence, at: int) -> bool:
+    """Whether a word before a name is part of it: the, mail, virtual."""
+    word, bits = sentence.words[at], sentence.bits[at]
+    if word in _ARTICLES:
+        return True
+    narrows = bool(at) and sentence.words[at - 1] in _ARTICLES
+    return (
+        word[0].isalpha()
+        and not bits & k("VOCATIVE", "FILLER", "YOU", "ME")
+        and word not in word_list("function")
+        and (narrows or not bits & VERBS)
+    )
 
 
 def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
@@ -105,6 +159,9 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
     before, after = words[max(0, at - 3) : at], _up_to_a_mark(words[at + 1 : at + 4])
     if _OWNED.intersection(before) or _is_one_of_a_series(sentence, at):
         return 0.0
+    called = _is_called(sentence, at)
+    if called and (_ordered_after(sentence, orders, at) or _turns_to_you(sentence, at)):
+        return STRENGTHS.called
     sure = (
         _is_surely(words[at])
         or any(_is_surely(word) or word in word_list("automatic") for word in before if word != "virtual")
@@ -140,8 +197,8 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
             return 0.0
         if word in _CALLS:
             opens = _opens(sentence, at) if sure else _is_first(sentence, at)
-            called = opens and _ordered_after(sentence, orders, place, near=not sure)
-            return STRENGTHS.called * share if called else 0.0
+            told = opens and _ordered_after(sentence, orders, place, near=not sure)
+            return STRENGTHS.called * share if told else 0.0
         if word[0] in ".!?;)" or (place > at + 1 and names_machine(sentence, place) and not sure):
             return 0.0
     return 0.0
@@ -209,8 +266,14 @@ def _ordered_after(sentence: Sentence, orders: Sequence[Order], at: int, *, near
     last = at + 4 if near else len(sentence.words)
     if any(at < order.index <= last and not order.mentioned for order in orders):
         return True
-    follows = zip(sentence.words[at + 1 :], sentence.bits[at + 1 :], strict=True)
-    return not near and any(word in _DUTY or bits & k("YOU") for word, bits in follows)
+    follows = sentence.words[at + 1 :]
+    if near or not _DUTY.isdisjoint(follows):
+        return not near
+    return _turns_to_you(sentence, at) and any(bits & VERBS for bits in sentence.bits[at + 1 :])
+
+
+def _turns_to_you(sentence: Sentence, at: int) -> bool:
+    return any(bits & k("YOU") for bits in sentence.bits[at + 1 :])
 
 
 def _while_working(sentence: Sentence, orders: Sequence[Order]) -> float:

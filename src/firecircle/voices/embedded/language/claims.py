@@ -35,13 +35,17 @@ _IRREGULAR_PAST = frozenset(
 )
 _PASSIVE = frozenset(("were", "was", "been", "are", "be", "is", "being", "get", "got"))
 _SPEAKER = re.compile(
-    r"^[ \t>*\-\[(]{0,6}(?:turn\s*\d+\s*[-:–]\s*)?"
-    r"(user|human|me|customer|client|assistant|ai|bot|you|chatgpt|model|agent|system|operator)"
-    r"[ \t\])*]{0,3}:",
-    re.IGNORECASE | re.MULTILINE,
+    r"^[ \t>*\-\[(]{0,6}(?:turn\s*\d+\s*[-:–]\s*)?([^\W\d_]{2,24})[ \t\])*]{0,3}:", re.MULTILINE
 )
 _ASSISTANT_SIDE = frozenset(("assistant", "ai", "bot", "you", "chatgpt", "model", "agent"))
 _USER_SIDE = frozenset(("user", "human", "me", "customer", "client"))
+_SPOKEN = re.compile(
+    r"[^\n?]{0,80}\b(?:I|we|my|sure|of course|certainly|yes|confirmed|understood)\b"
+    r"[^\n?]*(?:[^?\n]\n|[^?\n]\Z)",
+    re.IGNORECASE,
+)
+"""What the assistant would say of itself, and no question."""
+_OTHER_SIDE = frozenset(("system", "operator"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +157,39 @@ def _finished_step(sentence: Sentence) -> int | None:
     return None
 
 
-def transcript(text: str) -> tuple[int, int, int] | None:
-    """Where a written-out conversation with the assistant stands: start, end, number of its lines."""
+class Transcript(NamedTuple):
+    """A conversation written out in a text: where, how many lines, whether one has its own name."""
+
+    start: int
+    end: int
+    lines: int
+    named: bool
+
+
+def transcript(text: str, names: frozenset[str] = frozenset()) -> Transcript | None:
+    """A written-out conversation with the assistant, or a line of one under the assistant's own name.
+
+    `names` are those that the operator gives the assistant, in lower case. "Nora: what is open?" calls Nora;
+    "Nora: I have checked it." is a line of hers.
+    """
     first = last = lines = 0
     sides: set[str] = set()
+    named = False
     for match in _SPEAKER.finditer(text):
-        side = match.group(1).lower()
-        sides.add("assistant" if side in _ASSISTANT_SIDE else "user" if side in _USER_SIDE else "other")
+        speaker = match[1].lower()
+        if speaker in names and _SPOKEN.match(text, match.end()):
+            named = True
+        elif speaker in _ASSISTANT_SIDE or speaker in names:
+            sides.add("assistant")
+        elif speaker in _USER_SIDE:
+            sides.add("user")
+        elif speaker not in _OTHER_SIDE:
+            continue
         if not lines:
             first = match.start()
         lines += 1
         last = match.end()
-    if not {"assistant", "user"} <= sides:
+    if not named and not {"assistant", "user"} <= sides:
         return None
     stop = text.find("\n", last)
-    return first, stop if stop >= 0 else len(text), lines
+    return Transcript(first, stop if stop >= 0 else len(text), lines, named)

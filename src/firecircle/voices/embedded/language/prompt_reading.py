@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -38,6 +39,13 @@ _HOLDING_BACK = frozenset(
 _CONDITIONS = frozenset(
     ("need", "needs", "only", "must", "above", "until", "before", "after", "require", "requires", "unless")
 )
+_NAMED = re.compile(
+    r"\b(?:[Yy]ou are|[Yy]ou're|[Yy]our name is|[Yy]ou (?:are called|go by|answer to)"
+    r"|(?:[Aa]ssistant|agent|bot|chatbot|model|AI),? (?:is )?(?:called|named))(?: the name(?: of)?)? "
+    r"[\"'“‘]?(?!AI\b|A\b|An\b|The\b|[A-Z]+[a-z]*(?:ish|ese)\b)([A-Z][\w-]{2,24})"
+    r"(?=[\"'”’]?(?:[,.;:!]| ?\(|\n| [-–—] | and\b|$))"
+)
+"""A name in capitals that ends its clause: You are Nora, …; your name is Nora."""
 
 
 class ReadSentence(NamedTuple):
@@ -146,8 +154,16 @@ class PromptReading:
 
     @cached_property
     def marks(self) -> Marks:
-        """The words of what the operator holds back."""
-        return guard_marks(self.prompt.system)
+        """The words of what the operator holds back, and the name of the assistant."""
+        marks = dict(guard_marks(self.prompt.system))
+        for name in self.assistant_names:
+            marks[stem(name)] = marks.get(stem(name), 0) | kind("NAMED")
+        return marks
+
+    @cached_property
+    def assistant_names(self) -> frozenset[str]:
+        """The names that the operator gives the assistant, in lower case: You are Nora, the assistant of …"""
+        return frozenset(match[1].lower() for match in _NAMED.finditer(self.prompt.system[:20_000]))
 
     @cached_property
     def said_before(self) -> frozenset[str]:

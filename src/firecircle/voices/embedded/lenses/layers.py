@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from firecircle.voices.embedded.language.addressee import told_to_machine
+from firecircle.voices.embedded.language.addressee import calls_machine, told_to_machine
 from firecircle.voices.embedded.language.objects import TELLING, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence, pasted_places
@@ -44,6 +44,8 @@ _WORDS_BEFORE = 1
 """How many words before a marker make it a part of a sentence."""
 _BETWEEN_MARKERS = 3
 """From how many words on what stands between an opening and a closing marker is a turn."""
+_AFTER_CALL = 2
+"""How many sentences after one that calls a machine are still meant for it."""
 _TURN = re.compile(rf"\s{{0,3}}{_ROLE}?[ \t]{{0,3}}[:\n]", re.IGNORECASE)
 """What stands behind a marker that opens a turn."""
 
@@ -67,6 +69,7 @@ class LayersStrengths(NamedTuple):
     told_doubt: float = 0.5  # of the doubt about an intent, taken off because a document has it
     told_doubt_common: float = 0.25  # the same for intents that documents have for people too
     guarded_addressed: float = 0.5  # names what is held back and addresses somebody
+    called_before: float = 0.72  # the sentence before calls a machine
     task_replaced: float = 0.45
     answer_shaped: float = 0.5  # says what to put into the answer
     user_told: float = 0.35
@@ -176,9 +179,14 @@ class LayersLens:
 
     def _orders_in_data(self, reading: PromptReading) -> Iterator[Finding]:
         """The application's text is material to work on; orders to the assistant do not belong there."""
+        called = 0
         for read in reading.application:
             strength = _order_in_data(read)
-            if reading.is_for_people and not _is_told_the_assistant(read):
+            to_machine = _is_told_the_assistant(read)
+            if called and read.orders and not any(order.mentioned for order in read.orders):
+                strength, to_machine = max(strength, STRENGTHS.called_before), True
+            called = _AFTER_CALL if calls_machine(read.sentence) else max(0, called - 1)
+            if reading.is_for_people and not to_machine:
                 strength *= STRENGTHS.for_people
             if strength:
                 start, end = read.sentence.quote()

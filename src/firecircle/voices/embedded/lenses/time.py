@@ -41,6 +41,7 @@ class TimeStrengths(NamedTuple):
     pasted_line: float = 0.04  # for each line, up to six
     pasted_open: float = 0.15  # it stops in the middle, for the assistant to go on
     pasted_own: float = 0.25  # it is said to be the speaker's own
+    pasted_named: float = 0.25  # a line has the name that the operator gave the assistant
     pasted_asks: float = 0.15
     pasted_unknown: float = 0.6
     pasted_most: float = 0.9
@@ -120,10 +121,10 @@ class TimeLens:
     def _pasted(self, reading: PromptReading) -> Finding | None:
         """A conversation written out inside the user's message as if it had taken place here."""
         text = reading.prompt.user
-        place = transcript(text)
+        place = transcript(text, reading.assistant_names)
         if place is None:
             return None
-        start, end, lines = place
+        start, end, lines, named = place
         if refuses(text[start:end]):
             return None
         strength = STRENGTHS.pasted + min(lines, 6) * STRENGTHS.pasted_line
@@ -138,6 +139,8 @@ class TimeLens:
         )
         if own:
             strength += STRENGTHS.pasted_own
+        if named:
+            strength += STRENGTHS.pasted_named
         if reading.strongest("user") >= TELLING:
             strength += STRENGTHS.pasted_asks
         if reading.prompt.turns is None:
