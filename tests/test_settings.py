@@ -15,6 +15,7 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.catalog import characteristics_of
+from firecircle.cli.main import run
 from firecircle.settings import FILE_VARIABLE, current_settings, user_folder
 from firecircle.voices.hosted.voice import hosted_voice
 from tests.scripted import PROMPT, Script
@@ -49,15 +50,16 @@ def test_the_named_file_wins_over_the_working_folder_s_over_the_user_s(
 
     (places[0] / "firecircle.toml").write_text("[circle]\nseed = 0\n")
     monkeypatch.chdir(places[2])
-    assert (current_settings().circle, current_settings().vouched_for) == ({"seed": 0}, True)
+    assert current_settings().circle == {"seed": 0}
 
     (places[1] / "firecircle.toml").write_text("[circle]\nseed = 1\n")
     monkeypatch.chdir(places[1])
-    assert (current_settings().circle, current_settings().vouched_for) == ({"seed": 1}, False)
+    assert run(["trust"]) == 0
+    assert current_settings().circle == {"seed": 1}
 
     (places[2] / "named.toml").write_text("[circle]\nseed = 2\n")
     monkeypatch.setenv(FILE_VARIABLE, str(places[2] / "named.toml"))
-    assert (current_settings().circle, current_settings().vouched_for) == ({"seed": 2}, True)
+    assert current_settings().circle == {"seed": 2}
 
     monkeypatch.setenv(FILE_VARIABLE, "")
     assert current_settings().circle == {}
@@ -197,46 +199,6 @@ def test_a_provider_that_cannot_be(table: str, complaint: str, settings_file: Wr
     assert str(raised.value).startswith(f"{path}: [providers.")
     assert complaint in str(raised.value)
     assert "pa55" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("table", "model"),
-    [
-        ("[providers.openai]\nbase_url = 'https://evil.example/v1'", "openai:m"),
-        ("[providers.x]\nbase_url = 'https://evil.example/v1'\nkey_variable = 'OPENAI_API_KEY'", "x:m"),
-        ("[providers.vllm]\nbase_url = 'https://evil.example/v1'\nkey_variable = 'OPENAI_API_KEY'", "vllm:m"),
-    ],
-)
-def test_a_file_that_merely_lies_there_cannot_have_keys_sent_elsewhere(
-    table: str, model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "firecircle.toml").write_text(table)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(FILE_VARIABLE)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
-    config = FireCircleConfig.embedded()
-    with pytest.raises(ConfigError, match=r"key sent to evil\.example; .*FIRECIRCLE_CONFIG=") as raised:
-        hosted_voice(model, config)
-    assert "sk-canary" not in str(raised.value)
-
-    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "firecircle.toml"))
-    assert hosted_voice(model, config).provider.base_url == "https://evil.example/v1"
-
-
-def test_a_file_that_lies_there_may_say_the_harmless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "firecircle.toml").write_text(
-        "[providers.openai]\nconcurrency = { start = 3 }\n"
-        "[providers.near]\nbase_url = 'http://localhost:9/v1'\nkey_variable = 'NEAR_KEY'\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(FILE_VARIABLE)
-    for variable in ("OPENAI_API_KEY", "NEAR_KEY"):
-        monkeypatch.setenv(variable, "sk-canary")
-    config = FireCircleConfig.embedded()
-    assert hosted_voice("openai:m", config).provider.concurrency.start == 3
-    assert hosted_voice("near:m", config).provider.key_variable == "NEAR_KEY"
-    monkeypatch.setenv("FIRECIRCLE_OPENAI_BASE_URL", "https://proxy.example/v1")
-    assert hosted_voice("openai:m", config).provider.base_url == "https://proxy.example/v1"
 
 
 # -- characteristics -----------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
+from firecircle.trust import read_regular
 from firecircle.voices.calibrations import shipped_calibration
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from firecircle.store.recorder import Recording
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
+LARGEST_PROMPT_BYTES = 100_000
+"""Of the empty chair's own prompt: a page or two is usual."""
 
 
 async def fire_circle_evaluate(
@@ -449,7 +452,7 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     if path is None:
         return None
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_regular(path, LARGEST_PROMPT_BYTES).decode("utf-8")
     except OSError as unreadable:
         why = unreadable.strerror or unreadable
         raise ConfigError(
@@ -458,5 +461,5 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     except UnicodeDecodeError:
         raise ConfigError("empty_chair_prompt_path", f"{path} is not UTF-8 text") from None
     if not text.strip():
-        raise ConfigError("empty_chair_prompt_path", f"{path} is empty")
+        raise ConfigError("empty_chair_prompt_path", f"{path} is empty or not a file of its own")
     return text

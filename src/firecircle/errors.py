@@ -13,6 +13,7 @@ FireCircleError
 
 A circle that is called off raises plain `asyncio.CancelledError`; `partial_result_of` finds what was heard.
 NotKeptWarning (UserWarning)               judged, but the store could not keep it
+UntrustedSettingsWarning (UserWarning)     part of a settings file is ignored until the user trusts it
 """
 
 from __future__ import annotations
@@ -193,6 +194,10 @@ class BudgetError(EvaluationError):
 
 class NotKeptWarning(UserWarning):
     """A prompt was judged, but the store could not keep what was said; the message says why."""
+
+
+class UntrustedSettingsWarning(UserWarning):
+    """Part of the working folder's `firecircle.toml` is ignored; the message names the file and the part."""
 
 
 def carry_partial_result(cancelled: asyncio.CancelledError, partial_result: FireCircleResult) -> None:

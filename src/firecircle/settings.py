@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,13 +21,16 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, UntrustedSettingsWarning
 from firecircle.shapes import Location, Shape, config_error
+from firecircle.trust import TrustedFiles, allowed_part, read_regular, stays_in
 
 FILE_NAME = "firecircle.toml"
 FILE_VARIABLE = "FIRECIRCLE_CONFIG"
 """Names the file to use; set but empty, no file is read at all."""
 LARGEST_BYTES = 1_000_000
+MOST_NAMED = 8
+"""How much of what is ignored is named in a line."""
 
 SECRETS = re.compile(r"(?i)(?:api[-_]?)?key|token|secret|password|(?:proxy-)?authorization|x-api-key|cookie")
 """Names under which people write down a key."""
@@ -119,7 +123,7 @@ class CheckTable(_Table):
     ignore: tuple[str, ...] = Field((), strict=False)
     """Beside `.gitignore`, `.git`, `node_modules`, `.venv` and the like."""
     baseline: str | None = None
-    """The file of accepted findings, from the folder of the settings file on."""
+    """The file of accepted findings: in the file from its folder on, here the whole path."""
 
 
 class WaitingTable(_Table):
@@ -151,10 +155,26 @@ class Settings(_Tables):
     """Everything the file says, and which file that is."""
 
     source: Path | None = None
-    """The file all this was read from."""
-    vouched_for: bool = False
-    """Whether the user chose the file: it was named, or stands in the user's own folder. One that merely
-    lies in the working folder may be anybody's."""
+    """The user's file that all this was read from: named, in the user's own folder, or trusted."""
+    untrusted: Path | None = None
+    """The file of the working folder, if the user does not trust it. What `allowed_part` lets it say is in
+    force beside `source`."""
+    ignored: tuple[str, ...] = ()
+    """What else it says, by table and key."""
+
+    def note(self) -> str | None:
+        """One line about what is in force: the files, and what is ignored until the user trusts it."""
+        used = [str(file) for file in (self.source, self.untrusted) if file]
+        if not used:
+            return None
+        if not self.ignored:
+            return f"settings: {' and '.join(used)}"
+        more = len(self.ignored) - MOST_NAMED
+        named = ", ".join(self.ignored[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return (
+            f"settings: {' and '.join(used)}, of which this is ignored because you do not trust it: {named};"
+            " read the file, then `firecircle trust .` puts it in force"
+        )
 
     def mistake(self, table: str, wrong: ConfigError) -> ConfigError:
         """The error of somebody who could not use what a table says."""
@@ -178,7 +198,7 @@ def current_settings() -> Settings:
     """What the file says here; without a file, nothing. A process reads a file once."""
     if (held := _in_force.get()) is not None:
         return held
-    surroundings = tuple(os.environ.get(name) for name in ("HOME", "XDG_CONFIG_HOME", "APPDATA"))
+    surroundings = tuple(os.environ.get(name) for name in SURROUNDINGS)
     return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
 
@@ -189,38 +209,107 @@ def read_settings_anew() -> None:
 
 
 _NOTHING = Settings()
+SURROUNDINGS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "APPDATA", "LOCALAPPDATA")
+"""The environment variables that the user's own folders depend on."""
+
+
+def trusted_files() -> TrustedFiles:
+    """The record of the working folders' files that this user trusts."""
+    return TrustedFiles(user_folder("data") / "trusted.json")
+
+
+def settings_to_trust(file: Path) -> tuple[bytes, dict[str, Any]]:
+    """The content of a file that the user is about to trust, and what it says that needs trust."""
+    content = _content(file)
+    _require_inside(_parsed(file, content))
+    return content, allowed_part(_document(file, content), file.parent)[1]
 
 
 @lru_cache(maxsize=32)
 def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...]) -> Settings:
     """Looked for once per place and environment: every voice of every circle asks."""
     if named is not None:
-        return _read(Path(named).expanduser().absolute(), vouched_for=True) if named else _NOTHING
-    for folder, is_users in ((Path(working), False), (user_folder("config"), True)):
-        if (folder / FILE_NAME).exists():
-            return _read(folder / FILE_NAME, vouched_for=is_users)
-    return _NOTHING
+        return _read(Path(named).expanduser().absolute()) if named not in ("", os.devnull) else _NOTHING
+    users, beside = user_folder("config") / FILE_NAME, Path(working) / FILE_NAME
+    if not beside.exists() or (users.exists() and users.samefile(beside)):
+        return _read(users) if users.exists() else _NOTHING
+    content = _content(beside)
+    if trusted_files().has(beside, content):
+        return _require_inside(_parsed(beside, content))
+    own = _read(users) if users.exists() else _NOTHING
+    kept, ignored = allowed_part(_document(beside, content), beside.parent)
+    settings = _with_untrusted(own, _tables(beside, kept), beside, tuple(ignored))
+    if ignored:
+        warnings.warn(UntrustedSettingsWarning(settings.note()), stacklevel=3)
+    return settings
+
+
+def _with_untrusted(own: Settings, said: _Tables, file: Path, ignored: tuple[str, ...]) -> Settings:
+    """The user's own settings, with what an untrusted file may say; a budget of theirs is never raised."""
+    check = {key: getattr(said.check, key) for key in said.check.model_fields_set}
+    lower = {
+        key: value
+        for key, value in said.circle.items()
+        if not isinstance(held := own.circle.get(key), int | float) or value < held
+    }
+    return own.model_copy(
+        update={
+            "check": own.check.model_copy(update=check),
+            "circle": {**own.circle, **lower},
+            "untrusted": file,
+            "ignored": ignored,
+        }
+    )
+
+
+def _require_inside(settings: Settings) -> Settings:
+    """Refuse links out of a trusted file's folder: what they lead to may have changed since."""
+    folder = settings.source.parent if settings.source else Path()
+    paths = {
+        ("store", "path"): settings.store.path,
+        ("check", "baseline"): settings.check.baseline,
+        ("circle", "empty_chair_prompt_path"): settings.circle.get("empty_chair_prompt_path"),
+    }
+    for (table, key), name in paths.items():
+        if not isinstance(name, str) or "://" in name or name.startswith("~"):
+            continue
+        written = os.path.normpath(folder / name)
+        if Path(written).is_relative_to(folder) and not stays_in(folder, written):
+            wrong = ConfigError(key, "is a link out of the folder", "name the file itself")
+            raise settings.mistake(table, wrong)
+    return settings
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path, *, vouched_for: bool) -> Settings:
+def _read(path: Path) -> Settings:
+    return _parsed(path, _content(path))
+
+
+def _parsed(path: Path, content: bytes) -> Settings:
+    return Settings(**dict(_tables(path, _document(path, content))), source=path)
+
+
+def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        return read_regular(path, LARGEST_BYTES)
     except OSError as unreadable:
         raise ConfigError(
             str(path),
             f"cannot read it: {unreadable.strerror or unreadable}",
             f"create it, or change {FILE_VARIABLE}",
         ) from None
-    if len(data) > LARGEST_BYTES:
-        raise ConfigError(str(path), f"larger than {LARGEST_BYTES:,} bytes; that is no settings file")
+
+
+def _document(path: Path, content: bytes) -> dict[str, Any]:
     try:
-        document = tomllib.loads(data.decode("utf-8-sig"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ConfigError(str(path), "is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
         raise ConfigError(str(path), f"is not TOML: {broken}") from None
+
+
+def _tables(path: Path, document: Mapping[str, Any]) -> _Tables:
     for table, name in _secrets_in(document):
         mistake = ConfigError(
             name,
@@ -234,7 +323,10 @@ def _read(path: Path, *, vouched_for: bool) -> Settings:
         raise config_error(invalid, locate=_located, wording=_wording, with_value=False).within(
             path
         ) from None
-    return Settings(**dict(tables), source=path, vouched_for=vouched_for)
+    if tables.check.baseline is None:
+        return tables
+    baseline = os.path.join(path.parent, tables.check.baseline)
+    return tables.model_copy(update={"check": tables.check.model_copy(update={"baseline": baseline})})
 
 
 def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:

@@ -112,7 +112,7 @@ def test_a_budget_ends_a_circle_with_what_was_heard(cli: Cli, hosted: Host) -> N
     ran = cli("evaluate", "hello", "--models", TRIO, "--budget-tokens", "14000")
     assert ran.status == 2
     assert len(server.requests) == 3
-    assert ran.err.startswith("error: over_budget: 3,000 of 14,000 tokens are spent")
+    assert ran.trouble.startswith("error: over_budget: 3,000 of 14,000 tokens are spent")
     assert "the budget is spent" in ran.out
 
 

@@ -194,7 +194,7 @@ def test_nobody_listening(
     monkeypatch.setenv("FIRECIRCLE_OPENROUTER_BASE_URL", server.base_url)
     ran = cli("evaluate", "hi", "--models", TRIO)
     assert ran.status == 2
-    assert ran.err.count("\n") == 1
+    assert ran.trouble.count("\n") == 1
     assert f"openrouter at {server.base_url}" in ran.err
     assert (
         "is it running and reachable? its address can be set with FIRECIRCLE_OPENROUTER_BASE_URL" in ran.err

@@ -11,7 +11,6 @@ import pytest
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE, place_of
 from firecircle.store.opening import open_store
 
@@ -53,24 +52,6 @@ def test_a_url_without_a_password_may_stand_there(settings_file: Write) -> None:
     settings_file('[store]\npath = "mysql://h/d"\n')
     with pytest.raises(ConfigError, match=r"\[store\] path: no such kind of database"):
         place_of()
-
-
-@pytest.mark.parametrize("path", ["postgresql://elsewhere/d", "/tmp/elsewhere.sqlite", "../up.sqlite"])
-def test_a_folder_from_somebody_else_does_not_choose_where_prompts_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    monkeypatch.delenv(FILE_VARIABLE)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "firecircle.toml").write_text(f'[store]\npath = "{path}"\n')
-    with pytest.raises(ConfigError, match="may only name a file in that folder"):
-        place_of()
-
-
-def test_a_project_may_have_a_store_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(FILE_VARIABLE)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "firecircle.toml").write_text('[store]\npath = "kept/circles.sqlite"\n')
-    assert place_of() == tmp_path / "kept" / "circles.sqlite"
 
 
 def test_a_server_that_wants_a_password_is_answered_with_where_to_put_it() -> None:

@@ -293,12 +293,16 @@ def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
 
 def _written(proposals: list[Proposal]) -> str | None:
     from firecircle.rotation.declaring import declare_in
-    from firecircle.settings import FILE_NAME, current_settings, user_folder
+    from firecircle.settings import FILE_NAME, current_settings, trusted_files, user_folder
 
     if not proposals:
         return None
     path = current_settings().source or user_folder("config") / FILE_NAME
+    trusted = trusted_files()
+    is_trusted = path.exists() and trusted.has(path, path.read_bytes())
     declare_in(path, [proposal.proposed for proposal in proposals])
+    if is_trusted:  # the user's own words change nothing about that
+        trusted.add(path, path.read_bytes())
     return str(path)
 
 

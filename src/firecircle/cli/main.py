@@ -19,6 +19,7 @@ from firecircle.cli.calibrate import calibrate
 from firecircle.cli.check.command import check
 from firecircle.cli.circles.command import circles_commands
 from firecircle.cli.compare.command import compare
+from firecircle.cli.disclosing import name_settings, naming_addresses
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.harden.command import harden
@@ -32,6 +33,7 @@ from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
 from firecircle.cli.scan.command import scan
 from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
+from firecircle.cli.trust import trust
 from firecircle.cli.view import view
 from firecircle.cli.voices.command import doctor, voices
 
@@ -43,7 +45,9 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
     """
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
-        with _watched():
+        with _watched(), naming_addresses():
+            if not {"--help", "trust"} & {*arguments} and arguments and arguments[0][:1] != "-":
+                name_settings()
             called = _commands(arguments[0] if arguments else "")
             status = called(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)
         if status != INTERRUPTED:
@@ -81,6 +85,7 @@ def command_line() -> typer.Typer:
         redteam,
         scan,
         mcp,
+        trust,
     ):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)
     app.add_typer(accounts_commands(), name="accounts")

@@ -64,21 +64,6 @@ def _place_in_settings(settings: Settings) -> Place | None:
         )
     folder = settings.source.parent if settings.source else Path()
     try:
-        place = _place(name, folder)
+        return _place(name, folder)
     except ConfigError as wrong:
         raise settings.mistake("store", wrong.renamed("path")) from None
-    if not settings.vouched_for and not _stays_in(place, folder):
-        # A folder that came from somebody else must not choose where the user's prompts go.
-        raise settings.mistake(
-            "store",
-            ConfigError(
-                "path",
-                "a settings file of the working folder may only name a file in that folder",
-                f"use --store, {STORE_VARIABLE} or your own settings file",
-            ),
-        )
-    return place
-
-
-def _stays_in(place: Place, folder: Path) -> bool:
-    return isinstance(place, Path) and place.resolve().is_relative_to(folder.resolve())

@@ -11,6 +11,7 @@ from pathlib import Path
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.options import written_whole
 from firecircle.errors import ConfigError
+from firecircle.trust import read_regular
 
 KIND = "firecircle baseline"
 LARGEST_BYTES = 20_000_000
@@ -85,7 +86,7 @@ class Baseline:
 
 def _read(file: str, *, may_be_new: bool) -> tuple[Entry, ...]:
     try:
-        data = Path(file).read_bytes()
+        data = read_regular(file, LARGEST_BYTES)
     except FileNotFoundError:
         if may_be_new:
             return ()
@@ -95,7 +96,7 @@ def _read(file: str, *, may_be_new: bool) -> tuple[Entry, ...]:
     except OSError as unreadable:
         raise ConfigError("--baseline", f"cannot read {file}: {unreadable.strerror}") from None
     try:
-        document = json.loads(data[:LARGEST_BYTES])
+        document = json.loads(data)
         if document["kind"] != KIND:
             raise ValueError
         return tuple(

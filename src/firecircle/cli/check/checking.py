@@ -135,9 +135,8 @@ def _baseline(request: CheckRequest) -> Baseline | None:
     file = request.baseline
     settings = current_settings()
     if file is None and settings.check.baseline is not None:
-        file = os.path.join(settings.source.parent if settings.source else "", settings.check.baseline)
-        is_new = not os.path.exists(file)
-        return Baseline(os.path.relpath(file), may_be_new=is_new or request.update_baseline)
+        file = os.path.relpath(settings.check.baseline)
+        return Baseline(file, may_be_new=request.update_baseline or not os.path.exists(file))
     if file is None:
         if request.update_baseline:
             raise ConfigError("--update-baseline", "there is no baseline", "name one with --baseline FILE")
@@ -168,7 +167,8 @@ def _prompts(request: CheckRequest) -> tuple[dict[str, FilePrompt], int, list[st
 def _root(settings: Settings) -> Path:
     """The folder from which on patterns are written: that of the settings file, if it is one we are in."""
     here = Path.cwd()
-    folder = settings.source.parent if settings.source else here
+    source = settings.untrusted or settings.source
+    folder = source.parent if source else here
     return folder if here.is_relative_to(folder) else here
 
 

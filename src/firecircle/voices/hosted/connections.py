@@ -7,6 +7,7 @@ them. Why aiohttp speaks here is in docs/decisions/008.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from firecircle.settings import Concurrency
 
+_log = logging.getLogger(__name__)
 KEEP_IDLE_SECONDS = 60.0
 """Rounds of slow models are half a minute apart; a connection should outlive that."""
 MAX_ANSWER_BYTES = 16_000_000
@@ -64,6 +66,8 @@ class Connections:
         self._of_models: dict[str, Slots] = {}
         self._concurrency = concurrency
         self._url = url
+        if not on_this_machine(urlsplit(url).hostname or ""):
+            _log.info("prompts go to %s", url)
         self._session = open_session(url)
         self._under_way = 0
         self._closed = False

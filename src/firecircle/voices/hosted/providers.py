@@ -13,7 +13,7 @@ from pydantic import Field, SecretStr, field_validator
 from firecircle.catalog import original_of, unknown_provider
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import EMBEDDED, LOCAL
-from firecircle.settings import FILE_VARIABLE, Concurrency, Settings, current_settings
+from firecircle.settings import Concurrency, Settings, current_settings
 from firecircle.shapes import Declaration
 
 if TYPE_CHECKING:
@@ -238,30 +238,7 @@ def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | Non
         key = _well_formed(stated, provider.key_variable)
     else:
         raise MissingKeyError(provider.name, provider.key_variable)
-    _require_vouched_for(provider)
     return key
-
-
-def _require_vouched_for(provider: Provider) -> None:
-    """Refuse to show a key to an address that only a file in the working folder names.
-
-    Such a file may have come with somebody else's repository.
-    """
-    settings = current_settings()
-    if provider.name not in settings.providers or settings.vouched_for or provider.on_this_machine:
-        return
-    preset, declared = PROVIDERS.get(provider.name), _declared(provider.name, settings)
-    moved = provider.base_url == declared.base_url and (not preset or preset.base_url != declared.base_url)
-    rekeyed = not preset or preset.key_variable != declared.key_variable
-    if moved or rekeyed:
-        raise settings.mistake(
-            f"providers.{provider.name}",
-            ConfigError(
-                None,
-                f"would have a key sent to {urlsplit(provider.base_url).hostname}",
-                f"if you trust this file, say so: {FILE_VARIABLE}={settings.source}",
-            ),
-        )
 
 
 def _well_formed(key: str, source: str) -> SecretStr:

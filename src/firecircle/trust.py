@@ -1,0 +1,153 @@
+"""What a settings file may say that the user did not choose, and which such files the user trusts.
+
+A `firecircle.toml` in the working folder may have come with a stranger's repository. Until the user trusts
+its exact content, `allowed_part` is all of it that is in force.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from firecircle.errors import ConfigError
+
+LARGEST_RECORD = 10_000_000
+
+
+def read_regular(path: str | Path, largest: int) -> bytes:
+    """The content of a regular file of at most `largest` bytes; for anything else an `OSError`."""
+    # Opening a pipe would wait for a writer without O_NONBLOCK.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if found.st_size > largest:
+            raise OSError(errno.EFBIG, f"larger than {largest:,} bytes", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            # Files of the kernel such as /proc/self/environ have the size 0: nothing of them is read.
+            return file.read(found.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def stays_in(folder: Path, name: str) -> bool:
+    """Whether a path, written from this folder on, is inside it once all links are followed."""
+    real = os.path.realpath(folder)
+    return "\0" not in name and Path(os.path.realpath(os.path.join(real, name))).is_relative_to(real)
+
+
+def _patterns(value: Any, _: Path) -> bool:
+    return isinstance(value, list) and all(isinstance(pattern, str) for pattern in value)
+
+
+def _file_inside(value: Any, folder: Path) -> bool:
+    if not isinstance(value, str) or not stays_in(folder, value):
+        return False
+    path = os.path.join(folder, value)
+    return os.path.isfile(path) or not os.path.lexists(path)
+
+
+def _amount(value: Any, _: Path) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _number(value: Any, folder: Path) -> bool:
+    return isinstance(value, int) and _amount(value, folder)
+
+
+ALLOWED: Mapping[tuple[str, str], Callable[[Any, Path], bool]] = {
+    ("check", "system"): _patterns,
+    ("check", "user"): _patterns,
+    ("check", "ignore"): _patterns,
+    ("check", "baseline"): _file_inside,
+    ("circle", "budget_usd"): _amount,
+    ("circle", "budget_tokens"): _number,
+}
+"""Everything that an untrusted file may say: which files of its folder `check` reads, and a lower budget.
+
+Not who judges, at which address, by which rules, at which price, and where results are saved.
+"""
+
+
+def allowed_part(
+    document: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The tables of an untrusted file as far as they are in force, and everything else by its name."""
+    kept: dict[str, dict[str, Any]] = {}
+    ignored: dict[str, Any] = {}
+    for table, content in document.items():
+        if not isinstance(content, Mapping):
+            ignored[table] = content
+            continue
+        for key, value in content.items():
+            allows = ALLOWED.get((table, key))
+            if allows is not None and allows(value, folder):
+                kept.setdefault(table, {})[key] = value
+            else:
+                ignored[f"[{table}.{key}]" if isinstance(value, Mapping) else f"[{table}] {key}"] = value
+    return kept, ignored
+
+
+class TrustedFiles:
+    """The settings files of working folders that the user trusts: the path and the digest of each."""
+
+    def __init__(self, record: Path) -> None:
+        self.record = record
+
+    def read(self) -> dict[str, str]:
+        """The SHA-256 digest of every trusted file, by its path."""
+        try:
+            known = json.loads(read_regular(self.record, LARGEST_RECORD))
+            if isinstance(known, dict) and all(isinstance(digest, str) for digest in known.values()):
+                return known
+            why = "is not a record of trusted files"
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as unreadable:
+            why = f"cannot read it: {unreadable}"
+        raise ConfigError(str(self.record), why, "delete it and trust your files again")
+
+    def has(self, file: Path, content: bytes) -> bool:
+        """Whether the user trusts exactly this content at this place."""
+        return self.read().get(_place(file)) == _digest(content)
+
+    def add(self, file: Path, content: bytes) -> None:
+        """Trust a file as long as its content is this one."""
+        self._write({**self.read(), _place(file): _digest(content)})
+
+    def remove(self, file: Path) -> bool:
+        """Stop trusting a file; whether it was trusted."""
+        known = self.read()
+        if known.pop(_place(file), None) is None:
+            return False
+        self._write(known)
+        return True
+
+    def _write(self, known: Mapping[str, str]) -> None:
+        try:
+            self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", dir=self.record.parent, prefix=".trusted-", delete=False
+            ) as draft:
+                draft.write(json.dumps(known, indent=2) + "\n")
+            os.replace(draft.name, self.record)
+        except OSError as unwritable:
+            raise ConfigError(str(self.record), f"cannot write it: {unwritable.strerror}") from None
+
+
+def _place(file: Path) -> str:
+    """The folder with its links followed: the file itself may be a link, its content is what counts."""
+    return str(file.parent.resolve() / file.name)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
