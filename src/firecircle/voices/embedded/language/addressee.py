@@ -98,7 +98,9 @@ def names_machine(sentence: Sentence, at: int) -> bool:
         return False
     automatic = at > 0 and sentence.words[at - 1] in word_list("automatic")
     machine = sentence.bits[at] & k("MACHINE", "NAMED")
-    return bool(machine) or _is_surely(word) or (automatic and word in _READERS)
+    if machine or _is_surely(word) or (automatic and word in _READERS):
+        return True
+    return _names_its_work(sentence.words, at)
 
 
 def _is_surely(word: str) -> bool:
@@ -114,10 +116,17 @@ def calls_machine(sentence: Sentence) -> bool:
 def _is_called(sentence: Sentence, at: int) -> bool:
     """Whether one machine is spoken to by this name; many assistants and agents are people."""
     words, bits = sentence.words, sentence.bits
-    several = words[at].endswith("s") and not bits[at] & k("NAMED")
-    if several or words[at] in _SPOKEN_OF or quotation_at(sentence.text, sentence.starts[at]):
-        return False
     follows = words[at + 1 : at + 2]
+    if quotation_at(sentence.text, sentence.starts[at]):
+        return False
+    works = _names_its_work(words, at)
+    if works and follows in ((":",), (",",)) and _is_first(sentence, at - 1):
+        return True
+    several = words[at].endswith("s") and not bits[at] & k("NAMED")
+    if not works and (several or words[at] in _SPOKEN_OF):
+        return False
+    if words[at + 2 : at + 3] == (":",) and bits[at + 1] & k("NOTICE") and _is_first(sentence, at):
+        return True  # "Assistant note: …"
     if follows and follows[0][0].isalpha() and follows[0] not in word_list("reading"):
         return bits[at] & k("MACHINE") != 0 and _is_greeted(words, at) and bool(bits[at + 1] & k("FILLER"))
     first = at
@@ -133,6 +142,11 @@ def _is_called(sentence: Sentence, at: int) -> bool:
         return True
     begins = not before or (before[0] in _OPENS and before[0] != "(")
     return follows == (",",) and begins and words[first] not in _ARTICLES
+
+
+def _names_its_work(words: tuple[str, ...], at: int) -> bool:
+    """Whether the word before says what kind of machine it is: a grading system, the note taker."""
+    return at > 0 and words[at] in word_list("machine_nouns") and words[at - 1] in word_list("machine_work")
 
 
 def _is_greeted(words: tuple[str, ...], at: int) -> bool:
