@@ -19,7 +19,7 @@ _JOINED = frozenset(("and", "or", "then", "but", "und", "&", "/"))
 _OPENERS = frozenset(",:;-–—(*\"“”'‘`#>[{|=•.!?_~+/")
 _NOT_BASE = ("ed", "ing", "s")
 _BASE_ANYWAY = frozenset(
-    ("pass", "bypass", "process", "address", "discuss", "proceed", "express", "cross", "guess")
+    ("pass", "bypass", "press", "process", "address", "discuss", "proceed", "express", "cross", "guess")
 )
 _FURTHEST_BACK = 6
 

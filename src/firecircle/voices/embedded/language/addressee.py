@@ -270,7 +270,8 @@ def _is_first(sentence: Sentence, at: int) -> bool:
     for place in range(at - 1, -1, -1):
         if sentence.words[place][0] in _OPENS:
             return True
-        if not sentence.bits[place] & k("NOTICE", "FILLER", "VOCATIVE", "NEW"):
+        salutation = sentence.bits[place] & k("NOTICE", "FILLER", "VOCATIVE", "NEW")
+        if not salutation and not sentence.words[place][0].isdigit():
             return False
     return True
 

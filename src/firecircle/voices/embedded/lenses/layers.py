@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.addressee import calls_machine, told_to_machine
+from firecircle.voices.embedded.language.commands import planted_commands
 from firecircle.voices.embedded.language.objects import TELLING, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
 from firecircle.voices.embedded.language.text import Sentence, pasted_places
@@ -115,6 +116,7 @@ class LayersLens:
         return (
             *self._markers(reading),
             *self._orders_in_data(reading),
+            *self._planted_commands(reading),
             *self._orders_in_pasted_text(reading),
             *self._keys_that_override(reading),
             *self._orders_from_below(reading),
@@ -198,6 +200,13 @@ class LayersLens:
                     end,
                     "an order to the assistant stands inside material it was given to read",
                 )
+
+    def _planted_commands(self, reading: PromptReading) -> Iterator[Finding]:
+        """Commands that serve neither the task nor what the document is about."""
+        for command in planted_commands(reading):
+            start, end = command.sentence.sentence.quote()
+            note = f"The document contains a command that the user's task does not need: it {command.note}."
+            yield Finding("cross_layer_fabrication", command.strength, "application", start, end, note)
 
     def _orders_in_pasted_text(self, reading: PromptReading) -> Iterator[Finding]:
         """What the user pasted is material too: who addresses a machine there is somebody else."""
