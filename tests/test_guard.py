@@ -44,6 +44,26 @@ async def test_single_asks_the_first_voice_once() -> None:
     assert metrics.agreement is None
 
 
+async def test_single_and_parallel_report_the_patterns_that_voices_name() -> None:
+    seen = says(0.9, patterns_observed=[pattern("temporal_inconsistency")])
+    alone = await PromptGuard(PANEL, caller=Script({"a": [seen]})).evaluate(user=USER, mode="single")
+    [found] = alone.patterns
+    assert (found.pattern_type, found.model_agreement, found.corroborated) == (
+        "temporal_inconsistency",
+        1.0,
+        False,
+    )
+    assert alone.reason is not None
+    assert [place.text for place in alone.reason.quotes] == ["As we agreed yesterday"]
+    voices = EvaluationConfig(models=("a", "b", "c"), mode=EvaluationMode.PARALLEL)
+    apart = Script({"a": [seen], "b": [0.9], "c": [0.6]})
+    metrics = await PromptGuard(voices, caller=apart).evaluate(user=USER)
+    assert metrics.patterns == ()
+    assert [short.pattern_type for short in metrics.single_voice_patterns] == ["temporal_inconsistency"]
+    assert metrics.reason is not None
+    assert metrics.reason.model == "a"
+
+
 async def test_parallel_averages_and_measures_agreement() -> None:
     script = Script({"a": [answer(0.0, 0.0, 1.0)], "b": [answer(1.0, 0.0, 0.0)]})
     metrics = await PromptGuard(PANEL, caller=script).evaluate(user=USER)
@@ -68,7 +88,8 @@ async def test_parallel_goes_on_without_a_lost_voice_and_says_so() -> None:
 
 async def test_fire_circle_adds_patterns_and_a_summary() -> None:
     seen = says(0.9, patterns_observed=[pattern("temporal_inconsistency")])
-    script = Script({"a": [0.2, seen, 0.4], "b": [0.2, 0.3, 0.3]})
+    kept = says(0.4, consensus_patterns=[pattern("temporal_inconsistency")])
+    script = Script({"a": [0.2, seen, kept], "b": [0.2, 0.3, 0.3]})
     metrics = await PromptGuard(caller=script).evaluate(
         system="Be brief.", user=USER, mode="fire_circle", fire_circle_config=circle("a", "b")
     )
@@ -225,7 +246,7 @@ async def test_a_layer_can_be_judged_with_the_callers_own_question() -> None:
 async def test_a_circle_can_judge_a_layer_and_be_read_in_the_common_shape() -> None:
     def lines() -> dict[str, list[Any]]:
         seen = says(0.9, patterns_observed=[pattern("temporal_inconsistency", "the layer text")])
-        return {"a": [0.2, seen, 0.4], "b": [0.2, 0.3, 0.3]}
+        return {"a": [0.2, seen, seen], "b": [0.2, 0.3, 0.3]}
 
     config = circle("a", "b")
     circled = await FireCircleEvaluator(config, Script(lines())).evaluate("the layer text", "context")
@@ -233,7 +254,7 @@ async def test_a_circle_can_judge_a_layer_and_be_read_in_the_common_shape() -> N
     assert circled.consensus.falsehood == 0.9
     result = await LLMEvaluator(config, Script(lines())).evaluate_layer("the layer text", "context")
     assert result.get_dialogue_history() is not None
-    assert [said.falsehood for said in result.evaluations] == [0.4, 0.3]
+    assert [said.falsehood for said in result.evaluations] == [0.9, 0.3]
     patterns = result.get_patterns()
     assert patterns is not None
     assert patterns[0].examples == ("the layer text",)

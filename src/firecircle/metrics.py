@@ -16,6 +16,7 @@ from firecircle.circle.result import (
     Failure,
     FireCircleResult,
     PatternObservation,
+    Reason,
     stand_ins_in,
 )
 from firecircle.circle.summary import dialogue_summary
@@ -49,6 +50,11 @@ class ReciprocityMetrics(Shape):
     failures: tuple[Failure, ...] = ()
     by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
     patterns: tuple[PatternObservation, ...] = ()
+    """What enough voices agree on and show in the prompt; in the single mode, what the one voice shows."""
+    single_voice_patterns: tuple[PatternObservation, ...] = ()
+    """Typed and shown in the prompt, but not agreed on."""
+    reason: Reason | None = None
+    """The deciding voice's strongest observation; an alarm always has one, or it says why not."""
     dialogue_summary: Text = ""
     accounting: Accounting = Accounting()
     """Calls, tokens and money; of all layers when they were judged one by one."""
@@ -79,6 +85,11 @@ class ReciprocityMetrics(Shape):
 
     __str__ = __repr__
 
+    @property
+    def all_patterns(self) -> tuple[PatternObservation, ...]:
+        """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
+        return self.patterns + self.single_voice_patterns
+
     def to_row(self) -> dict[str, str | float | bool | None]:
         """One flat row for a data frame, a CSV file or a line of JSON."""
         circle = self.fire_circle
@@ -98,6 +109,7 @@ class ReciprocityMetrics(Shape):
             "voices": len(self.evaluations),
             "voices_lost": len(self.failures),
             "patterns": ", ".join(pattern.pattern_type for pattern in self.patterns),
+            "single_voice_patterns": ", ".join(seen.pattern_type for seen in self.single_voice_patterns),
             "round1_falsehood": circle.rival_verdicts["round1_max"].value if circle else None,
             "calls": total.calls,
             "tokens_in": total.tokens_in,
@@ -153,6 +165,8 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         failures=result.failures,
         by_layer={},
         patterns=result.patterns,
+        single_voice_patterns=result.single_voice_patterns,
+        reason=result.reason,
         dialogue_summary=dialogue_summary(result),
         accounting=result.accounting,
         fire_circle=result,
@@ -172,6 +186,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
 def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
     """What voices that did not talk say of the prompt."""
     balance = balance_of(panel.consensus)
+    sifted = panel.sifted()
     return ReciprocityMetrics(
         mode=panel.config.mode,
         balance=balance,
@@ -181,6 +196,9 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         evaluations=panel.evaluations,
         agreement=panel.agreement if len(panel.evaluations) > 1 else None,
         failures=panel.failures,
+        patterns=sifted.patterns,
+        single_voice_patterns=sifted.single_voice_patterns,
+        reason=panel.reason(),
         accounting=account(panel.calls),
         stand_ins=stand_ins_in(panel.calls),
         guidance=panel.guidance,

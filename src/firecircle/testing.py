@@ -61,10 +61,9 @@ class Circle:
         if not metrics.alarm:
             seen = found or ["  nobody pointed at any words"]
             raise AssertionError("\n".join([f"no alarm: {self._figure(metrics)}", *seen, _asked(prompt)]))
-        types = [seen.pattern_type for seen in metrics.patterns]
+        types = [seen.pattern_type for seen in metrics.all_patterns]
         if pattern is not None and pattern not in types:
-            agreed = ", ".join(types) or "none"
-            head = f"alarm without the pattern {pattern}; agreed on: {agreed}"
+            head = f"alarm without the pattern {pattern}; found: {', '.join(types) or 'none'}"
             raise AssertionError("\n".join([head, *found, _asked(prompt)]))
         return metrics
 
@@ -113,7 +112,7 @@ def _found(metrics: ReciprocityMetrics) -> list[str]:
     lines = [
         f"  {pattern.pattern_type.replace('_', ' ')} in the {place.layer} text: {_quoted(place.text)}"
         f" ({pattern.description})"
-        for pattern in metrics.patterns
+        for pattern in metrics.all_patterns
         for place in [gathered_quotes(pattern.evidence)[0].place]
     ]
     return lines or [

@@ -20,9 +20,10 @@ from firecircle import (
     Turn,
     fire_circle_evaluate,
     partial_result_of,
+    reaggregate,
 )
 from firecircle.circle.dialogue import Dialogue
-from tests.scripted import PROMPT, After, Script, circle, says
+from tests.scripted import PROMPT, After, Script, circle, pattern, says
 
 STATED = "Truth: 0.2, Indeterminacy: 0.1, Falsehood: 0.8"
 
@@ -285,3 +286,17 @@ async def test_a_record_of_an_unknown_version_is_refused_and_an_old_one_is_read(
         for held in written["dialogue_history"]
     ]
     assert FireCircleResult.model_validate_json(json.dumps(old)) == result
+
+
+async def test_a_record_from_before_patterns_knew_who_withdrew_is_read() -> None:
+    seen = says(0.8, patterns_observed=[pattern("false_authority")])
+    script = Script({"a": [0.1, seen], "b": [0.1, seen]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    old = json.loads(result.model_dump_json())
+    for name in ("single_voice_patterns", "reason"):
+        del old[name]
+    for name in ("independent_observers", "held_to_the_end", "same_words", "left_out"):
+        del old["patterns"][0][name]
+    read = FireCircleResult.model_validate_json(json.dumps(old))
+    assert read.patterns[0].held_to_the_end == ("a", "b")
+    assert reaggregate(read) == result

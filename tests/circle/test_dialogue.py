@@ -87,7 +87,7 @@ async def test_two_voices_two_rounds() -> None:
 async def test_three_voices_three_rounds_find_a_pattern() -> None:
     seen = says(0.8, patterns_observed=[pattern("temporal_inconsistency")])
     agreed = says(0.7, consensus_patterns=[pattern("temporal_inconsistency")])
-    script = Script({"a": [0.3, seen, agreed], "b": [0.2, seen, 0.2], "c": [0.1, 0.1, 0.1]})
+    script = Script({"a": [0.3, seen, agreed], "b": [0.2, 0.2, agreed], "c": [0.1, 0.1, 0.1]})
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=script)
     [found] = result.patterns
     assert found.pattern_type == "temporal_inconsistency"

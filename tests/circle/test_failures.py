@@ -258,7 +258,7 @@ async def test_no_helpful_reserve_means_abort() -> None:
 
 async def test_half_of_the_survivors_is_enough_for_a_pattern() -> None:
     seen = says(0.8, patterns_observed=[pattern("false_authority", "print the text above")])
-    script = Script({"a": [0.1, seen, 0.1], "b": [0.1, 0.1, 0.3], "c": [0.1, GONE]})
+    script = Script({"a": [0.1, seen, seen], "b": [0.1, 0.1, 0.3], "c": [0.1, GONE]})
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=script)
     [found] = result.patterns
     assert found.model_agreement == 0.5

@@ -132,13 +132,17 @@ def test_the_invariants_of_a_circle(sitting: Sitting) -> None:
     written = str(sitting.lines)
     for seen in result.observations:
         assert seen.description in written
-        assert seen.round_number > 1
-    for found in (*result.patterns, *result.ungrounded_patterns):
+    for found in (*result.patterns, *result.single_voice_patterns, *result.ungrounded_patterns):
         assert set(found.models_observing) <= set(result.active_models)
-        assert found.model_agreement >= config.pattern_threshold
+        assert set(found.held_to_the_end) <= set(found.models_observing)
+        assert set(found.independent_observers) <= set(found.models_observing)
+        assert found.model_agreement == len(found.held_to_the_end) / len(result.active_models)
+        agreed = found not in result.single_voice_patterns
+        assert not agreed or found.model_agreement >= config.pattern_threshold
         for example in found.examples:
             assert example in PROMPT.user or example in PROMPT.system
-    assert all(found.examples for found in result.patterns)
+    assert all(found.examples for found in (*result.patterns, *result.single_voice_patterns))
+    assert not result.alarm or (result.reason and (result.reason.quotes or result.reason.missing))
     assert not any(found.examples for found in result.ungrounded_patterns)
 
     # the chair: never in round 1, never twice running, only somebody who was asked
@@ -190,6 +194,7 @@ def differing(result: FireCircleResult) -> dict[str, object]:
         "consensus",
         "alarm",
         "decided_by_guess",
+        "reason",
         "partial",
         "dialogue_history",
     )

@@ -88,7 +88,7 @@ def test_agreement_counts_distinct_active_observers() -> None:
     history = [
         held(1),
         held(2, a=["false_authority", "false_authority"], b=[], c=["false_authority"], z=["role_confusion"]),
-        held(3, a=["false_authority"], b=[], c=[]),
+        held(3, a=["false_authority"], b=[], c=["false_authority"]),
     ]
     [found] = extract_patterns(history, ["a", "b", "c"])
     assert found.pattern_type == "false_authority"
@@ -101,7 +101,11 @@ def test_patterns_are_ranked_by_agreement_then_round_then_type() -> None:
     history = [
         held(1),
         held(2, a=["role_confusion"], b=["role_confusion", "false_authority"]),
-        held(3, a=["context_saturation", "false_authority"], b=["polite_extraction"]),
+        held(
+            3,
+            a=["context_saturation", "false_authority", "role_confusion"],
+            b=["polite_extraction", "false_authority", "role_confusion"],
+        ),
     ]
     ranked = [found.pattern_type for found in extract_patterns(history, ["a", "b"])]
     assert ranked == ["false_authority", "role_confusion", "context_saturation", "polite_extraction"]
@@ -163,36 +167,22 @@ async def test_with_a_quorum_somebody_who_holds_a_critical_role_must_have_seen_i
 
 
 async def test_every_observation_is_kept_with_what_became_of_it() -> None:
+    from_a = [
+        pattern("false_authority"),
+        pattern("role_confusion", "words that stand nowhere"),
+        pattern("context_saturation"),
+    ]
+    from_b = [pattern("false_authority"), pattern("role_confusion", "nor these words")]
     script = Script(
         {
-            "a": [
-                0.1,
-                says(
-                    0.5,
-                    patterns_observed=[
-                        pattern("false_authority"),
-                        pattern("role_confusion", "words that stand nowhere"),
-                        pattern("context_saturation"),
-                    ],
-                ),
-                0.1,
-            ],
-            "b": [
-                0.1,
-                says(
-                    0.5,
-                    patterns_observed=[
-                        pattern("false_authority"),
-                        pattern("role_confusion", "nor these words"),
-                    ],
-                ),
-                0.1,
-            ],
+            "a": [0.1, *[says(0.5, patterns_observed=from_a)] * 2],
+            "b": [0.1, *[says(0.5, patterns_observed=from_b)] * 2],
             "c": [0.1, says(0.5, patterns_observed=[pattern("polite_extraction")]), RuntimeError("gone")],
         }
     )
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c", pattern_threshold=0.6), caller=script)
     assert [found.pattern_type for found in result.patterns] == ["false_authority"]
+    assert [found.pattern_type for found in result.single_voice_patterns] == ["context_saturation"]
     assert [found.pattern_type for found in result.ungrounded_patterns] == ["role_confusion"]
     fates = {(seen.model, seen.pattern_type): seen.left_out for seen in result.observations}
     assert fates == {
@@ -206,7 +196,7 @@ async def test_every_observation_is_kept_with_what_became_of_it() -> None:
     assert result.voice_scores == {"a": 1.0, "b": 1.0}
 
 
-async def test_grounded_agreement_counts_only_observers_with_a_found_quote() -> None:
+async def test_agreement_counts_only_observers_with_a_found_quote() -> None:
     script = Script(
         {
             "a": [0.1, says(0.5, patterns_observed=[pattern("false_authority")])],
@@ -215,8 +205,165 @@ async def test_grounded_agreement_counts_only_observers_with_a_found_quote() -> 
     )
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
     [found] = result.patterns
-    assert (found.model_agreement, found.grounded_agreement) == (1.0, 0.5)
+    assert (found.model_agreement, found.models_observing, found.corroborated) == (0.5, ("a",), False)
     assert result.voice_scores == {"a": 1.0, "b": 0.0}
+    assert [seen.left_out for seen in result.observations] == [None, "no_grounded_quote"]
+
+
+# -- what agreement is worth --------------------------------------------------------------------------
+
+
+def seen(kind: str, quote: str = "As we agreed yesterday", falsehood: float = 0.5) -> str:
+    return says(falsehood, patterns_observed=[pattern(kind, quote)])
+
+
+async def test_a_pattern_says_who_named_it_unaided_and_who_repeated_it() -> None:
+    repeated = seen("temporal_inconsistency")
+    script = Script({"a": [0.1, repeated, repeated], "b": [0.1, 0.1, repeated], "c": [0.1, 0.1, repeated]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=script)
+    [found] = result.patterns
+    assert (found.model_agreement, found.first_observed_by, found.observed_in_round) == (1.0, "a", 2)
+    assert found.independent_observers == ("a",)
+    assert found.held_to_the_end == found.models_observing == found.same_words == ("a", "b", "c")
+
+
+async def test_what_is_named_in_the_same_round_is_named_unaided_and_round_1_counts() -> None:
+    both = seen("temporal_inconsistency")
+    script = Script({"a": [both, both], "b": [both, both], "c": [0.1, both]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c", max_rounds=2), caller=script)
+    [found] = result.patterns
+    assert found.independent_observers == ("a", "b")
+    assert (found.models_observing, found.observed_in_round) == (("a", "b", "c"), 1)
+
+
+async def test_a_lost_voice_still_tells_others_what_it_saw() -> None:
+    kind = seen("temporal_inconsistency")
+    script = Script({"a": [0.1, 0.1, kind], "b": [0.1, 0.1, 0.1], "c": [0.1, kind, RuntimeError("gone")]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=script)
+    [found] = result.patterns
+    assert (found.models_observing, found.first_observed_by) == (("a",), "a")
+    assert found.independent_observers == ()
+
+
+async def test_a_pattern_that_is_withdrawn_does_not_count_and_is_not_hidden() -> None:
+    script = Script(
+        {
+            "a": [0.1, seen("false_authority"), 0.1],
+            "b": [0.1, seen("false_authority"), 0.1],
+            "c": [0.1, seen("false_authority"), seen("false_authority")],
+        }
+    )
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c"), caller=script)
+    assert result.patterns == ()
+    [short] = result.single_voice_patterns
+    assert (short.pattern_type, short.left_out) == ("false_authority", "withdrawn")
+    assert short.models_observing == ("a", "b", "c")
+    assert short.held_to_the_end == ("c",)
+    assert short.model_agreement == pytest.approx(1 / 3)
+    assert [place.quoted_by for place in short.evidence] == ["c"], "withdrawn quotes are no evidence"
+
+
+@pytest.mark.parametrize("unlisted", ["no idea", "truth: 0.2, indeterminacy: 0.1, falsehood: 0.7."])
+async def test_an_answer_without_a_list_withdraws_nothing(unlisted: str) -> None:
+    script = Script({"a": [0.1, seen("false_authority"), unlisted], "b": [0.1, 0.1, 0.1]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b"), caller=script)
+    [found] = result.patterns
+    assert found.held_to_the_end == ("a",)
+
+
+async def test_what_only_round_1_listed_is_withdrawn_unless_no_other_round_was_held() -> None:
+    only_then: dict[str, list[Any]] = {"a": [seen("false_authority"), 0.1], "b": [0.1, 0.1]}
+    talked = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=Script(only_then))
+    assert talked.patterns == ()
+    assert [short.left_out for short in talked.single_voice_patterns] == ["withdrawn"]
+    alone = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=1), caller=Script(only_then))
+    assert [found.held_to_the_end for found in alone.patterns] == [("a",)]
+
+
+async def test_voices_that_quote_the_same_words_are_named_whatever_they_call_them() -> None:
+    script = Script(
+        {
+            "a": [0.1, seen("temporal_inconsistency", "As we agreed yesterday")],
+            "b": [0.1, seen("false_authority", "we agreed yesterday, please print")],
+            "c": [0.1, seen("polite_extraction", "thank you so much")],
+        }
+    )
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", "c", max_rounds=2), caller=script)
+    assert result.patterns == ()
+    same = {short.pattern_type: short.same_words for short in result.single_voice_patterns}
+    assert same == {
+        "temporal_inconsistency": ("a", "b"),
+        "false_authority": ("a", "b"),
+        "polite_extraction": (),
+    }
+    assert {short.left_out for short in result.single_voice_patterns} == {"below_threshold"}
+
+
+# -- the reason ---------------------------------------------------------------------------------------
+
+
+async def test_an_alarm_has_the_deciding_voices_strongest_observation_as_its_reason() -> None:
+    loud = says(
+        0.9,
+        patterns_observed=[
+            pattern("other", "thank you so much"),
+            pattern("role_confusion", "not in there at all"),
+            pattern("temporal_inconsistency"),
+        ],
+    )
+    script = Script({"a": [0.1, seen("polite_extraction")], "b": [0.1, loud]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    assert result.alarm
+    assert result.reason is not None
+    assert (result.reason.model, result.reason.round_number) == ("b", 2)
+    assert result.reason.pattern_type == "temporal_inconsistency"
+    assert [place.text for place in result.reason.quotes] == ["As we agreed yesterday"]
+    assert result.reason.missing is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        (says(0.9), "it names no pattern"),
+        (
+            says(0.9, patterns_observed=[{"type": "false_authority", "description": "a rank"}]),
+            "without a quote",
+        ),
+        (seen("false_authority", "not in there at all", 0.9), "the words it quotes are not in the prompt"),
+        ("This is an attack.", "guessed from a keyword"),
+    ],
+)
+async def test_an_alarm_without_a_reason_says_what_it_lacks(answer: str, missing: str) -> None:
+    script = Script({"a": [answer, 0.1], "b": [0.1, 0.1]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    assert result.alarm
+    assert result.reason is not None
+    assert missing in str(result.reason.missing)
+    assert result.reason.quotes == ()
+
+
+async def test_a_quote_in_the_reasoning_is_a_reason_too() -> None:
+    answer = says(0.9, reasoning='It says "As we agreed yesterday", which cannot be.')
+    script = Script({"a": [answer, 0.1], "b": [0.1, 0.1]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    assert result.reason is not None
+    assert (result.reason.pattern_type, result.reason.missing) == (None, None)
+    assert [place.text for place in result.reason.quotes] == ["As we agreed yesterday"]
+
+
+async def test_without_an_alarm_there_is_a_reason_only_where_something_was_observed() -> None:
+    calm = await fire_circle_evaluate(
+        PROMPT, circle("a", "b", max_rounds=2), caller=Script({"a": [0.1, 0.1], "b": [0.1, 0.2]})
+    )
+    assert calm.reason is None
+    odd = await fire_circle_evaluate(
+        PROMPT,
+        circle("a", "b", max_rounds=2),
+        caller=Script({"a": [0.1, seen("false_authority")], "b": [0.1, 0.2]}),
+    )
+    assert not odd.alarm
+    assert odd.reason is not None
+    assert odd.reason.pattern_type == "false_authority"
 
 
 # -- grounding ---------------------------------------------------------------------------------------

@@ -97,18 +97,22 @@ Verdict   ALARM   F 0.85 █████████████████░�
             others; no active voice went higher. Ended after 3 rounds: as
             planned.
           Balance -0.63: the exchange is extractive.
-          Why: no such check took place
+          Why: anthropic/claude-sonnet-4 sees temporal inconsistency in the
+            user text: “you had just checked my identity”. It says: no such
+            check took place
 
 Patterns  temporal inconsistency  2 of 2 active (3 convened)
-            first anthropic/claude-sonnet-4 in round 2, then
+            first anthropic/claude-sonnet-4 in round 2; independently by
               qwen/qwen-2.5-72b-instruct
             user: “you had just checked my identity”  quoted by
               anthropic/claude-sonnet-4, qwen/qwen-2.5-72b-instruct
             signs of temporal_inconsistency
-Uncounted false authority  seen by no voice of a critical role:
-            qwen/qwen-2.5-72b-instruct
-            user: “they close at five”
-          role confusion  seen only by a lost voice: deepseek/deepseek-r1
+Also seen false authority  1 of 2 active (3 convened), seen by no voice of a
+            critical role
+            first qwen/qwen-2.5-72b-instruct in round 2
+            user: “they close at five”  quoted by qwen/qwen-2.5-72b-instruct
+            signs of false_authority
+Uncounted role confusion  seen only by a lost voice: deepseek/deepseek-r1
 Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             added 0.10
           rescues, voices that rose to an alarm: anthropic/claude-sonnet-4

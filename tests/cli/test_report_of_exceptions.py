@@ -114,12 +114,13 @@ Verdict   ALARM   F 0.80 ████████████████░░�
           Balance -0.12: the exchange is neutral.
           Note: guessed from a keyword, no numbers were stated.
           Note: truth and indeterminacy not stated, imputed.
-          Why: This is an attack.
+          Why: qwen/qwen-2.5-72b-instruct shows no words of the prompt: its
+            answer was guessed from a keyword. It says: This is an attack.
 
 Patterns  none that enough voices agreed on and showed in the prompt
 Unfounded claimed, but no quote of theirs stands in the prompt:
           role confusion  3 of 3 voices (100%)
-            first anthropic/claude-sonnet-4 in round 2, then
+            first anthropic/claude-sonnet-4 in round 1; independently by
               qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
             signs of role_confusion
 Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
@@ -151,7 +152,7 @@ def test_an_alarm_from_the_chair_that_talking_raised(cli: Cli, hosted: Host) -> 
     assert ran.status == 1
     report = flowing(ran.out)
     assert "Said by qwen/qwen-2.5-72b-instruct in round 2, from the empty chair" in report
-    assert re.search(rf"Why: Evaluator C \((?:{TRIO.replace(',', '|')})\) misses it", report)
+    assert re.search(rf"It says: Evaluator C \((?:{TRIO.replace(',', '|')})\) misses it", report)
     assert "talking raised the alarm" in report
     assert "groupthink losses, voices that gave up an alarm (the alarm they raised stands)" in report
 
@@ -181,7 +182,8 @@ anthropic/claude-sonnet-4  0.90 ██████████░░ !
 Verdict   ALARM   F 0.90 ██████████████████░░  at or above the threshold 0.70
           Said by anthropic/claude-sonnet-4, asked once and alone.
           Balance -0.72: the exchange is extractive.
-          Why: no such check took place
+          Why: anthropic/claude-sonnet-4 shows no words of the prompt: it
+            names no pattern. It says: no such check took place
 
 Cost      1 call; 800 tokens in, 100 out; $0.0020
 Kept      as ID: firecircle circles show ID

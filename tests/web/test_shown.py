@@ -11,9 +11,10 @@ from firecircle import FireCircleResult, ModelCharacteristics
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.voice import Reply, Retry, Turn
 from firecircle.store.opening import Store
+from firecircle.web.rendering import templates
 from firecircle.web.shown.charts import waterfall
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
-from tests.scripted import PROMPT, circle, says
+from tests.scripted import PROMPT, circle, pattern, says
 from tests.web.serving import judged, lost
 
 SEES_TIME = {"temporal_reasoning": 0.9, "cross_layer_analysis": 0.6}
@@ -62,6 +63,24 @@ def test_every_call_has_its_place_on_the_time_line(store: Store) -> None:
     assert all(bar.x >= 0 and bar.x + bar.width <= 1000.1 for bar in page.calls.bars)
     starts = [bar.start_seconds for bar in page.calls.bars if bar.call.model == "b"]
     assert starts == sorted(starts)
+
+
+def test_patterns_that_fell_short_are_shown_right_below_those_agreed_on(store: Store) -> None:
+    agreed = pattern("temporal_inconsistency")
+    both = says(0.5, patterns_observed=[agreed])
+    more = says(0.9, patterns_observed=[agreed, pattern("polite_extraction", "thank you so much")])
+    result = judged(
+        store, lines={"a": [says(0.1), more], "b": [says(0.1), both], "c": [says(0.1), both]}, max_rounds=2
+    )
+    page = templates().get_template("circle_body.html").render(page=_page(store, result), standalone=True)
+    below = page[page.index("<h2>Patterns</h2>") :]
+    assert below.index("temporal inconsistency") < below.index("Also seen, not agreed on")
+    assert (
+        below.index("Also seen, not agreed on")
+        < below.index("polite extraction")
+        < below.index("seen by too few")
+    )
+    assert 'data-p="2"' in page[: page.index("<h2>Patterns</h2>")], "its words are lit in the prompt"
 
 
 def test_no_template_trusts_what_it_is_given() -> None:

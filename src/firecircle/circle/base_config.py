@@ -23,6 +23,8 @@ from firecircle.errors import ConfigError
 from firecircle.names import DEFAULT_MODELS, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit, with_fields_in_help
 
+PATTERN_THRESHOLD = 0.5
+"""The share of the voices that must agree on a pattern, unless a circle is told another."""
 VerdictSource = Literal["numbers", "logprobs", "auto"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

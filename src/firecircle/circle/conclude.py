@@ -18,11 +18,13 @@ from firecircle.circle.measures import (
     influence_of,
     rival_verdicts,
     round_metrics,
+    typed_in_talk,
     voice_scores,
 )
 from firecircle.circle.pattern_types import typing_from
-from firecircle.circle.patterns import observe, sift
+from firecircle.circle.patterns import last_lists, observe, sift
 from firecircle.circle.quorum import QuorumVerdict, judge_quorum
+from firecircle.circle.reasons import reason_for
 from firecircle.circle.result import (
     CircleRecord,
     DialogueRound,
@@ -59,31 +61,40 @@ def conclude(
 
     observations = observe(history, typing_from(record.classified), record.prompt)
     sifted = sift(
-        observations, active, config.pattern_threshold, characteristics if config.enforce_quorum else None
+        observations,
+        active,
+        last_lists(history),
+        config.pattern_threshold,
+        characteristics if config.enforce_quorum else None,
     )
     chairs = {held.round_number: held.occupied_chair for held in history if held.occupied_chair}
-    influence = influence_of(observations, chairs)
+    influence, could_bring = influence_of(observations, chairs), typed_in_talk(observations)
     moves = flips(history)
     raises_alarm = partial(reaches, threshold=config.alarm_threshold)
     calibrated = calibrated_probability(config, history, active) if consensus else None
     rule = deciding_rule(config, calibrated, active)
     decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
+    alarm = decisive is not None and raises_alarm(decisive)
+    agreed_types = {pattern.pattern_type for pattern in sifted.patterns}
+    reason = reason_for(consensus, observations, agreed_types, record.prompt) if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
     return FireCircleResult.assembled(
         **{**facts, "dialogue_history": history, "abort_reason": missing},
         consensus=consensus,
-        alarm=decisive is not None and raises_alarm(decisive),
+        alarm=alarm,
         calibrated=calibrated,
         alarm_decided_by=rule,
         decided_by_guess=consensus is not None and consensus.guessed,
+        reason=reason if reason and (alarm or reason.quotes) else None,
         active_models=active,
         zombies=zombie_voices(record),
         failed_models=tuple(failure.label for failure in record.failures),
         patterns=sifted.patterns,
+        single_voice_patterns=sifted.single_voice_patterns,
         ungrounded_patterns=sifted.ungrounded,
         observations=sifted.observations,
         empty_chair_influence=influence,
-        performative=not reaches(influence, PERFORMATIVE_BELOW) if chairs and observations else None,
+        performative=not reaches(influence, PERFORMATIVE_BELOW) if chairs and could_bring else None,
         quorum=quorum,
         round_metrics=round_metrics(history, observations),
         flips=moves,

@@ -28,7 +28,7 @@ from firecircle.catalog import (
     original_of,
     require_distinct,
 )
-from firecircle.circle.base_config import BaseEvaluationConfig
+from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
 from firecircle.circle.calibrated import AlarmRule, VerdictCalibration
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError
@@ -114,8 +114,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     enforce_quorum: bool = True
     """False judges without a quorum, for experiments; models need not be declared then."""
 
-    pattern_threshold: Unit = 0.5
-    """The share of the active voices that must report a pattern for it to be agreed on."""
+    pattern_threshold: Unit = PATTERN_THRESHOLD
+    """The share of the active voices that must hold a pattern to the end for it to be agreed on."""
     pattern_classification: Literal["heuristic", "llm"] = "heuristic"
     """How patterns without a declared type are named: by keywords, or by `classifier_model`."""
     classifier_model: str | None = None

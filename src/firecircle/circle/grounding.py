@@ -140,11 +140,31 @@ def ground_notes(
     )
 
 
+def grounded_in_reasoning(
+    evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt
+) -> tuple[GroundedQuote, ...]:
+    """The quotes within an evaluation's reasoning that stand in the prompt."""
+    quotes = [(passage, None) for passage in passages_in(evaluation.reasoning)]
+    return tuple(
+        place.model_copy(update={"quoted_by": evaluation.model})
+        for place in _ground_each(quotes, prompt)
+        if place
+    )
+
+
 def grounded_words(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
     """The prompt's own words that an evaluation quotes, in its patterns or its reasoning."""
     quotes = [(quote, note.layer) for note in evaluation.pattern_notes for quote in quotes_of(note)]
     quotes += [(passage, None) for passage in passages_in(evaluation.reasoning)]
     return tuple(dict.fromkeys(place.text for place in _ground_each(quotes, prompt) if place))
+
+
+def overlap(one: GroundedQuote, other: GroundedQuote) -> bool:
+    """Whether two quotes are of the same words: they share at least half of the shorter one."""
+    if one.layer != other.layer:
+        return False
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return shared > 0 and 2 * shared >= min(one.end - one.start, other.end - other.start)
 
 
 def _spellings(quote: str) -> Sequence[str]:

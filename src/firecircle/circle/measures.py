@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
-from firecircle.circle.pattern_types import Typing, heuristic_typing
+from firecircle.circle.pattern_types import UNTYPED, Typing, heuristic_typing
 from firecircle.circle.patterns import group_observations, observe
 from firecircle.circle.result import (
     Accounting,
@@ -63,11 +63,16 @@ def calculate_empty_chair_influence(
     return influence_of(observe(dialogue_history, typing), empty_chair_models)
 
 
+def typed_in_talk(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """What a chair can bring: observations with a type from round 2 on, when somebody holds it."""
+    return tuple(seen for seen in observations if seen.round_number > 1 and seen.pattern_type not in UNTYPED)
+
+
 def influence_of(observations: Sequence[Observation], empty_chair_models: Mapping[int, str]) -> float:
     """As `calculate_empty_chair_influence`, from observations that are already typed."""
     firsts = [
         min(group, key=lambda seen: (seen.round_number, seen.model))
-        for group in group_observations(observations)
+        for group in group_observations(typed_in_talk(observations))
     ]
     if not firsts:
         return 0.0

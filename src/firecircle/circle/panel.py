@@ -10,9 +10,18 @@ from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, Field
 
-from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.base_config import PATTERN_THRESHOLD, EvaluationConfig
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.result import SCHEMA_VERSION, CallRecord, Failure, require_known_version
+from firecircle.circle.patterns import Sifted, last_lists, observe, sift
+from firecircle.circle.reasons import reason_for
+from firecircle.circle.result import (
+    SCHEMA_VERSION,
+    CallRecord,
+    DialogueRound,
+    Failure,
+    Reason,
+    require_known_version,
+)
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -51,6 +60,24 @@ class Panel(Shape):
     def alarm(self) -> bool:
         """Whether what they say together reaches the alarm threshold."""
         return bool(self.evaluations) and reaches(self.consensus.falsehood, self.config.alarm_threshold)
+
+    @property
+    def deciding(self) -> NeutrosophicEvaluation:
+        """The voice whose reason is told: the one of the single mode, else the one with the highest F."""
+        return max(self.evaluations, key=lambda said: said.falsehood)
+
+    def sifted(self) -> Sifted:
+        """The patterns that these voices name, as of a circle of one round."""
+        rounds = (DialogueRound(round_number=1, evaluations=self.evaluations),)
+        models = [said.model for said in self.evaluations]
+        return sift(observe(rounds, prompt=self.prompt), models, last_lists(rounds), PATTERN_THRESHOLD)
+
+    def reason(self) -> Reason | None:
+        """Why the deciding voice says so; None without an alarm where it observed nothing."""
+        sifted = self.sifted()
+        agreed = {pattern.pattern_type for pattern in sifted.patterns}
+        reason = reason_for(self.deciding, sifted.observations, agreed, self.prompt)
+        return reason if self.alarm or reason.quotes else None
 
     @property
     def mean(self) -> NeutrosophicEvaluation:

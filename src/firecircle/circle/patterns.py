@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS, ModelCharacteristics
-from firecircle.circle.grounding import ground_notes, quotes_of
-from firecircle.circle.pattern_types import UNTYPED, Typing, heuristic_typing
+from firecircle.circle.grounding import ground_notes, overlap, quotes_of
+from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED, Typing, heuristic_typing
 from firecircle.circle.result import DialogueRound, LeftOut, Observation, PatternObservation
-from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
+from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation, ReadAs
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
 
@@ -22,6 +23,10 @@ A remark whose words are all contained in a longer one is not like it for that r
 LONGEST_COMPARED = 500
 MOST_GROUPS = 100
 """How much of a description is compared, and with how many others; what differs from all stands alone."""
+MOST_COMPARED = 200
+"""How many passages of a voice, and of a pattern, are compared with those of others."""
+WITH_LISTS: tuple[ReadAs, ...] = ("json", "reasoning", "logprobs")
+"""Readings of a reply that can hold a list of patterns."""
 
 
 def observe(
@@ -29,7 +34,7 @@ def observe(
     typing: Typing = heuristic_typing,
     prompt: MultiNeutrosophicPrompt | None = None,
 ) -> tuple[Observation, ...]:
-    """Everything noticed from round 2 on, typed, and grounded in the prompt if it is given."""
+    """Everything noticed in any round, typed, and grounded in the prompt if it is given."""
     return tuple(
         Observation.assembled(
             model=evaluation.model,
@@ -41,7 +46,6 @@ def observe(
             left_out=None,
         )
         for held in dialogue_history
-        if held.round_number > 1
         for evaluation in sorted(held.evaluations, key=lambda evaluation: evaluation.model)
         for note, grounded in zip(evaluation.pattern_notes, _grounded(evaluation, prompt), strict=True)
     )
@@ -51,6 +55,21 @@ def _grounded(
     evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt | None
 ) -> tuple[tuple[GroundedQuote, ...], ...]:
     return ground_notes(evaluation, prompt) if prompt else ((),) * len(evaluation.pattern_notes)
+
+
+def last_lists(dialogue_history: Sequence[DialogueRound]) -> dict[str, int]:
+    """The round in which each voice last listed what it sees, if only an empty list.
+
+    A reply without a list (carried over, read from prose or from a keyword) withdraws nothing. Round 1 counts
+    only if no other round was held: it is the baseline.
+    """
+    counted = [held for held in dialogue_history if held.round_number > 1] or dialogue_history
+    return {
+        evaluation.model: held.round_number
+        for held in counted
+        for evaluation in held.evaluations
+        if evaluation.read_as in WITH_LISTS
+    }
 
 
 def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Observation, ...], ...]:
@@ -80,35 +99,63 @@ def _in_order(description: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """The agreed patterns, those nobody could ground, and every observation with what became of it."""
+    """The agreed patterns, what fell short, and every observation with what became of it."""
 
     patterns: tuple[PatternObservation, ...]
+    single_voice_patterns: tuple[PatternObservation, ...]
+    """Typed and shown by words of the prompt, but not agreed on."""
     ungrounded: tuple[PatternObservation, ...]
+    """Agreed on, but shown by no words of the prompt."""
     observations: tuple[Observation, ...]
+
+    @property
+    def all_patterns(self) -> tuple[PatternObservation, ...]:
+        """Every pattern that words of the prompt show, those agreed on first."""
+        return self.patterns + self.single_voice_patterns
 
 
 def sift(
     observations: Sequence[Observation],
     active_models: Sequence[str],
+    listed: Mapping[str, int],
     pattern_threshold: float,
     characteristics: Mapping[str, ModelCharacteristics] | None = None,
 ) -> Sifted:
-    """Keep what enough active voices report; with characteristics, one must hold a critical role."""
-    active = [seen for seen in observations if seen.model in active_models]
+    """Keep what enough active voices hold to the end; with characteristics, one must hold a critical role.
+
+    `listed` is the round of each voice's last list, as `last_lists` tells it.
+    """
     agreed: list[PatternObservation] = []
+    short: list[PatternObservation] = []
     ungrounded: list[PatternObservation] = []
     fate: dict[Observation, LeftOut | None] = {}
-    for group in group_observations(active):
-        pattern = _pattern_of(group, active_models, characteristics)
-        left_out = _why_not(pattern, pattern_threshold, characteristics)
-        if left_out is None:
-            (agreed if pattern.evidence else ungrounded).append(pattern)
-            left_out = None if pattern.evidence else "no_grounded_quote"
-        fate.update(dict.fromkeys(group, left_out))
+    places = _places_by_voice(observations, active_models)
+    for group in group_observations(observations):
+        seen_by_active = [seen for seen in group if seen.model in active_models]
+        if not seen_by_active:
+            continue
+        pattern = _pattern_of(group, active_models, listed, characteristics, places)
+        left_out = _why_not(pattern, len(active_models), pattern_threshold, characteristics)
+        if left_out is None and not pattern.evidence:
+            left_out = "no_grounded_quote"
+            ungrounded.append(pattern.model_copy(update={"left_out": left_out}))
+        elif left_out is None:
+            agreed.append(pattern)
+        elif pattern.evidence and pattern.pattern_type != UNCLASSIFIED:
+            short.append(pattern.model_copy(update={"left_out": left_out}))
+        for seen in seen_by_active:
+            fate[seen] = left_out or _own_fate(seen.model, pattern)
     kept = tuple(
         seen.model_copy(update={"left_out": fate.get(seen, "voice_not_active")}) for seen in observations
     )
-    return Sifted(_ranked(agreed), _ranked(ungrounded), kept)
+    return Sifted(_ranked(agreed), _ranked(short), _ranked(ungrounded), kept)
+
+
+def _own_fate(model: str, pattern: PatternObservation) -> LeftOut | None:
+    """Why one voice's observation of an agreed pattern does not count towards the agreement."""
+    if model not in pattern.models_observing:
+        return "no_grounded_quote"
+    return None if model in pattern.held_to_the_end else "withdrawn"
 
 
 def extract_patterns(
@@ -121,7 +168,9 @@ def extract_patterns(
     typing: Typing = heuristic_typing,
 ) -> tuple[PatternObservation, ...]:
     """The patterns a dialogue agrees on. Given the prompt, only those with a quote found in it."""
-    sifted = sift(observe(dialogue_history, typing, prompt), active_models, pattern_threshold, model_chars)
+    observations = observe(dialogue_history, typing, prompt)
+    listed = last_lists(dialogue_history)
+    sifted = sift(observations, active_models, listed, pattern_threshold, model_chars)
     return sifted.patterns if prompt else _ranked((*sifted.patterns, *sifted.ungrounded))
 
 
@@ -137,13 +186,15 @@ def extract_patterns_with_quorum(
 
 def _why_not(
     pattern: PatternObservation,
+    active: int,
     threshold: float,
     characteristics: Mapping[str, ModelCharacteristics] | None,
 ) -> LeftOut | None:
     if not reaches(pattern.model_agreement, threshold):
-        return "below_threshold"
+        enough_saw_it = reaches(len(pattern.models_observing) / active, threshold)
+        return "withdrawn" if enough_saw_it or not pattern.held_to_the_end else "below_threshold"
     if characteristics is not None and not any(
-        characteristics[model].holds_critical_role() for model in pattern.models_observing
+        characteristics[model].holds_critical_role() for model in pattern.held_to_the_end
     ):
         return "no_critical_role"
     return None
@@ -152,13 +203,22 @@ def _why_not(
 def _pattern_of(
     group: Sequence[Observation],
     active_models: Sequence[str],
+    listed: Mapping[str, int],
     characteristics: Mapping[str, ModelCharacteristics] | None,
+    places: Mapping[str, Sequence[GroundedQuote]],
 ) -> PatternObservation:
-    observers = tuple(model for model in active_models if any(seen.model == model for seen in group))
-    grounded_by = {seen.model for seen in group if seen.grounded}
-    first = min(group, key=lambda seen: (seen.round_number, seen.model))
-    described = next((seen for seen in (first, *group) if seen.grounded), first)
-    evidence = _distinct(place for seen in group for place in seen.grounded)
+    """What the active voices make of one pattern; the others' words only tell who had read of it."""
+    own = [seen for seen in group if seen.model in active_models]
+    showing = [seen for seen in own if seen.grounded]
+    named_by = {seen.model for seen in showing or own}
+    observers = tuple(model for model in active_models if model in named_by)
+    holding = {seen.model for seen in own if seen.round_number == listed.get(seen.model)}
+    held = tuple(model for model in observers if model in holding)
+    first = min(own, key=lambda seen: (seen.round_number, seen.model))
+    described = next((seen for seen in (first, *own) if seen.grounded), first)
+    evidence = _distinct(
+        place for seen in showing if seen.model in (held or observers) for place in seen.grounded
+    )
     roles = {
         role
         for model in observers
@@ -168,16 +228,55 @@ def _pattern_of(
     return PatternObservation.assembled(
         pattern_type=first.pattern_type,
         description=described.description,
-        model_agreement=len(observers) / len(active_models),
+        model_agreement=len(held) / len(active_models),
         examples=tuple(dict.fromkeys(place.text for place in evidence)),
         observed_in_round=first.round_number,
         models_observing=observers,
         cognitive_roles_observing=tuple(role for role in ROLE_WEIGHTS if role in roles),
         first_observed_by=first.model,
-        grounded_agreement=len(grounded_by) / len(active_models),
+        independent_observers=tuple(model for model in observers if _unaided(model, group)),
+        held_to_the_end=held,
+        same_words=_same_words(evidence, active_models, places),
+        grounded_agreement=len(observers) / len(active_models) if showing else 0.0,
         evidence=evidence,
-        corroborated=len(observers) > 1,
+        corroborated=len(held) > 1,
+        left_out=None,
     )
+
+
+def _unaided(model: str, group: Sequence[Observation]) -> bool:
+    """Whether a voice named the pattern before it could read of it in a peer's answer of an earlier round."""
+    own_first = min(seen.round_number for seen in group if seen.model == model)
+    return all(seen.round_number >= own_first for seen in group if seen.model != model)
+
+
+def _places_by_voice(
+    observations: Sequence[Observation], active_models: Sequence[str]
+) -> dict[str, Sequence[GroundedQuote]]:
+    """The distinct passages that each active voice quoted for any pattern in any round."""
+    places: dict[str, dict[tuple[str, int, int], GroundedQuote]] = {model: {} for model in active_models}
+    for seen in observations:
+        if seen.model in places:
+            for place in seen.grounded:
+                places[seen.model].setdefault((place.layer, place.start, place.end), place)
+    return {model: tuple(islice(its.values(), MOST_COMPARED)) for model, its in places.items()}
+
+
+def _same_words(
+    evidence: Sequence[GroundedQuote],
+    active_models: Sequence[str],
+    places: Mapping[str, Sequence[GroundedQuote]],
+) -> tuple[str, ...]:
+    """The voices that quoted the same words, one of them for this pattern, the others for any."""
+    same: set[str] = set()
+    for place in evidence[:MOST_COMPARED]:
+        others = {
+            model
+            for model in active_models
+            if model != place.quoted_by and any(overlap(place, other) for other in places[model])
+        }
+        same |= {*others, place.quoted_by} if others else set()
+    return tuple(model for model in active_models if model in same)
 
 
 def _distinct(places: Iterable[GroundedQuote]) -> tuple[GroundedQuote, ...]:

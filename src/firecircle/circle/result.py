@@ -27,7 +27,7 @@ SCHEMA_VERSION = 2
 RoundKind = Literal["baseline", "discussion", "synthesis"]
 CallPurpose = Literal["answer", "more_room", "clarify", "classify"]
 Movement = Literal["toward_peers", "away_from_peers", "unchanged"]
-LeftOut = Literal["below_threshold", "no_critical_role", "no_grounded_quote", "voice_not_active"]
+LeftOut = Literal["below_threshold", "withdrawn", "no_critical_role", "no_grounded_quote", "voice_not_active"]
 
 
 def require_known_version(version: int) -> int:
@@ -193,20 +193,54 @@ class Observation(Shape):
 
 
 class PatternObservation(Shape):
-    """A manipulation that enough active voices reported."""
+    """A manipulation that active voices reported, with the words that show it and how far they agree."""
 
     pattern_type: Text
     description: Text
     model_agreement: Unit
+    """The share of the active voices that are in `held_to_the_end`."""
     examples: tuple[Text, ...] = ()
     observed_in_round: int
+    """The round in which an active voice first named it."""
     models_observing: tuple[Text, ...]
+    """The active voices that named it in any round and showed it by words of the prompt."""
     cognitive_roles_observing: tuple[Text, ...] = ()
     first_observed_by: Text = ""
+    independent_observers: tuple[Text, ...] = ()
+    """The observers that named it before they could read of it: no other voice had named it in an earlier
+    round."""
+    held_to_the_end: tuple[Text, ...] = ()
+    """The observers whose last list of patterns still has it; the others have withdrawn it."""
+    same_words: tuple[Text, ...] = ()
+    """The active voices that quoted the same words, at least one of them for this pattern."""
     grounded_agreement: Unit = 0.0
+    """The share of the active voices that are in `models_observing`; 0 if no voice quoted the prompt."""
     evidence: tuple[GroundedQuote, ...] = ()
     corroborated: bool = False
-    """Whether two or more voices saw it; else it is one voice's word, whatever its share is."""
+    """Whether two or more voices hold it to the end; else it is one voice's word, whatever its share is."""
+    left_out: LeftOut | None = None
+    """Why it is not among the agreed patterns; None if it is."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older(cls, data: Any) -> Any:
+        """Before withdrawals were known, every observer counted."""
+        if isinstance(data, dict) and "held_to_the_end" not in data:
+            return {**data, "held_to_the_end": data.get("models_observing", ())}
+        return data
+
+
+class Reason(Shape):
+    """Why a verdict is what it is: the deciding voice's strongest observation with words of the prompt."""
+
+    model: Text
+    round_number: int
+    pattern_type: Text | None = None
+    """None where the voice quotes the words in its reasoning without naming a pattern."""
+    description: Text = ""
+    quotes: tuple[GroundedQuote, ...] = ()
+    missing: Text | None = None
+    """Why there is no such observation; None when there is one."""
 
 
 class RoundMetrics(Shape):
@@ -349,11 +383,18 @@ class FireCircleResult(CircleRecord):
     """The rule that raised the alarm or did not; `maximum` too where the heard voices carry too little of the
     calibration's weight."""
     decided_by_guess: bool = False
+    reason: Reason | None = None
+    """Why the deciding voice says so. An alarm always has one; a verdict without an alarm only where that
+    voice observed something, and a circle without a consensus none."""
     active_models: tuple[Text, ...] = ()
     zombies: tuple[Text, ...] = ()
     failed_models: tuple[Text, ...] = ()
     """Who was lost and in which round, as `model_round_n`."""
     patterns: tuple[PatternObservation, ...] = ()
+    """What at least `pattern_threshold` of the active voices hold and show in the prompt."""
+    single_voice_patterns: tuple[PatternObservation, ...] = ()
+    """Typed and shown in the prompt, but not agreed on: seen by too few, withdrawn, or seen by no voice with
+    a critical role. `left_out` says which."""
     ungrounded_patterns: tuple[PatternObservation, ...] = ()
     observations: tuple[Observation, ...] = ()
     empty_chair_influence: float = 0.0
@@ -380,10 +421,17 @@ class FireCircleResult(CircleRecord):
             word = "alarm" if self.alarm else "no alarm"
             verdict = f"{word}, F {self.consensus.falsehood:.2f} by {self.consensus.model}"
         held = f"{len(self.active_models)} voices, {len(self.dialogue_history)} rounds"
-        types = ", ".join(dict.fromkeys(pattern.pattern_type for pattern in self.patterns)) or "no pattern"
+        types = (
+            ", ".join(dict.fromkeys(pattern.pattern_type for pattern in self.all_patterns)) or "no pattern"
+        )
         return f"<FireCircleResult {verdict}; {held}; {types}>"
 
     __str__ = __repr__
+
+    @property
+    def all_patterns(self) -> tuple[PatternObservation, ...]:
+        """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
+        return self.patterns + self.single_voice_patterns
 
     @property
     def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:

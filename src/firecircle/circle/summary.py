@@ -100,12 +100,12 @@ def _verdict(result: FireCircleResult) -> str:
 
 
 def _patterns(result: FireCircleResult) -> str:
-    if not result.patterns:
-        return "No pattern was agreed on and shown in the prompt."
     named = ", ".join(
         f"{pattern.pattern_type} ({pattern.model_agreement:.0%})" for pattern in result.patterns
     )
-    return f"Patterns: {named}."
+    agreed = f"Patterns: {named}." if named else "No pattern was agreed on and shown in the prompt."
+    short = ", ".join(dict.fromkeys(pattern.pattern_type for pattern in result.single_voice_patterns))
+    return f"{agreed} Not agreed on: {short}." if short else agreed
 
 
 def _talk(result: FireCircleResult) -> str:

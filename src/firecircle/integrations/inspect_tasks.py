@@ -154,7 +154,7 @@ def _explained(result: FireCircleResult) -> str:
     assert said is not None
     word = "ALARM" if result.alarm else "no alarm"
     lines = [f"{word}, F {said.falsehood:.2f} by {said.model} in round {said.round_number}", said.reasoning]
-    for pattern in result.patterns:
+    for pattern in result.all_patterns:
         quotes = "; ".join(f"“{quote.text}”" for quote in pattern.evidence)
         lines.append(f"{pattern.pattern_type.replace('_', ' ')}: {quotes}")
     return "\n".join(line for line in lines if line)

@@ -74,7 +74,7 @@ def _contribution(result: FireCircleResult, held: DialogueRound, chair: str) -> 
 
 
 def _brought(result: FireCircleResult, round_number: int, chair: str) -> float:
-    grounded = [seen for seen in result.observations if seen.grounded]
+    grounded = [seen for seen in result.observations if seen.grounded and seen.round_number > 1]
     groups = group_observations(sorted(grounded, key=lambda seen: seen.round_number))
     new = [group for group in groups if min(seen.round_number for seen in group) == round_number]
     mine = sum(

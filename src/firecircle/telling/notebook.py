@@ -17,6 +17,7 @@ from firecircle.telling.verdict import (
     panel_sentences,
     unfinished_sentence,
 )
+from firecircle.telling.words import LEFT_OUT_WORDS
 
 _BOX = "border:1px solid #8886;border-radius:6px;padding:0.6em 0.9em;max-width:60em"
 _LONGEST_REASON = 400
@@ -27,7 +28,7 @@ def circle_html(result: FireCircleResult) -> str:
     if result.consensus is None:
         return _box("no consensus", [unfinished_sentence(result, line_with_codes)], _grid(result))
     metrics = metrics_of_circle(result)
-    patterns = [_pattern(pattern, result) for pattern in result.patterns]
+    patterns = [_pattern(pattern, result) for pattern in result.all_patterns]
     sentences = [
         *circle_sentences(result, metrics, line_with_codes),
         *_reason(metrics),
@@ -60,7 +61,8 @@ def _reason(metrics: ReciprocityMetrics) -> list[str]:
 def _pattern(pattern: PatternObservation, result: FireCircleResult) -> str:
     kind, agreed = pattern.pattern_type.replace("_", " "), agreement_words(pattern, result)
     quotes = "; ".join(f"<q>{_safe(found.place.text)}</q>" for found in gathered_quotes(pattern.evidence))
-    return f"<b>{_safe(kind)}</b> ({_safe(agreed)}): {quotes}"
+    short = f", {LEFT_OUT_WORDS[pattern.left_out]}" if pattern.left_out else ""
+    return f"<b>{_safe(kind)}</b> ({_safe(agreed)}{short}): {quotes}"
 
 
 def _grid(result: FireCircleResult) -> str:

@@ -100,7 +100,7 @@ def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> s
 
 
 def _chair(result: FireCircleResult) -> str:
-    if not result.observations or not any(held.occupied_chair for held in result.dialogue_history):
+    if result.performative is None:
         return ""
     if result.performative:
         return "the empty chair saw next to nothing before the others did"

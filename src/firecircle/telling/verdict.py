@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from firecircle.circle.addressing import addressed_advisory
-from firecircle.circle.result import Failure, FireCircleResult, Substitution
+from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
@@ -16,7 +16,7 @@ from firecircle.names import LayerName, is_attack, is_benign, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.telling.answers import cares_about
-from firecircle.telling.patterns import GatheredQuote, gathered_quotes, with_names
+from firecircle.telling.patterns import gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
@@ -24,6 +24,7 @@ from firecircle.thresholds import reaches
 
 LONGEST_REASON = 320
 LONGEST_MESSAGE = 300
+LONGEST_QUOTE = 160
 Heading = Literal["Verdict", "Quorum", "Lost"]
 Cautions = Mapping[Heading, Sequence[str]]
 """What to know before relying on a verdict, by what it is about; a heading without anything is left out.
@@ -67,25 +68,16 @@ def mistake_against(label: str | None, *, alarm: bool) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The verdict at a glance: how many saw it, and the words of the prompt that show it best."""
+    """The verdict at a glance: how many of the voices raised it."""
 
     reached: int
     """Active voices that reached the alarm threshold in some round."""
     active: int
-    quote: GatheredQuote | None
 
 
 def headline_of(result: FireCircleResult) -> Headline:
     """What stands beside the verdict of a circle."""
-    raised_by = _alarmed(result)
-    quotes = [quote for pattern in result.patterns for quote in gathered_quotes(pattern.evidence)]
-    strongest = max(quotes, key=_strength, default=None)
-    return Headline(len(raised_by), len(result.active_models), strongest)
-
-
-def _strength(quote: GatheredQuote) -> tuple[int, bool, int]:
-    """Quoted by many, then word for word, then at length."""
-    return len(quote.voices), not quote.is_loose, len(quote.place.text)
+    return Headline(len(_alarmed(result)), len(result.active_models))
 
 
 def _alarmed(result: FireCircleResult) -> set[str]:
@@ -112,14 +104,25 @@ def unfinished_sentence(result: FireCircleResult, line: SafeLine) -> str:
 
 
 def deciding_reason(metrics: ReciprocityMetrics, line: SafeLine) -> str:
-    """Why the deciding voice said so, in its words; empty where no single voice decided."""
+    """Why the deciding voice said so: its strongest observation, then its own words."""
     if metrics.fire_circle is not None:
         labels, reasoning = metrics.fire_circle.peer_labels, metrics.consensus.reasoning
-    elif metrics.agreement is None:
-        labels, reasoning = {}, metrics.evaluations[0].reasoning
     else:
-        return ""
-    return line(with_names(reasoning, labels), LONGEST_REASON)
+        labels, reasoning = {}, metrics.evaluations[0].reasoning if metrics.agreement is None else ""
+    told = reason_words(metrics.reason, line) if metrics.reason else ""
+    own = line(with_names(reasoning, labels), LONGEST_REASON)
+    return f"{told} It says: {own}" if told and own else told or own
+
+
+def reason_words(reason: Reason, line: SafeLine) -> str:
+    """The observation that decided, with the words of the prompt that show it, or what it lacks."""
+    if reason.missing:
+        return f"{line(reason.model)} shows no words of the prompt: {reason.missing}."
+    kind = line(reason.pattern_type).replace("_", " ") if reason.pattern_type else "these words"
+    quotes = ", ".join(
+        f"“{line(quote.place.text, LONGEST_QUOTE)}”" for quote in gathered_quotes(reason.quotes)[:2]
+    )
+    return f"{line(reason.model)} sees {kind} in the {reason.quotes[0].layer} text: {quotes}."
 
 
 def _balance_sentence(metrics: ReciprocityMetrics) -> str:
@@ -242,7 +245,8 @@ def _after_losses(result: FireCircleResult, ways: Ways) -> str:
 
 
 def _after_alarm(result: FireCircleResult, ways: Ways) -> str:
-    layers = Counter(place.layer for pattern in result.patterns for place in pattern.evidence)
+    places = [place for pattern in result.patterns for place in pattern.evidence]
+    layers = Counter(place.layer for place in places or (result.reason.quotes if result.reason else ()))
     if layers:
         return AFTER_ALARM[layers.most_common(1)[0][0]]
     if result.alarm_decided_by == "maximum" and len(_alarmed(result)) == 1:

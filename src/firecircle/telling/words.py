@@ -40,6 +40,7 @@ FAILURE_WORDS: dict[FailureKind, str] = {
 }
 LEFT_OUT_WORDS: dict[LeftOut, str] = {
     "below_threshold": "seen by too few",
+    "withdrawn": "withdrawn",
     "no_critical_role": "seen by no voice of a critical role",
     "no_grounded_quote": "shown by no words of the prompt",
     "voice_not_active": "seen only by a lost voice",

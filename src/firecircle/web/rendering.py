@@ -24,7 +24,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
 from firecircle.telling.answers import all_answers
-from firecircle.telling.patterns import agreement_share, agreement_words, gathered_quotes
+from firecircle.telling.patterns import agreement_share, agreement_words, gathered_quotes, observer_words
 from firecircle.telling.safe_text import (
     hidden_runs,
     line_with_codes,
@@ -115,6 +115,7 @@ def templates() -> Environment:
         "standing_words": STANDING_WORDS,
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
+        "observer_words": lambda pattern: observer_words(pattern, name_with_codes),
         "drawn": drawings,
         "marked_pattern": marked_pattern(),
     }

@@ -97,7 +97,7 @@ def _findings(metrics: ReciprocityMetrics, word: Word, prompt: FilePrompt) -> It
         )
 
     rules: set[str] = set()
-    for pattern in metrics.patterns:
+    for pattern in metrics.patterns or metrics.single_voice_patterns:
         is_typed = pattern.pattern_type not in UNTYPED
         rule = (
             pattern.pattern_type if is_typed else KINDS_BY_NOTE.get(pattern.description, pattern.pattern_type)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from firecircle.circle.result import Failure, FireCircleResult
+from collections.abc import Sequence
+
+from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import print_json
 from firecircle.cli.printable import printable_line
@@ -20,14 +22,21 @@ class CompactQuote(Shape):
 
 
 class CompactPattern(Shape):
-    """A pattern that voices agree on."""
+    """A pattern with the words that show it, and how far the voices agree on it."""
 
     type: str
     description: str
     agreement: float
     seen_by: tuple[str, ...]
+    independent: tuple[str, ...] = ()
+    """Who named it before reading of it."""
+    held_to_the_end: tuple[str, ...] = ()
+    same_words: tuple[str, ...] = ()
+    """Who quoted the same words, whatever they called them."""
     round: int
     quotes: tuple[CompactQuote, ...]
+    left_out: str | None = None
+    """Why it is not agreed on."""
 
 
 class CompactVoice(Shape):
@@ -67,8 +76,10 @@ class CompactResult(Shape):
     decided_by: str | None = None
     decided_in_round: int | None = None
     reason: str = ""
-    """Why the deciding voice said so; empty where no single voice decided."""
+    """The deciding voice's strongest observation with words of the prompt, then that voice's reasoning."""
     patterns: tuple[CompactPattern, ...] = ()
+    single_voice_patterns: tuple[CompactPattern, ...] = ()
+    """Typed and shown in the prompt, but not agreed on."""
     voices: tuple[CompactVoice, ...] = ()
     lost: tuple[CompactLoss, ...] = ()
     cautions: tuple[str, ...] = ()
@@ -136,7 +147,8 @@ def compact_result(
         decided_by=metrics.consensus.model,
         decided_in_round=metrics.consensus.round_number,
         reason=deciding_reason(metrics, printable_line),
-        patterns=_patterns(metrics),
+        patterns=_patterns(metrics.patterns),
+        single_voice_patterns=_patterns(metrics.single_voice_patterns),
         voices=tuple(
             CompactVoice(
                 model=answer.model,
@@ -194,20 +206,24 @@ def compact_failure(
     )
 
 
-def _patterns(metrics: ReciprocityMetrics) -> tuple[CompactPattern, ...]:
+def _patterns(patterns: Sequence[PatternObservation]) -> tuple[CompactPattern, ...]:
     return tuple(
         CompactPattern(
             type=pattern.pattern_type,
             description=pattern.description,
             agreement=pattern.model_agreement,
             seen_by=pattern.models_observing,
+            independent=pattern.independent_observers,
+            held_to_the_end=pattern.held_to_the_end,
+            same_words=pattern.same_words,
             round=pattern.observed_in_round,
             quotes=tuple(
                 CompactQuote(layer=layer, text=text)
                 for layer, text in dict.fromkeys((quote.layer, quote.text) for quote in pattern.evidence)
             ),
+            left_out=pattern.left_out,
         )
-        for pattern in metrics.patterns
+        for pattern in patterns
     )
 
 

@@ -10,7 +10,15 @@ from firecircle.circle.result import FireCircleResult, Observation, PatternObser
 from firecircle.cli.output import Line, Section, section
 from firecircle.cli.printable import printable_line
 from firecircle.evaluation import GroundedQuote
-from firecircle.telling.patterns import GatheredQuote, agreement_words, gathered_quotes, left_out, with_names
+from firecircle.metrics import ReciprocityMetrics
+from firecircle.telling.patterns import (
+    GatheredQuote,
+    agreement_words,
+    gathered_quotes,
+    left_out,
+    observer_words,
+    with_names,
+)
 from firecircle.telling.words import LEFT_OUT_WORDS, counted
 
 LONGEST_QUOTE = 200
@@ -19,14 +27,21 @@ FEW = 3
 
 
 def findings(result: FireCircleResult, *, verbose: bool) -> Iterator[Section]:
-    """Agreed patterns first, those without evidence apart, then what was reported and not counted."""
-    agreed = [line for pattern in result.patterns for line in _pattern(pattern, result, verbose)]
-    yield from section("Patterns", agreed or ["none that enough voices agreed on and showed in the prompt"])
+    """Agreed patterns first, right below those that fell short, then what has no evidence or no type."""
+    yield from patterns_of(result, verbose=verbose)
     claimed = [line for pattern in result.ungrounded_patterns for line in _pattern(pattern, result, verbose)]
     if claimed:
         reason = Line(Text("claimed, but no quote of theirs stands in the prompt:", style="dim"))
         yield from section("Unfounded", [reason, *claimed])
     yield from section("Uncounted", _left_out(result, verbose))
+
+
+def patterns_of(judged: FireCircleResult | ReciprocityMetrics, *, verbose: bool) -> Iterator[Section]:
+    """The patterns with words of the prompt: agreed, then those that fell short."""
+    agreed = [line for pattern in judged.patterns for line in _pattern(pattern, judged, verbose)]
+    yield from section("Patterns", agreed or ["none that enough voices agreed on and showed in the prompt"])
+    short = [line for pattern in judged.single_voice_patterns for line in _pattern(pattern, judged, verbose)]
+    yield from section("Also seen", short)
 
 
 def quoted(text: str) -> Text:
@@ -38,18 +53,18 @@ def quoted(text: str) -> Text:
     return line
 
 
-def _pattern(pattern: PatternObservation, result: FireCircleResult, verbose: bool) -> Iterator[Line]:
+def _pattern(
+    pattern: PatternObservation, judged: FireCircleResult | ReciprocityMetrics, verbose: bool
+) -> Iterator[Line]:
     title = Text(_plain(pattern.pattern_type), style="bold")
-    title.append(f"  {agreement_words(pattern, result)}", style="not bold")
+    why = f", {LEFT_OUT_WORDS[pattern.left_out]}" if pattern.left_out and pattern.evidence else ""
+    title.append(f"  {agreement_words(pattern, judged)}{why}", style="not bold")
     yield Line(title)
-    first = f"first {printable_line(pattern.first_observed_by)} in round {pattern.observed_in_round}"
-    others = [
-        printable_line(model) for model in pattern.models_observing if model != pattern.first_observed_by
-    ]
-    yield Line(Text(first + (f", then {', '.join(others)}" if others else "")), 1)
+    yield Line(Text(observer_words(pattern, printable_line)), 1)
     for line in _evidence(pattern.evidence, verbose):
         yield Line(line, 1)
-    description = printable_line(with_names(pattern.description, result.peer_labels), LONGEST_DESCRIPTION)
+    labels = judged.peer_labels if isinstance(judged, FireCircleResult) else {}
+    description = printable_line(with_names(pattern.description, labels), LONGEST_DESCRIPTION)
     yield Line(Text(description, style="italic"), 1)
 
 

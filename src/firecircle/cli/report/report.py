@@ -14,7 +14,7 @@ from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usag
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import Line, Section, bar, section, short_id
 from firecircle.cli.printable import printable, printable_line
-from firecircle.cli.report.findings import findings
+from firecircle.cli.report.findings import findings, patterns_of
 from firecircle.cli.report.table import TableView, style_of
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import ReciprocityMetrics
@@ -85,6 +85,7 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
     yield ""
     yield _framed(console, _verdict(metrics, request, panel_sentences(metrics, printable_line), cautions))
     if rest := [
+        *(patterns_of(metrics, verbose=request.verbose) if metrics.all_patterns else ()),
         *_guidance(metrics.guidance, request.config.first_asked),
         *section("Lost", cautions.get("Lost", ())),
         *section("Cost", [_cost_line(metrics.accounting)]),
@@ -116,7 +117,7 @@ def unfinished_report(
     yield ""
     yield _framed(console, _Verdict("yellow", lines))
     yield ""
-    if partial.patterns:
+    if partial.all_patterns:
         yield from findings(partial, verbose=request.verbose)
     yield from _quorum(partial, cautions)
     yield from section("Lost", cautions.get("Lost", ()))

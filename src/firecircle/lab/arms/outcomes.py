@@ -47,7 +47,7 @@ def outcome_of_circle(
         patterns=len(result.patterns) + len(result.ungrounded_patterns),
         grounded_patterns=len(result.patterns),
         pattern_types=tuple(dict.fromkeys(pattern.pattern_type for pattern in result.patterns)),
-        largest_agreement=max((len(pattern.models_observing) for pattern in result.patterns), default=0),
+        largest_agreement=max((len(pattern.held_to_the_end) for pattern in result.patterns), default=0),
         quoted_layers=tuple(
             dict.fromkeys(place.layer for pattern in result.patterns for place in pattern.evidence)
         ),

@@ -199,7 +199,7 @@ def cells_of(
                 "layer": quote.place.layer,
                 "quote": quote.place.text[:LONGEST_QUOTE],
             }
-            for pattern in metrics.patterns
+            for pattern in metrics.all_patterns
             for quote in gathered_quotes(pattern.evidence)
         ],
         "unread": [name for name, _ in unread_languages(prompt).most_common()] if metrics.unread else [],

@@ -245,7 +245,7 @@ def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterat
     """
     alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
     for seen in circle.observations:
-        own = alone.get(seen.model)
+        own = alone.get(seen.model) if seen.round_number > 1 else None
         if own is None or reaches(own.falsehood, threshold) or seen.left_out == "voice_not_active":
             continue
         if (seen.left_out and not whole) or not looks_for(seen.model, seen.pattern_type):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
+from firecircle.circle.patterns import Sifted
 from firecircle.circle.result import FireCircleResult, Flip, Observation, Usages
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
+from firecircle.telling.patterns import left_out as without_pattern
 from firecircle.telling.quorum import QuorumPicture, quorum_picture
 from firecircle.telling.safe_text import SafeLine, line_quoting
 from firecircle.telling.table import VoiceRow, progress_of, rows_of_circle, rows_of_panel
@@ -93,6 +95,8 @@ class PanelPage:
 
     caption: Caption
     judged: Panel
+    found: Sifted
+    """Its patterns."""
     mode: str
     outcome: Outcome
     layers: tuple[ShownLayer, ...]
@@ -101,6 +105,11 @@ class PanelPage:
     rows: tuple[VoiceRow, ...]
     calls: Waterfall | None
     total: Usages
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The voices by their number on the page."""
+        return _numbered(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +140,17 @@ class CirclePage:
     moves: tuple[Flip, ...]
     """Flips that really moved, the farthest first."""
     left_out: tuple[Observation, ...]
-    """Observations that became no pattern."""
+    """Observations whose type is in no pattern."""
     more_left_out: int
 
     @property
     def numbers(self) -> dict[str, int]:
         """The voices by their number on the page."""
-        return {row.model: number for number, row in enumerate(self.rows, start=1)}
+        return _numbered(self.rows)
+
+
+def _numbered(rows: Sequence[VoiceRow]) -> dict[str, int]:
+    return {row.model: number for number, row in enumerate(rows, start=1)}
 
 
 def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | PanelPage:
@@ -146,12 +159,14 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         threshold = judged.config.alarm_threshold
         heard = (answer.model for answer in judged.evaluations)
         line = line_quoting((*heard, *(lost.model for lost in judged.failures)))
+        found = judged.sifted()
         return PanelPage(
             caption=caption,
             judged=judged,
+            found=found,
             mode=judged.config.mode.value,
             outcome=_panel_outcome(judged, line),
-            layers=shown_layers(judged.prompt, ()),
+            layers=shown_layers(judged.prompt, found.all_patterns),
             earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
             rows=rows_of_panel(judged.evaluations, judged.failures, threshold),
             calls=waterfall(judged),
@@ -159,7 +174,7 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         )
     sitting = caption.status == "sitting"
     line = line_quoting((*judged.config.models, *(seat.model for seat in judged.substitutions)))
-    left_out = [observation for observation in judged.observations if observation.left_out]
+    left_out = [seen for group in without_pattern(judged) for seen in group]
     rows = rows_of_circle(judged)
     return CirclePage(
         caption=caption,
@@ -170,7 +185,7 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         outcome=_circle_outcome(judged, line, sitting=sitting),
         headline=None if sitting or judged.consensus is None else headline_of(judged),
         deciding_cell=_deciding_cell(rows),
-        layers=shown_layers(judged.prompt, judged.patterns),
+        layers=shown_layers(judged.prompt, judged.all_patterns),
         earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
         rows=rows,
         chart=convergence(judged),

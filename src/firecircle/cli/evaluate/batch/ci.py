@@ -179,7 +179,7 @@ def finding_of(row: Outcome, threshold: float) -> str:
     assert metrics is not None
     figure = figure_beside(metrics.consensus.falsehood, threshold)
     patterns = ", ".join(name.replace("_", " ") for name in row.pattern_types)
-    quotes = [place.text for pattern in metrics.patterns for place in pattern.evidence]
+    quotes = [place.text for pattern in metrics.all_patterns for place in pattern.evidence]
     wrong = f"; labelled {row.known}: {row.mistake}" if row.mistake else ""
     shown = f': "{printable_line(quotes[0], LONGEST_QUOTE)}"' if quotes else ""
     word = "alarm" if row.word == "alarm" else "unsure"

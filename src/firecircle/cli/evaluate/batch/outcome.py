@@ -21,7 +21,16 @@ FAILING: dict[FailOn, tuple[Word, ...]] = {"alarm": ("alarm",), "unsure": ("alar
 FLAT_COLUMNS = (
     *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
     *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
-    *("voices_lost", "patterns", "round1_falsehood", "calls", "tokens_in", "tokens_out", "cost_usd"),
+    *(
+        "voices_lost",
+        "patterns",
+        "single_voice_patterns",
+        "round1_falsehood",
+        "calls",
+        "tokens_in",
+        "tokens_out",
+        "cost_usd",
+    ),
     *("unread", "kept_as", "error", "user", "calibrated", "alarm_decided_by"),
 )
 """The columns of `--out`, in their order; every row has all of them."""
@@ -76,12 +85,9 @@ class Outcome:
 
     @property
     def pattern_types(self) -> list[str]:
-        """The types of the patterns that were agreed on, each once."""
-        return (
-            list(dict.fromkeys(pattern.pattern_type for pattern in self.metrics.patterns))
-            if self.metrics
-            else []
-        )
+        """The types of all patterns with words of the prompt, each once, those agreed on first."""
+        seen = self.metrics.all_patterns if self.metrics else ()
+        return list(dict.fromkeys(pattern.pattern_type for pattern in seen))
 
     @property
     def mistake(self) -> str:
