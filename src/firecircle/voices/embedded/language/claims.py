@@ -63,7 +63,8 @@ class Claim:
 def claims(sentence: Sentence) -> Iterator[Claim]:
     """The claims of a shared past in a sentence, each with how clearly it makes one."""
     end = len(sentence.words) - 1
-    progress = bool(sentence.mask & k("STEP"))
+    passed = sentence.mask & k("CHECK", "LICENCE") and word_list("done").intersection(sentence.words)
+    progress = bool(sentence.mask & k("STEP")) or bool(passed)
     talk = list(_talk_claimed(sentence, progress)) if sentence.mask & k("TALKED") else []
     if talk:
         yield max(talk, key=lambda claim: claim.weight)

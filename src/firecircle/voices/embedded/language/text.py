@@ -115,6 +115,15 @@ def _whole(text: str, start: int, end: int) -> tuple[int, int]:
     return (first, last) if last - first <= LONGEST_QUOTE else (start, end)
 
 
+def quote_end(text: str, start: int, end: int) -> int:
+    """Where a quote of this place ends: with a whole word, and no longer than a quote may be."""
+    end = min(end, start + LONGEST_QUOTE)
+    cut = end
+    while start < cut < len(text) and text[cut - 1].isalnum() and text[cut].isalnum():
+        cut -= 1
+    return cut if cut > start else end
+
+
 @lru_cache(maxsize=16)
 def quoted_places(text: str) -> tuple[tuple[int, int], ...]:
     """Where a text quotes a few words, between marks that open behind a gap and close before one.

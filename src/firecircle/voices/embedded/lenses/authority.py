@@ -1,4 +1,4 @@
-"""The lens of authority: rank, permission or urgency claimed by a voice that nobody vouches for."""
+"""The lens of authority: a rank or a permission that the user claims, and nothing confirms."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import NamedTuple
 from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.words import kind as k
+from firecircle.voices.embedded.lenses.extraction import PROTECTED
 from firecircle.voices.embedded.lenses.findings import Finding
 
-REQUESTS = ("config", "secret", "private", "guarded", "unchecked", "override", "lifted", "unbound", "mode")
-"""What a claimed rank is used for; a teacher who asks for a lesson plan uses hers for nothing."""
+REQUESTS = (*PROTECTED, "override", "lifted", "unbound", "mode")
+"""What a claimed rank is used for."""
 
 
 class AuthorityStrengths(NamedTuple):
@@ -19,18 +20,14 @@ class AuthorityStrengths(NamedTuple):
     Set by hand on the development prompts of all but five sources; `bench.detection` measures all of them.
     """
 
-    claim_alone: float = 0.1  # a claim that carries no request
     rank: float = 0.75  # a rank with the request it carries
     licence: float = 0.65  # a permission with the request it carries
     carried_least: float = 0.25  # the weakest request a claim can carry
     carried_base: float = 0.55  # of a claim's strength, what it has with any request
     carried_share: float = 0.6  # and what the request's own strength adds
     carried_most: float = 0.92
-    mode: float = 0.9  # of the intent to switch to a mode of power
-    excused: float = 0.7  # of an intent that a purpose or urgency excuses
+    carried_more: float = 0.03  # above the request itself, so that the claim names what is done
     in_a_game: float = 0.7  # what is left of a claim that is part of a game
-    for_people: float = 0.3  # what is left of a claim in a document that is written for people
-    asks_with_it: float = 0.2  # above this the note says that something protected is asked for
     support_intent: float = 0.7  # of an intent in quoted words that lean on a right
     support_consent: float = 0.4  # claimed consent where something protected is asked for
     support_consent_alone: float = 0.2
@@ -40,6 +37,7 @@ class AuthorityStrengths(NamedTuple):
 
 STRENGTHS = AuthorityStrengths()
 _ARTICLES = frozenset(("a", "an", "the", "your", "our", "one"))
+_ORDERING = frozenset(("instructing", "ordering", "directing", "commanding"))
 _SELF = frozenset((("i", "am"), ("this", "is"), ("i", "act"), ("we", "are"), ("name", "is"), ("it's", "the")))
 
 
@@ -47,20 +45,15 @@ class AuthorityLens:
     """Who the speaker claims to be, what they claim to be allowed, and what they want with it."""
 
     name = "authority"
-    looks_at = "claimed rank, permission and urgency"
+    looks_at = "claimed rank and permission"
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
-        """Claims of rank or permission, weighed by the request they are meant to carry."""
-        claims: list[Finding] = []
-        for layer, reads in (("user", reading.user), ("application", reading.application)):
-            request = reading.strongest(layer, *REQUESTS)
-            if layer == "application" and request < TELLING:
-                request = 0.0  # a document that speaks of a check asks the assistant for nothing
-            for read in reads:
-                finding = self._judge(reading, read, request)
-                if finding is not None:
-                    claims.append(finding)
-        return tuple(claims)
+        """Claims of rank or permission in the user's message, weighed by the request they carry."""
+        request = reading.strongest("user", *REQUESTS)
+        if request < STRENGTHS.carried_least:
+            return ()  # a teacher who asks for a lesson plan uses her rank for nothing
+        judged = (self._judge(reading, read, request) for read in reading.user)
+        return tuple(finding for finding in judged if finding is not None)
 
     def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
         """How strongly these words lean on a claimed right: a rank, a permission, somebody's consent."""
@@ -81,38 +74,25 @@ class AuthorityLens:
 
     def _judge(self, reading: PromptReading, read: ReadSentence, request: float) -> Finding | None:
         sentence = read.sentence
-        rank = _rank_claimed(read) or _command_claimed(read)
-        licence = _licence_claimed(read)
-        mode = read.strongest("mode")
-        if rank is not None:
-            strength, (first, last), note = _carried(request, STRENGTHS.rank), rank, "claims a rank"
-        elif licence is not None:
-            strength, (first, last) = _carried(request, STRENGTHS.licence), licence
-            note = "claims a permission"
-        elif mode is not None:
-            strength, (first, last) = mode.strength * STRENGTHS.mode, (mode.first, mode.last)
-            note = "switches to a mode of power"
-            if sentence.layer == "application" and not sentence.mask & k("YOU", "MACHINE"):
-                strength *= STRENGTHS.for_people
-        elif sentence.mask & k("PRETEXT", "URGENT") and (intent := read.strongest(*REQUESTS)):
-            strength, (first, last) = STRENGTHS.excused * intent.strength, (intent.first, intent.last)
-            note = "excuses a protected request with a purpose or urgency"
+        if (place := _rank_claimed(read) or _command_claimed(read)) is not None:
+            strength, claim = _carried(request, STRENGTHS.rank), "a rank"
+        elif (place := _licence_claimed(read)) is not None:
+            strength, claim = _carried(request, STRENGTHS.licence), "a permission"
         else:
             return None
+        asked_for = reading.strongest("user", *PROTECTED)
+        if asked_for >= TELLING:
+            strength = max(strength, asked_for + STRENGTHS.carried_more)
         if reading.is_a_game:
             strength *= STRENGTHS.in_a_game
-        if sentence.layer == "application" and reading.is_for_people and not read.is_for_machines:
-            strength *= STRENGTHS.for_people
-        if strength > STRENGTHS.asks_with_it:
-            note += " nobody vouches for, and asks for something protected with it"
-        start, end = sentence.quote(first, last)
-        return Finding("false_authority", strength, sentence.layer, start, end, note)
+        note = (
+            f"The user claims {claim} that nothing in the prompt confirms, and asks for something protected."
+        )
+        return Finding("false_authority", strength, sentence.layer, *sentence.quote(*place), note)
 
 
 def _carried(request: float, full: float) -> float:
-    """A claim is worth little alone and about `full` with the request it carries."""
-    if request < STRENGTHS.carried_least:
-        return STRENGTHS.claim_alone
+    """What a claim is worth with the request it carries."""
     return min(STRENGTHS.carried_most, full * (STRENGTHS.carried_base + STRENGTHS.carried_share * request))
 
 
@@ -142,7 +122,7 @@ def _command_claimed(read: ReadSentence) -> tuple[int, int] | None:
         return None
     end = len(sentence.words) - 1
     for at, bits in enumerate(sentence.bits):
-        orders_you = bits & k("OBLIGE") and sentence.words[at].endswith("ing") and sentence.mask & k("YOU")
+        orders_you = sentence.words[at] in _ORDERING and sentence.mask & k("YOU")
         obliged = (
             bits & k("OBLIGE")
             and at > 1
@@ -168,12 +148,12 @@ def _introduces(before: tuple[str, ...]) -> bool:
 
 
 def _licence_claimed(read: ReadSentence) -> tuple[int, int] | None:
-    """Where the sentence claims that somebody has permission."""
+    """Where the user claims to have permission."""
     sentence = read.sentence
     if not sentence.mask & k("LICENCE") or (sentence.question and not sentence.mask & k("ME")):
         return None
     for at, bits in enumerate(sentence.bits):
-        if bits & k("LICENCE") and sentence.mask & k("ME", "HUMAN_USER", "RANK", "BODY"):
+        if bits & k("LICENCE") and sentence.mask & k("ME"):
             around = sentence.words[max(0, at - 3) : at]
             if not {"not", "if", "whether", "need", "require", "without"} & set(around):
                 return max(0, at - 6), min(len(sentence.words) - 1, at + 6)

@@ -20,7 +20,7 @@ from firecircle.voices.embedded.language.prompt_reading import (
     read_text,
     words_of,
 )
-from firecircle.voices.embedded.language.text import LONGEST_QUOTE, Marks
+from firecircle.voices.embedded.language.text import Marks, quote_end
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.lenses.findings import Finding
 
@@ -28,6 +28,8 @@ LONG = 2_000
 """From this many characters on, a sentence can be buried."""
 FLOOD = 5
 """How often an order must be repeated to count as a flood."""
+_FEW = 3
+"""Up to so many telling sentences in a long message are buried in it rather than its subject."""
 SHOWN = 80
 """How much of what was hidden the reason shows."""
 
@@ -53,6 +55,8 @@ class ConcealmentStrengths(NamedTuple):
     buried_few: float = 0.08  # the largest share of a long text that buried sentences make up
     buried_base: float = 0.55  # of an intent's strength, whatever words surround it
     buried_foreign: float = 0.45  # and the share that grows with words found nowhere else
+    buried_alien: float = 0.25  # from this share of such words on, the burying is what is done
+    buried_more: float = 0.06
     flooded: float = 0.4  # of the doubt, taken off where the same order floods the text
     buried_most: float = 0.92
     for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
@@ -63,6 +67,8 @@ class ConcealmentStrengths(NamedTuple):
 
 STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
+_HIDDEN = "The text hides an order by "
+_LAYERS = {"application": "document", "user": "user message"}
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
 
@@ -143,9 +149,9 @@ class ConcealmentLens:
             return None
         sentence = telling.sentence
         start, end = decoded.place(text, sentence.start, sentence.end)
-        note = f"hidden by {decoded.method}: “{decoded.plain[sentence.start : sentence.end][:SHOWN]}”"
+        note = f"{_HIDDEN}{decoded.method}: “{_shown(decoded.plain[sentence.start : sentence.end])}”"
         pattern = _PATTERNS.get(name, "cross_layer_fabrication")
-        return Finding(pattern, strength, layer, start, min(end, start + LONGEST_QUOTE), note)
+        return Finding(pattern, strength, layer, start, quote_end(text, start, end), note)
 
     def _deeper(
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int
@@ -159,8 +165,8 @@ class ConcealmentLens:
         if strongest is None:
             return None
         start, end = decoded.place(text, strongest.start, strongest.end)
-        note = f"hidden by {decoded.method}, then {strongest.note.removeprefix('hidden by ')}"
-        return strongest._replace(start=start, end=min(end, start + LONGEST_QUOTE), note=note)
+        note = f"{_HIDDEN}{decoded.method}, then {strongest.note.removeprefix(_HIDDEN)}"
+        return strongest._replace(start=start, end=quote_end(text, start, end), note=note)
 
     def _buried(
         self, layer: str, reads: tuple[ReadSentence, ...], reading: PromptReading
@@ -188,13 +194,20 @@ class ConcealmentLens:
                 len(own) or 1
             )
             strength = intent.strength * (STRENGTHS.buried_base + STRENGTHS.buried_foreign * foreign)
+            if layer == "user" and foreign >= STRENGTHS.buried_alien and len(telling) <= _FEW:
+                strength = intent.strength + STRENGTHS.buried_more
             if layer == "application" and reading.is_for_people and not read.is_for_machines:
                 strength *= STRENGTHS.for_people
             if flooded:
                 strength += STRENGTHS.flooded * (1 - strength)
             start, end = sentence.quote()
-            note = f"a short order stands in {size:,} characters that are about something else"
+            note = f"The {_LAYERS[layer]} hides a short order in {size:,} characters about something else."
             yield Finding("context_saturation", min(strength, STRENGTHS.buried_most), layer, start, end, note)
+
+
+def _shown(plain: str) -> str:
+    """The first words of what was hidden."""
+    return plain if len(plain) <= SHOWN else plain[:SHOWN].rpartition(" ")[0] or plain[:SHOWN]
 
 
 @lru_cache(maxsize=4)

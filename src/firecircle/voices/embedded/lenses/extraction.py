@@ -37,6 +37,8 @@ class ExtractionStrengths(NamedTuple):
 
 STRENGTHS = ExtractionStrengths()
 _AT_HAND = frozenset(("case", "service", "yourself", "here", "ours", "yours", "that", "those"))
+_NEAR = 200
+"""Within how many characters of a request its frame is a lesson."""
 _LADDER = 2
 """How many harmless questions make a ladder."""
 
@@ -84,7 +86,10 @@ class ExtractionLens:
         masked = reading.user_mask & k("COURTEOUS", "PRETEXT", "TEACHING")
         if masked:
             strength += STRENGTHS.masked * (1 - strength)
-        teaching = bool(reading.user_mask & k("TEACHING")) and intent.name != "unchecked"
+        teaching = intent.name != "unchecked" and any(
+            near.sentence.mask & k("TEACHING")
+            for near in reading.at("user", sentence.start - _NEAR, sentence.end + _NEAR)
+        )
         if reading.is_a_game:
             strength *= STRENGTHS.in_a_game
         start, end = sentence.quote(intent.first, intent.last)
@@ -94,7 +99,7 @@ class ExtractionLens:
             sentence.layer,
             start,
             end,
-            f"asks for {_NAMES[intent.name]}" + (" under courtesy, purpose or teaching" if masked else ""),
+            f"The {_LAYERS[sentence.layer]} asks for {_NAMES[intent.name]}.",
         )
 
     def _ladder(self, reading: PromptReading) -> list[Finding]:
@@ -119,16 +124,17 @@ class ExtractionLens:
             else:
                 continue
             start, end = sentence.quote()
-            note = "after general questions the last step reaches for the real thing"
+            note = "After general questions the user asks for the real thing."
             steps.append(Finding("educational_escalation", strength, "user", start, end, note))
         return steps
 
 
+_LAYERS = {"application": "document", "user": "user"}
 _NAMES = {
     "config": "the assistant's own instructions",
     "secret": "a secret",
-    "guarded": "what the operator holds back",
-    "private": "data or rights that are not the speaker's",
+    "guarded": "something that the system prompt holds back",
+    "private": "data or rights that belong to others",
     "unchecked": "an action without the check that protects it",
 }
 

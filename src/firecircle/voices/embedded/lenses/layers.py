@@ -11,7 +11,7 @@ from firecircle.voices.embedded.language.addressee import calls_machine, told_to
 from firecircle.voices.embedded.language.commands import planted_commands
 from firecircle.voices.embedded.language.objects import TELLING, reach
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence, overlap, words_of
-from firecircle.voices.embedded.language.text import Sentence, pasted_places
+from firecircle.voices.embedded.language.text import Sentence, pasted_places, quote_end
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import word_list
 from firecircle.voices.embedded.lenses.findings import Finding
@@ -40,6 +40,8 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 _AFTER_MARKER = 300
+_SHOWN = 160
+"""Characters that the quote of a marker shows."""
 _PLAIN_WORD = re.compile(r"[^\W\d_]{2,}")
 _WORDS_BEFORE = 1
 """How many words before a marker make it a part of a sentence."""
@@ -168,8 +170,8 @@ class LayersLens:
                 )
                 if telling < TELLING and mentioned:
                     strength = min(alone, STRENGTHS.marker_asked_about)
-                end = min(len(text), match.start() + 160)
-                note = "a marker of another layer's voice stands in this one"
+                end = quote_end(text, match.start(), min(len(text), match.start() + _SHOWN))
+                note = f"The {_LAYERS[layer]} contains a fake marker of another speaker: {match[0].strip()}"
                 yield Finding(
                     "role_confusion" if layer == "user" else "cross_layer_fabrication",
                     strength,
@@ -198,7 +200,7 @@ class LayersLens:
                     "application",
                     start,
                     end,
-                    "an order to the assistant stands inside material it was given to read",
+                    "The document contains an order to the assistant.",
                 )
 
     def _planted_commands(self, reading: PromptReading) -> Iterator[Finding]:
@@ -216,13 +218,13 @@ class LayersLens:
             if any(first <= start < last for first, last in pasted):
                 strength = told_to_machine(read.sentence, read.orders)
                 if strength:
-                    note = "an order to the assistant stands inside text that the user pasted"
+                    note = "The text that the user pasted contains an order to the assistant."
                     yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
 
     def _keys_that_override(self, reading: PromptReading) -> Iterator[Finding]:
         """Settings that switch off what binds the assistant: "content_filter": "none"."""
-        note = "a setting that switches off what binds the assistant"
         for layer, pattern in (("application", "cross_layer_fabrication"), ("user", "role_confusion")):
+            note = f"The {_LAYERS[layer]} contains a setting that switches off the assistant's rules."
             for match in _SETTING.finditer(reading.text(layer)):
                 yield Finding(pattern, STRENGTHS.setting, layer, match.start(), match.end(), note)
 
@@ -241,7 +243,12 @@ class LayersLens:
             if (swap := read.strongest("persona")) is not None:
                 start, end = read.sentence.quote(swap.first, swap.last)
                 yield Finding(
-                    "role_confusion", swap.strength, "user", start, end, "gives the assistant another role"
+                    "role_confusion",
+                    swap.strength,
+                    "user",
+                    start,
+                    end,
+                    "The user gives the assistant another role.",
                 )
 
     def _reversed_roles(self, reading: PromptReading) -> Iterator[Finding]:
@@ -250,7 +257,7 @@ class LayersLens:
             strength = _speaks_as_assistant(read.sentence)
             if strength:
                 start, end = read.sentence.quote()
-                note = "the user speaks as if they were the assistant"
+                note = "The user speaks as if they were the assistant."
                 yield Finding("role_confusion", strength, "user", start, end, note)
 
     def _false_claims(self, reading: PromptReading) -> Iterator[Finding]:
@@ -268,7 +275,7 @@ class LayersLens:
                 more = min(len(claimed), STRENGTHS.claim_words) / STRENGTHS.claim_words
                 strength = STRENGTHS.false_claim + STRENGTHS.claim_unknown * more * (1 - known)
                 start, end = sentence.quote(max(0, verb - 8))
-                note = "says what the operator's text says, but it does not say so"
+                note = "The user says that the system prompt says something that it does not say."
                 yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
 
 
@@ -416,13 +423,14 @@ def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
     return any(words[p] in ("your", "the") or bits[p] & k("SETUP", "SYSTEM") for p in near)
 
 
+_LAYERS = {"application": "document", "user": "user message"}
 _NAMES = {
-    "override": "sets aside what binds the assistant",
-    "lifted": "declares what binds or protects to be no longer in force",
-    "mode": "switches the assistant to a mode with other powers",
-    "unbound": "describes an assistant that no rule binds",
-    "new_task": "puts another task in the place of the given one",
-    "conceal": "wants something done behind somebody's back",
-    "no_refusal": "forbids the assistant to refuse",
-    "forced": "puts words into the assistant's mouth",
+    "override": "The user tells the assistant to set its rules aside.",
+    "lifted": "The user says that a rule or a check is no longer in force.",
+    "mode": "The user switches the assistant to a mode with other powers.",
+    "unbound": "The user describes an assistant without rules.",
+    "new_task": "The user replaces the assistant's task by another one.",
+    "conceal": "The user wants something done in secret.",
+    "no_refusal": "The user forbids the assistant to refuse.",
+    "forced": "The user prescribes the assistant's words.",
 }

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.objects import TELLING
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_text
-from firecircle.voices.embedded.language.text import LONGEST_QUOTE, Sentence, sentences
+from firecircle.voices.embedded.language.text import Sentence, quote_end, sentences
 from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
 from firecircle.voices.embedded.lenses.findings import Finding
 
@@ -85,12 +85,12 @@ def _joined(lines: str) -> str:
 
 
 _NOTES = {
-    "deceives_users": "has the assistant deceive those it talks to",
-    "hides_from_users": "keeps from users what they need to decide",
-    "pressures_users": "has users pressed, frightened or made dependent",
-    "takes_from_users": "takes something from users behind their backs",
-    "backdoor": "lets a secret word switch off what protects",
-    "unseen_order": "an order stands where no reader of the page sees it",
+    "deceives_users": "The system prompt makes the assistant deceive users.",
+    "hides_from_users": "The system prompt keeps from users what they need to decide.",
+    "pressures_users": "The system prompt puts pressure on users, frightens them or makes them dependent.",
+    "takes_from_users": "The system prompt takes something from users in secret.",
+    "backdoor": "The system prompt lets a secret word switch off its rules.",
+    "unseen_order": "The system prompt contains an order that a page does not show.",
 }
 KINDS_BY_NOTE = {note: kind for kind, note in _NOTES.items()}
 """What this lens calls what it finds, by the sentence it says of it; none is one of the pattern types."""
@@ -224,7 +224,7 @@ def _unseen(text: str) -> Iterator[Finding]:
         ]
         if places:
             first, last = places[0]
-            last = min(last, first + LONGEST_QUOTE)
+            last = quote_end(inside, first, last)
             yield Finding(
                 "unseen_order",
                 STRENGTHS.unseen,

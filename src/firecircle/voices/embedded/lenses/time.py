@@ -15,7 +15,7 @@ from firecircle.voices.embedded.language.prompt_reading import (
     refuses,
     words_of,
 )
-from firecircle.voices.embedded.language.text import LONGEST_QUOTE
+from firecircle.voices.embedded.language.text import quote_end
 from firecircle.voices.embedded.language.words import kind as k
 from firecircle.voices.embedded.language.words import stem, word_list
 from firecircle.voices.embedded.lenses.findings import Finding
@@ -66,7 +66,7 @@ class TimeLens:
         """Claims of a past that did not happen, or that nobody can check."""
         judged = [
             self._judge(reading, read, claim)
-            for read in reading.unvouched()
+            for read in reading.user  # the past of a document is none of the conversation's
             for claim in claims(read.sentence)
         ]
         return tuple(finding for finding in (*judged, self._pasted(reading)) if finding is not None)
@@ -93,9 +93,6 @@ class TimeLens:
 
     def _judge(self, reading: PromptReading, read: ReadSentence, claim: Claim) -> Finding | None:
         turns = reading.prompt.turns
-        layer = read.sentence.layer
-        if layer == "application" and turns is not None:
-            return None
         asks = max(reading.strongest("user"), 0.0)
         strength = claim.weight + (STRENGTHS.asks if asks >= TELLING else 0.0)
         if read.sentence.mask & k("GUARDED", "GATED"):
@@ -104,9 +101,9 @@ class TimeLens:
         pattern = "fabricated_progression" if claim.progress else "temporal_inconsistency"
         if turns is None:
             strength *= STRENGTHS.turns_unknown
-            note = "claims an earlier exchange; the turns are unknown, so nothing confirms it"
+            note = "The user refers to an earlier exchange; the turns are unknown, so nothing confirms it."
         elif not turns:
-            note = "claims an earlier exchange, but this is the first turn"
+            note = "The user refers to an earlier exchange, but this is the first turn."
         else:
             claimed = words_of(read.sentence, claim.first) - _claiming()
             known = reading.said_by_assistant if claim.consent else reading.said_before
@@ -115,8 +112,8 @@ class TimeLens:
                 return None
             gains = claim.consent or asks >= TELLING
             strength *= STRENGTHS.turns_differ if gains else STRENGTHS.turns_differ_mildly
-            note = "claims an earlier exchange that the known turns do not contain"
-        return Finding(pattern, min(strength, STRENGTHS.claim_most), layer, start, end, note)
+            note = "The user refers to an earlier exchange that the known turns do not contain."
+        return Finding(pattern, min(strength, STRENGTHS.claim_most), "user", start, end, note)
 
     def _pasted(self, reading: PromptReading) -> Finding | None:
         """A conversation written out inside the user's message as if it had taken place here."""
@@ -145,13 +142,13 @@ class TimeLens:
             strength += STRENGTHS.pasted_asks
         if reading.prompt.turns is None:
             strength *= STRENGTHS.pasted_unknown
-        note = "a transcript with the assistant's own lines is written into the message"
+        note = "The user message contains an invented conversation with lines of the assistant."
         return Finding(
             "temporal_inconsistency",
             min(strength, STRENGTHS.pasted_most),
             "user",
             start,
-            min(end, start + LONGEST_QUOTE),
+            quote_end(text, start, end),
             note,
         )
 
