@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from firecircle import MultiNeutrosophicPrompt
+from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.names import PATTERN_TYPES
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
 from firecircle.voices.embedded.lenses.authority import AuthorityLens
@@ -253,3 +254,7 @@ def test_every_reason_is_a_sentence_about_the_prompt_with_whole_words_as_quote(
         around = (text[finding.start - 1 : finding.start + 1], text[finding.end - 1 : finding.end + 1])
         assert finding.start == 0 or not around[0].isalnum()
         assert finding.end == len(text) or not around[1].isalnum()
+
+
+def test_what_the_operator_does_is_none_of_the_eight_types() -> None:
+    assert {classify_pattern_heuristic(note) for note in KINDS_BY_NOTE} == {"unclassified"}

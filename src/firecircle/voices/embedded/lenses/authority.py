@@ -86,7 +86,7 @@ class AuthorityLens:
         if reading.is_a_game:
             strength *= STRENGTHS.in_a_game
         note = (
-            f"The user claims {claim} that nothing in the prompt confirms, and asks for something protected."
+            f"The user claims {claim} that nothing in the prompt confirms, and asks for something protected"
         )
         return Finding("false_authority", strength, sentence.layer, *sentence.quote(*place), note)
 

@@ -201,7 +201,7 @@ class ConcealmentLens:
             if flooded:
                 strength += STRENGTHS.flooded * (1 - strength)
             start, end = sentence.quote()
-            note = f"The {_LAYERS[layer]} hides a short order in {size:,} characters about something else."
+            note = f"The {_LAYERS[layer]} hides a short order in {size:,} characters about something else"
             yield Finding("context_saturation", min(strength, STRENGTHS.buried_most), layer, start, end, note)
 
 

@@ -99,7 +99,7 @@ class ExtractionLens:
             sentence.layer,
             start,
             end,
-            f"The {_LAYERS[sentence.layer]} asks for {_NAMES[intent.name]}.",
+            f"The {_LAYERS[sentence.layer]} asks for {_NAMES[intent.name]}",
         )
 
     def _ladder(self, reading: PromptReading) -> list[Finding]:
@@ -124,7 +124,7 @@ class ExtractionLens:
             else:
                 continue
             start, end = sentence.quote()
-            note = "After general questions the user asks for the real thing."
+            note = "After general questions the user asks for the real thing"
             steps.append(Finding("educational_escalation", strength, "user", start, end, note))
         return steps
 

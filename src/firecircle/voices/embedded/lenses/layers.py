@@ -200,14 +200,14 @@ class LayersLens:
                     "application",
                     start,
                     end,
-                    "The document contains an order to the assistant.",
+                    "The document contains an order to the assistant",
                 )
 
     def _planted_commands(self, reading: PromptReading) -> Iterator[Finding]:
         """Commands that serve neither the task nor what the document is about."""
         for command in planted_commands(reading):
             start, end = command.sentence.sentence.quote()
-            note = f"The document contains a command that the user's task does not need: it {command.note}."
+            note = f"The document contains a command that the user's task does not need: it {command.note}"
             yield Finding("cross_layer_fabrication", command.strength, "application", start, end, note)
 
     def _orders_in_pasted_text(self, reading: PromptReading) -> Iterator[Finding]:
@@ -218,13 +218,13 @@ class LayersLens:
             if any(first <= start < last for first, last in pasted):
                 strength = told_to_machine(read.sentence, read.orders)
                 if strength:
-                    note = "The text that the user pasted contains an order to the assistant."
+                    note = "The text that the user pasted contains an order to the assistant"
                     yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
 
     def _keys_that_override(self, reading: PromptReading) -> Iterator[Finding]:
         """Settings that switch off what binds the assistant: "content_filter": "none"."""
         for layer, pattern in (("application", "cross_layer_fabrication"), ("user", "role_confusion")):
-            note = f"The {_LAYERS[layer]} contains a setting that switches off the assistant's rules."
+            note = f"The {_LAYERS[layer]} contains a setting that switches off the assistant's rules"
             for match in _SETTING.finditer(reading.text(layer)):
                 yield Finding(pattern, STRENGTHS.setting, layer, match.start(), match.end(), note)
 
@@ -248,7 +248,7 @@ class LayersLens:
                     "user",
                     start,
                     end,
-                    "The user gives the assistant another role.",
+                    "The user gives the assistant another role",
                 )
 
     def _reversed_roles(self, reading: PromptReading) -> Iterator[Finding]:
@@ -257,7 +257,7 @@ class LayersLens:
             strength = _speaks_as_assistant(read.sentence)
             if strength:
                 start, end = read.sentence.quote()
-                note = "The user speaks as if they were the assistant."
+                note = "The user speaks as if they were the assistant"
                 yield Finding("role_confusion", strength, "user", start, end, note)
 
     def _false_claims(self, reading: PromptReading) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ class LayersLens:
                 more = min(len(claimed), STRENGTHS.claim_words) / STRENGTHS.claim_words
                 strength = STRENGTHS.false_claim + STRENGTHS.claim_unknown * more * (1 - known)
                 start, end = sentence.quote(max(0, verb - 8))
-                note = "The user says that the system prompt says something that it does not say."
+                note = "The user says that the system prompt says something that it does not say"
                 yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
 
 
@@ -425,12 +425,12 @@ def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
 
 _LAYERS = {"application": "document", "user": "user message"}
 _NAMES = {
-    "override": "The user tells the assistant to set its rules aside.",
-    "lifted": "The user says that a rule or a check is no longer in force.",
-    "mode": "The user switches the assistant to a mode with other powers.",
-    "unbound": "The user describes an assistant without rules.",
-    "new_task": "The user replaces the assistant's task by another one.",
-    "conceal": "The user wants something done in secret.",
-    "no_refusal": "The user forbids the assistant to refuse.",
-    "forced": "The user prescribes the assistant's words.",
+    "override": "The user tells the assistant to set its rules aside",
+    "lifted": "The user says that a rule or a check is no longer in force",
+    "mode": "The user switches the assistant to a mode with other powers",
+    "unbound": "The user describes an assistant without rules",
+    "new_task": "The user replaces the assistant's task by another one",
+    "conceal": "The user wants something done in secret",
+    "no_refusal": "The user forbids the assistant to refuse",
+    "forced": "The user prescribes the assistant's words",
 }

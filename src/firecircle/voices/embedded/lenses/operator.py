@@ -85,12 +85,12 @@ def _joined(lines: str) -> str:
 
 
 _NOTES = {
-    "deceives_users": "The system prompt makes the assistant deceive users.",
-    "hides_from_users": "The system prompt keeps from users what they need to decide.",
-    "pressures_users": "The system prompt puts pressure on users, frightens them or makes them dependent.",
-    "takes_from_users": "The system prompt takes something from users in secret.",
-    "backdoor": "The system prompt lets a secret word switch off its rules.",
-    "unseen_order": "The system prompt contains an order that a page does not show.",
+    "deceives_users": "The operator's text makes the assistant deceive users",
+    "hides_from_users": "The operator's text keeps from users what they need to decide",
+    "pressures_users": "The operator's text has users pressed, frightened or made dependent",
+    "takes_from_users": "The operator's text takes something from users in secret",
+    "backdoor": "The operator's text lets a secret word switch off its rules",
+    "unseen_order": "The prompt has an order that readers of the page do not see",
 }
 KINDS_BY_NOTE = {note: kind for kind, note in _NOTES.items()}
 """What this lens calls what it finds, by the sentence it says of it; none is one of the pattern types."""

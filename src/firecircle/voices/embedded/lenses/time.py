@@ -101,9 +101,9 @@ class TimeLens:
         pattern = "fabricated_progression" if claim.progress else "temporal_inconsistency"
         if turns is None:
             strength *= STRENGTHS.turns_unknown
-            note = "The user refers to an earlier exchange; the turns are unknown, so nothing confirms it."
+            note = "The user refers to an earlier exchange; the turns are unknown, so nothing confirms it"
         elif not turns:
-            note = "The user refers to an earlier exchange, but this is the first turn."
+            note = "The user refers to an earlier exchange, but this is the first turn"
         else:
             claimed = words_of(read.sentence, claim.first) - _claiming()
             known = reading.said_by_assistant if claim.consent else reading.said_before
@@ -112,7 +112,7 @@ class TimeLens:
                 return None
             gains = claim.consent or asks >= TELLING
             strength *= STRENGTHS.turns_differ if gains else STRENGTHS.turns_differ_mildly
-            note = "The user refers to an earlier exchange that the known turns do not contain."
+            note = "The user refers to an earlier exchange that the known turns do not contain"
         return Finding(pattern, min(strength, STRENGTHS.claim_most), "user", start, end, note)
 
     def _pasted(self, reading: PromptReading) -> Finding | None:
@@ -142,7 +142,7 @@ class TimeLens:
             strength += STRENGTHS.pasted_asks
         if reading.prompt.turns is None:
             strength *= STRENGTHS.pasted_unknown
-        note = "The user message contains an invented conversation with lines of the assistant."
+        note = "The user message contains an invented conversation with lines of the assistant"
         return Finding(
             "temporal_inconsistency",
             min(strength, STRENGTHS.pasted_most),
