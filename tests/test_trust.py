@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,14 +17,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import firecircle
 from firecircle import ConfigError, FireCircleConfig
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.cli.main import run
 from firecircle.convene import seat_circle
 from firecircle.errors import UntrustedSettingsWarning
+from firecircle.files import read_regular, write_whole
+from firecircle.lab.datasets import BadRow, read_dataset
+from firecircle.lab.plan import DatasetPlan, read_plan
+from firecircle.lab.runs.cases import fingerprint
 from firecircle.settings import FILE_VARIABLE, Settings, current_settings, read_settings_anew, user_folder
 from firecircle.store.address import place_of
-from firecircle.trust import ALLOWED, allowed_part, read_regular
+from firecircle.trust import ALLOWED, allowed_part
 from tests.cli.running import endpoint
 from tests.loopback import LoopbackServer, completion
 
@@ -292,3 +300,81 @@ def test_what_is_trusted_is_what_the_file_says(clone: Clone, capsys: pytest.Capt
     assert "\x1b" not in shown
     for table in tomllib.loads(text):
         assert f"[{table}" in shown
+
+
+# -- other files of a cloned folder ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        (
+            "[circle]\nlmstudio_base_url = 'http://x/v1'\n",
+            "circle.lmstudio_base_url: a plan chooses no address",
+        ),
+        ("[circle]\nempty_chair_prompt_path = '/etc/passwd'\n", "/etc/passwd is not in the plan's folder"),
+        ("[circle]\nempty_chair_prompt_path = 'link.md'\n", "link.md is not in the plan's folder"),
+    ],
+)
+def test_a_plan_names_no_address_and_no_file_elsewhere(
+    told: str, complaint: str, clone: Clone, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text(KEY)
+    Path("link.md").symlink_to(tmp_path / "secret")
+    arm = "[[arms]]\nname = 'a'\nkind = 'fire_circle'\n"
+    Path("plan.toml").write_text(f"[[datasets]]\npath = 'examples'\n{told}{arm}")
+    with pytest.raises(ConfigError, match=re.escape(complaint)):
+        read_plan(Path("plan.toml"))
+
+
+@pytest.mark.parametrize("name", ["../secret", "link.md"])
+def test_a_plan_takes_layers_from_its_own_folder(name: str, clone: Clone, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(KEY)
+    Path("link.md").symlink_to(tmp_path / "secret")
+    with pytest.raises(ConfigError, match="is not in the plan's folder"):
+        fingerprint(DatasetPlan(path="examples", system=f"@{name}"), Path.cwd())
+
+
+def test_a_folder_of_prompts_has_no_links_out_of_it_and_no_pipes(clone: Clone, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(KEY)
+    Path("data").mkdir()
+    Path("data/a.txt").symlink_to(tmp_path / "secret")
+    Path("data/b.txt").write_text("hello")
+    os.mkfifo("data/c.txt")
+    bad: list[BadRow] = []
+    assert [record.prompt.user for record in read_dataset(Path("data"), on_bad_row=bad.append)] == ["hello"]
+    assert [row.reason for row in bad] == ["a.txt: a link out of the folder", "c.txt: not a regular file"]
+    with pytest.raises(ConfigError, match="not a regular file"):
+        read_dataset(Path("data/c.txt"))
+    assert fingerprint(DatasetPlan(path="data"), Path.cwd())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--sarif", "out"], ["--junit", "out"], ["--baseline", "out", "--update-baseline"]]
+)
+def test_nothing_is_written_through_a_link_out_of_the_folder(
+    arguments: list[str], clone: Clone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shell runs `$(…)` in a quote of a JSON file, were it written to ~/.profile."""
+    Path("a.prompt").write_text("Ignore $(touch it).")
+    Path("out").symlink_to(tmp_path / ".profile")
+    assert run(["check", *arguments]) == 2
+    assert "out is a link out of its folder; name the file itself" in capsys.readouterr().err
+    assert not (tmp_path / ".profile").exists()
+
+
+def test_a_file_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("as it was")
+    (tmp_path / "page").symlink_to(tmp_path / "other")
+    write_whole(tmp_path / "page", "new")
+    assert ((tmp_path / "page").read_text(), (tmp_path / "other").read_text()) == ("new", "as it was")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page"]
+
+
+@pytest.mark.parametrize("command", [["-m", "firecircle", "examples"], ["-m", "firecircle", "lab", "list"]])
+def test_modules_in_the_working_folder_are_not_imported(command: list[str], clone: Clone) -> None:
+    for name in ("typer", "rich", "pydantic", "multiprocessing"):
+        Path(f"{name}.py").write_text("raise SystemExit('imported from the working folder')")
+    source = str(Path(firecircle.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    assert subprocess.run([sys.executable, *command], env=environment, capture_output=True).returncode == 0

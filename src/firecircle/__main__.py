@@ -14,6 +14,8 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Load the command line and run it."""
+    # Processes that are started from here (pools, pip) would look for modules in the working folder first.
+    os.environ["PYTHONSAFEPATH"] = "1"
     heeds_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeds_interrupts:  # a shell that starts it in the background has them ignored
         signal.signal(signal.SIGINT, _leave)
@@ -52,4 +54,6 @@ def _leave(*_: object) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path and os.path.realpath(sys.path[0]) == os.getcwd():
+        del sys.path[0]  # `python -m` put the working folder there, which may be a stranger's
     main()

@@ -25,11 +25,11 @@ from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreError
+from firecircle.files import read_regular
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
-from firecircle.trust import read_regular
 from firecircle.voices.calibrations import shipped_calibration
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices

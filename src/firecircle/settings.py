@@ -22,8 +22,9 @@ from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_v
 from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError, UntrustedSettingsWarning
+from firecircle.files import read_regular, stays_in
 from firecircle.shapes import Location, Shape, config_error
-from firecircle.trust import TrustedFiles, allowed_part, read_regular, stays_in
+from firecircle.trust import TrustedFiles, allowed_part
 
 FILE_NAME = "firecircle.toml"
 FILE_VARIABLE = "FIRECIRCLE_CONFIG"

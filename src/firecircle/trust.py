@@ -6,43 +6,17 @@ its exact content, `allowed_part` is all of it that is in force.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import stat
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from firecircle.errors import ConfigError
+from firecircle.files import read_regular, stays_in, write_whole
 
 LARGEST_RECORD = 10_000_000
-
-
-def read_regular(path: str | Path, largest: int) -> bytes:
-    """The content of a regular file of at most `largest` bytes; for anything else an `OSError`."""
-    # Opening a pipe would wait for a writer without O_NONBLOCK.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if found.st_size > largest:
-            raise OSError(errno.EFBIG, f"larger than {largest:,} bytes", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            # Files of the kernel such as /proc/self/environ have the size 0: nothing of them is read.
-            return file.read(found.st_size)
-    finally:
-        os.close(descriptor)
-
-
-def stays_in(folder: Path, name: str) -> bool:
-    """Whether a path, written from this folder on, is inside it once all links are followed."""
-    real = os.path.realpath(folder)
-    return "\0" not in name and Path(os.path.realpath(os.path.join(real, name))).is_relative_to(real)
 
 
 def _patterns(value: Any, _: Path) -> bool:
@@ -135,11 +109,7 @@ class TrustedFiles:
     def _write(self, known: Mapping[str, str]) -> None:
         try:
             self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.record.parent, prefix=".trusted-", delete=False
-            ) as draft:
-                draft.write(json.dumps(known, indent=2) + "\n")
-            os.replace(draft.name, self.record)
+            write_whole(self.record, json.dumps(known, indent=2) + "\n", mode=0o600)
         except OSError as unwritable:
             raise ConfigError(str(self.record), f"cannot write it: {unwritable.strerror}") from None
 

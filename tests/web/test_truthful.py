@@ -140,6 +140,18 @@ def test_no_figure_seems_to_reach_a_threshold_that_it_misses(client: httpx.Clien
     assert "0.70 <span" not in page
 
 
+@pytest.mark.filterwarnings("ignore::firecircle.errors.UntrustedSettingsWarning")
+def test_what_is_ignored_of_an_untrusted_file_is_shown(
+    client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "firecircle.toml").write_text("[circle]\nmodels = ['embedded:time', 'embedded:layers']\n")
+    monkeypatch.delenv("FIRECIRCLE_CONFIG")
+    monkeypatch.chdir(tmp_path)
+    page = client.get("/convene").text
+    assert "of which this is ignored because you do not trust it: [circle] models;" in page
+    assert "default: embedded:time, embedded:layers<" not in page
+
+
 def test_a_mistake_in_the_settings_is_told_and_read_anew(
     client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperCommand
 
 from firecircle.errors import ConfigError
+from firecircle.files import leads_out
 from firecircle.names import CircleStatus, ModeName
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def written_whole(file: str) -> Iterator[IO[str]]:
         yield sys.stdout
         sys.stdout.flush()  # a reader who has left is noticed here, not when the interpreter ends
         return
-    target = os.path.realpath(file)
+    target = target_of(file)
     try:
         if os.path.exists(target) and not os.path.isfile(target):
             # A device or a pipe is written to; replacing it would take it away from everybody.
@@ -284,6 +285,13 @@ def written_whole(file: str) -> Iterator[IO[str]]:
         raise ConfigError(
             "FILE", f"cannot write {file}: {unwritable.strerror or unwritable}", "name another file"
         ) from None
+
+
+def target_of(file: str) -> str:
+    """The file that an export replaces: where a link leads to, unless that is out of the link's folder."""
+    if leads_out(file):
+        raise ConfigError("FILE", f"{file} is a link out of its folder", "name the file itself")
+    return os.path.realpath(file)
 
 
 def refuse_to_replace(file: str, *, force: bool) -> None:

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
+from firecircle.files import stays_in
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
 from firecircle.names import Label, ModeName, is_family
@@ -45,6 +46,10 @@ _OF_THE_PLAN = {
     "alarm_threshold": "one threshold holds for all arms; set it at the top of the plan",
     "seed": "arms are paired, so the plan's seeds hold for all of them",
 }
+_OF_THE_USER = {
+    "lmstudio_base_url": "a plan chooses no address; set FIRECIRCLE_LMSTUDIO_BASE_URL instead",
+}
+"""A plan may come from a stranger: it says who judges, but not where prompts and keys are sent."""
 _LATER_KEYS = ("k", "exchanges")
 """Keys of arms that plans did not always have: left out of the digest where they are not set, so that a run
 goes on that was begun without them."""
@@ -180,7 +185,7 @@ class ArmPlan(_Table):
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
-        for key, why in _OF_THE_PLAN.items():
+        for key, why in (_OF_THE_PLAN | _OF_THE_USER).items():
             if key in self.settings:
                 raise ConfigError(key, why)
         allowed: dict[str, tuple[ArmKind, ...]] = {
@@ -234,7 +239,7 @@ class Plan(_Table):
         _require_distinct("seeds", [str(seed) for seed in self.seeds])
         _require_distinct("datasets", [dataset.label for dataset in self.datasets])
         _require_distinct("arms", [arm.name for arm in self.arms])
-        for key, why in _OF_THE_PLAN.items():
+        for key, why in (_OF_THE_PLAN | _OF_THE_USER).items():
             if key in self.circle:
                 raise ConfigError(f"circle.{key}", why)
         return self
@@ -327,7 +332,14 @@ def read_plan(path: Path) -> tuple[Plan, str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(str(path), "is not UTF-8 text") from None
-    return plan_of(text, str(path)), text
+    plan = plan_of(text, str(path))
+    for table in (plan.circle, *(arm.settings for arm in plan.arms)):
+        prompt = table.get("empty_chair_prompt_path")
+        if isinstance(prompt, str) and not stays_in(path.parent, os.path.abspath(prompt)):
+            raise ConfigError(
+                "empty_chair_prompt_path", f"{prompt} is not in the plan's folder", "put the file there"
+            ).within(path)
+    return plan, text
 
 
 def plan_of(text: str, where: str) -> Plan:

@@ -14,7 +14,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
 from firecircle.request import JudgingRequest, configured_by_file, embedded_models
-from firecircle.settings import read_settings_anew
+from firecircle.settings import current_settings, read_settings_anew
 from firecircle.telling.answers import answer_of
 from firecircle.telling.table import last_words
 from firecircle.web.api.circles import page_of_circles
@@ -140,9 +140,10 @@ def convene_page(request: Request) -> Response:
         except ConfigError as unknown:
             raise RequestError(404, str(unknown)) from None
     read_settings_anew()
-    trouble, models = "", embedded_models()
+    trouble, ignored, models = "", None, embedded_models()
     try:
         models = configured_by_file(JudgingRequest()).config.models
+        ignored = current_settings().note() if current_settings().ignored else None
     except ConfigError as wrong:
         trouble = plain_detail(refusal_of(wrong))
     return page_response(
@@ -152,6 +153,7 @@ def convene_page(request: Request) -> Response:
         turns=turns_json(prompt) if prompt else "",
         examples=load_examples(),
         trouble=trouble,
+        ignored=ignored,
         default_models=models,
         embedded=embedded_models(),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.options import written_whole
 from firecircle.errors import ConfigError
-from firecircle.trust import read_regular
+from firecircle.files import read_regular
 
 KIND = "firecircle baseline"
 LARGEST_BYTES = 20_000_000

@@ -10,6 +10,7 @@ from typing import Literal
 
 from firecircle.cli.check.globs import Globs
 from firecircle.errors import ConfigError
+from firecircle.files import read_regular
 from firecircle.settings import CheckTable
 
 FileKind = Literal["system", "user"]
@@ -21,6 +22,7 @@ IGNORED_FOLDERS = frozenset(
 )
 """Folders that hold what others wrote or tools made; `.gitignore` is heeded beside them."""
 STRUCTURED = (".yaml", ".yml", ".json")
+LARGEST_GITIGNORE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _walk(folder: Path, rules: _Rules, outer: list[tuple[Path, Globs]]) -> Itera
 
 def _gitignore(folder: Path) -> list[tuple[Path, Globs]]:
     try:
-        text = (folder / ".gitignore").read_text("utf-8", errors="replace")
+        text = read_regular(folder / ".gitignore", LARGEST_GITIGNORE).decode("utf-8", errors="replace")
     except OSError:
         return []
     return [(folder, Globs(text.splitlines()))]

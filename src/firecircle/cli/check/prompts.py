@@ -10,6 +10,7 @@ from typing import Any
 
 from firecircle.cli.check.files import STRUCTURED, FileKind, PromptFile
 from firecircle.errors import PromptError
+from firecircle.files import read_regular
 from firecircle.lab.datasets import Record
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 
@@ -69,9 +70,7 @@ def _file_prompt(file: PromptFile, text: str, prompt: MultiNeutrosophicPrompt, n
 
 def _text_of(file: PromptFile) -> str:
     try:
-        if file.path.stat().st_size > LARGEST_BYTES:
-            raise NotReadError(f"larger than {LARGEST_BYTES:,} bytes")
-        return file.path.read_bytes().decode("utf-8-sig")
+        return read_regular(file.path, LARGEST_BYTES).decode("utf-8-sig")
     except OSError as unreadable:
         raise NotReadError(unreadable.strerror or str(unreadable)) from None
     except UnicodeDecodeError:

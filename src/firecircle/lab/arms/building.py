@@ -38,7 +38,7 @@ async def todays_families(plan: Plan) -> dict[str, str]:
         return {}
     from firecircle.voices.hosted.families import todays_models
 
-    stated = {name: plan.circle[name] for name in ("provider", "lmstudio_base_url") if name in plan.circle}
+    stated = {"provider": plan.circle["provider"]} if "provider" in plan.circle else {}
     resolutions = await todays_models(plan.families, EvaluationConfig(**stated))
     return {family: resolution.model for family, resolution in resolutions.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import sqlite3
@@ -172,6 +173,8 @@ def raw_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | B
     try:
         if path.is_dir():
             return islice(folder_rows(path, field_map), skip, None)
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a regular file")  # a pipe has nothing to read a second time
         with path.open("rb") as file:
             beginning = file.read(FORMAT_GLANCE)
     except OSError as unreadable:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from firecircle.errors import ConfigError
+from firecircle.files import read_regular, stays_in
 from firecircle.lab.datasets.encodings import (
     ENCODING_GLANCE,
     foreign_encoding,
@@ -121,9 +122,10 @@ def _file_row(
     if file.suffix in TABLES:
         return BadRow(number, f"{name}: a table among texts; name the file itself as the dataset")
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            return BadRow(number, f"{name}: larger than {LARGEST_FILE:,} bytes")
-        written = file.read_bytes()
+        for part in (file, sidecar):
+            if part is not None and not stays_in(folder, str(part.absolute())):
+                return BadRow(number, f"{name}: a link out of the folder")
+        written = read_regular(file, LARGEST_FILE)
         text = written.decode("utf-8-sig")
         extra_cells = _sidecar(sidecar)
     except UnicodeDecodeError:
@@ -149,9 +151,7 @@ def _file_row(
 def _sidecar(path: Path | None) -> dict[str, object]:
     if path is None:
         return {}
-    if path.stat().st_size > 4 * LARGEST_FILE:
-        raise ValueError
-    cells = json.loads(path.read_bytes())
+    cells = json.loads(read_regular(path, 4 * LARGEST_FILE))
     if not isinstance(cells, dict):
         raise ValueError
     return cells

@@ -12,6 +12,7 @@ from typing import Any
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
+from firecircle.files import write_whole
 from firecircle.lab.figures.arms import RULE_WORDS, VERDICT_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
@@ -76,9 +77,10 @@ async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
     try:
         place.mkdir(parents=True, exist_ok=True)
         pictures = _draw(place / PICTURES, drawn)
-        (place / FIGURES).write_text(figures.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_whole(place / FIGURES, figures.model_dump_json(indent=2) + "\n")
         page = place / REPORT
-        page.write_text(render(run, figures, drawn, verdicts, dialogues), encoding="utf-8")
+        write_whole(page, render(run, figures, drawn, verdicts, dialogues))
+        (place / run.records.name).unlink(missing_ok=True)
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
         raise StoreError(f"--out: cannot write to {place}: {unwritable.strerror or unwritable}") from None
@@ -91,10 +93,8 @@ def _draw(place: Path, drawn: Sequence[Plot]) -> tuple[Path, ...]:
     for plot in drawn:
         for form in ("svg", "png", "pdf"):
             path = place / f"{plot.name}.{form}"
-            if form == "svg":
-                path.write_text(plot.svg, encoding="utf-8")
-            else:
-                path.write_bytes(plot.drawn("png" if form == "png" else "pdf"))
+            drawing = plot.svg if form == "svg" else plot.drawn("png" if form == "png" else "pdf")
+            write_whole(path, drawing)
             written.append(path)
     return tuple(written)
 

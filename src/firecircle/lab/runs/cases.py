@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from firecircle.errors import ConfigError
+from firecircle.files import read_regular, stays_in
 from firecircle.lab.datasets import BadRow, BadRows, Record, read_dataset
 from firecircle.lab.plan import DatasetPlan, Plan
-from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.prompt import MAX_LAYER_CHARS, MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
 CHUNK = 1 << 20
@@ -120,7 +121,8 @@ def fingerprint(dataset: DatasetPlan, base: Path) -> str:
     path = _located(dataset, base)
     files = [path]
     if path.is_dir():
-        files = sorted(Path(place) / name for place, _, names in os.walk(path) for name in names)
+        every = (Path(place) / name for place, _, names in os.walk(path) for name in names)
+        files = sorted(file for file in every if file.is_file())
     try:
         for file in files:
             digest.update(
@@ -144,9 +146,11 @@ def _shared_layer(dataset: DatasetPlan, name: Literal["system", "application"], 
     text = dataset.system if name == "system" else dataset.application
     if not text.startswith("@"):
         return text
-    path = base / Path(text[1:]).expanduser()
+    path = base / text[1:]
     try:
-        return path.read_text(encoding="utf-8")
+        if stays_in(base, text[1:]):
+            return read_regular(path, 4 * MAX_LAYER_CHARS).decode("utf-8")
+        why = "is not in the plan's folder"
     except OSError as unreadable:
         why = unreadable.strerror or str(unreadable)
     except UnicodeDecodeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import time
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from firecircle.errors import ConfigError, FireCircleError, StoreError
+from firecircle.files import write_whole
 from firecircle.lab.locks import held_alone
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
@@ -286,12 +286,7 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> None:
         """Write a file, all of it or nothing."""
-        draft = self.path / f".{name}.part"
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self.path / name)
+        write_whole(self.path / name, text)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pydantic import ValidationError
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import ConfigError
+from firecircle.files import write_whole
 from firecircle.lab.locks import held_alone
 from firecircle.lab.scan.corpus import CorpusFile
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -77,9 +77,7 @@ class ScanFolder:
             self.shards.mkdir(parents=True, exist_ok=True)
             for _, shard in self._on_disk():
                 shard.unlink()
-            draft = self.path / f".{ABOUT}.part"
-            draft.write_text(now.model_dump_json(indent=1), "utf-8")
-            os.replace(draft, self.path / ABOUT)
+            write_whole(self.path / ABOUT, now.model_dump_json(indent=1))
         except OSError as unwritable:
             raise ConfigError("--out", f"{self.path}: {unwritable.strerror}", "name another folder") from None
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from firecircle.files import write_whole
 from firecircle.lab.parquet import MEMORY_LIMIT, quoted
 from firecircle.lab.scan.folder import ScanFolder
 from firecircle.shapes import Shape, Text
@@ -171,9 +172,7 @@ def write_summary(folder: ScanFolder, summary: ScanSummary) -> None:
         folder.summary_text: "\n".join(summary_lines(summary)) + "\n",
     }
     for target, text in texts.items():
-        draft = target.with_name(f".{target.name}.part")
-        draft.write_text(text, "utf-8")
-        os.replace(draft, target)
+        write_whole(target, text)
 
 
 def summary_lines(summary: ScanSummary) -> list[str]:

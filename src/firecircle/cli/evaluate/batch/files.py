@@ -11,7 +11,7 @@ from typing import Any
 
 from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
-from firecircle.cli.options import written_whole
+from firecircle.cli.options import target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.names import BATCH_KIND, EvaluationMode
 
@@ -101,9 +101,8 @@ def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) 
     import duckdb
 
     columns = ", ".join(f'"{name}" {PARQUET_TYPES[name]}' for name in FLAT_COLUMNS)
-    with tempfile.TemporaryDirectory(
-        dir=os.path.dirname(os.path.realpath(file)), prefix=".firecircle-"
-    ) as folder:
+    target = target_of(file)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(target), prefix=".firecircle-") as folder:
         half = os.path.join(folder, "rows.parquet")
         with duckdb.connect() as connection:
             connection.execute(f"CREATE TABLE outcomes ({columns})")
@@ -114,4 +113,4 @@ def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) 
                     [[row[name] for name in FLAT_COLUMNS] for row in rows],
                 )
             connection.table("outcomes").write_parquet(half)
-        os.replace(half, os.path.realpath(file))
+        os.replace(half, target)
