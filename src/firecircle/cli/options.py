@@ -287,11 +287,20 @@ def written_whole(file: str) -> Iterator[IO[str]]:
         ) from None
 
 
-def target_of(file: str) -> str:
+def target_of(file: str, option: str = "FILE") -> str:
     """The file that an export replaces: where a link leads to, unless that is out of the link's folder."""
     if leads_out(file):
-        raise ConfigError("FILE", f"{file} is a link out of its folder", "name the file itself")
+        raise ConfigError(option, f"{file} is a link out of its folder", "name the file itself")
     return os.path.realpath(file)
+
+
+def require_writable(file: str, option: str) -> None:
+    """Refuse a file that cannot be written, before anybody is asked and paid."""
+    folder = os.path.dirname(target_of(file, option))
+    if os.path.isdir(file) or not os.path.isdir(folder):
+        raise ConfigError(option, f"{file} is not a file in an existing folder", "create the folder first")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(option, f"the folder of {file} cannot be written", "choose another")
 
 
 def refuse_to_replace(file: str, *, force: bool) -> None:

@@ -7,7 +7,6 @@ left as it is: a history is evidence, and nobody resets evidence.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from firecircle.errors import ConfigError
+from firecircle.files import leads_out, write_whole
 from firecircle.rotation.history import Draw, MemoryHistory, Participation, ParticipationHistory
 from firecircle.shapes import Shape, config_error
 
@@ -47,24 +47,17 @@ def document_of(history: ParticipationHistory) -> HistoryDocument:
 
 def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDocument:
     """Write all rows and draws to one file, all of it or nothing."""
+    if leads_out(os.fspath(path)):
+        raise ConfigError("history", f"{path} is a link out of its folder", "name the file itself")
     document = document_of(history)
+    text = document.model_dump_json(indent=2) + "\n"
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
             # A device or a pipe is written to; replacing it would take it away from everybody.
-            target.write_text(document.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            target.write_text(text, encoding="utf-8")
             return document
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            try:
-                file.write(document.model_dump_json(indent=2) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, target)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_whole(target, text, mode=0o600)
     except OSError as unwritable:
         raise ConfigError(
             "history", f"cannot write {path}: {unwritable.strerror or unwritable}", "name another file"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firecircle.cli.check.findings import Finding, fingerprint
-from firecircle.cli.options import written_whole
+from firecircle.cli.options import target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular
 
@@ -32,6 +32,8 @@ class Baseline:
 
     def __init__(self, file: str, *, may_be_new: bool) -> None:
         self.file = file
+        if may_be_new:  # to be written: refused before anything is judged
+            target_of(file, "--baseline")
         self._folder = Path(os.path.abspath(file)).parent
         self.entries = _read(file, may_be_new=may_be_new)
         self._known = {entry.fingerprint for entry in self.entries}

@@ -17,7 +17,6 @@ from firecircle.cli.check.files import FileKind, find_files
 from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif_results
-from firecircle.cli.evaluate.batch.files import require_writable
 from firecircle.cli.evaluate.batch.judging import BatchRequest, outcome_of
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
 from firecircle.cli.evaluate.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome, Word
@@ -25,6 +24,7 @@ from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.batch.view import STYLES, WORDS
 from firecircle.cli.evaluate.request import OPTIONS
 from firecircle.cli.evaluate.storage import store_for
+from firecircle.cli.options import require_writable
 from firecircle.cli.output import console_on, pause_line, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE

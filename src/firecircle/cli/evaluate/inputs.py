@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from firecircle.cli.options import require_writable, target_of
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, PromptError
 from firecircle.examples import find_example
@@ -155,10 +156,10 @@ def opened_session(
     if path is None:
         return None if turn is None else SessionMemory(turn_count=turn)
     if not os.path.exists(path):
-        _require_writable(path)
+        require_writable(path, "session")
         return SessionMemory(turn_count=turn or known or 1)
     session = SessionMemory.load(path)
-    _require_writable(path)
+    require_writable(path, "session")
     if turn is not None and turn != session.turn_count:
         raise ConfigError(
             "--turn", f"the session is at turn {session.turn_count}, not {turn}", "leave --turn out"
@@ -169,16 +170,6 @@ def opened_session(
 def save_session(session: SessionMemory, path: str) -> None:
     """Write the session back, all of it or nothing."""
     try:
-        session.save(os.path.realpath(path))
+        session.save(target_of(path, "session"))
     except OSError as unwritable:
         raise ConfigError("session", f"cannot write {path}: {unwritable.strerror or unwritable}") from None
-
-
-def _require_writable(path: str) -> None:
-    """Refuse a place that cannot be written, before anybody is asked and paid."""
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    if os.path.isdir(target) or not os.path.isdir(folder):
-        raise ConfigError("session", f"{path} is not a file in an existing folder", "create the folder first")
-    if not os.access(folder, os.W_OK):
-        raise ConfigError("session", f"the folder of {path} cannot be written", "choose another")

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from firecircle.cli.columns import field_map_of
-from firecircle.cli.evaluate.batch.files import require_known_format, require_writable
+from firecircle.cli.evaluate.batch.files import require_known_format
 from firecircle.cli.evaluate.batch.judging import BatchRequest, judge_batch
 from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, read_batch
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
+from firecircle.cli.options import require_writable
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import Record

@@ -11,7 +11,7 @@ from typing import Any
 
 from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
-from firecircle.cli.options import target_of, written_whole
+from firecircle.cli.options import require_writable, target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.names import BATCH_KIND, EvaluationMode
 
@@ -24,15 +24,6 @@ PARQUET_TYPES = {
     **dict.fromkeys(("round1_falsehood", "cost_usd", "calibrated"), "DOUBLE"),
     "alarm": "BOOLEAN",
 }
-
-
-def require_writable(file: str, option: str) -> None:
-    """Refuse a file that cannot be written, before anybody is asked and paid."""
-    folder = os.path.dirname(os.path.realpath(file))
-    if os.path.isdir(file) or not os.path.isdir(folder):
-        raise ConfigError(option, f"{file} is not a file in an existing folder", "create the folder first")
-    if not os.access(folder, os.W_OK):
-        raise ConfigError(option, f"the folder of {file} cannot be written", "choose another")
 
 
 def require_known_format(file: str) -> None:
