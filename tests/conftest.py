@@ -65,6 +65,7 @@ LONGEST = (
     "e2e/test_real_mind.py",
     "docs/test_pages.py",
     "formal/test_protocol.py",
+    "security/test_cloned_folder.py",
     "lab/scan/test_scan.py",
     "lab/test_live.py",
     "cli/test_lab.py",

@@ -461,5 +461,5 @@ def _chair_template(config: FireCircleConfig) -> str | None:
     except UnicodeDecodeError:
         raise ConfigError("empty_chair_prompt_path", f"{path} is not UTF-8 text") from None
     if not text.strip():
-        raise ConfigError("empty_chair_prompt_path", f"{path} is empty or not a file of its own")
+        raise ConfigError("empty_chair_prompt_path", f"{path} is empty")
     return text

@@ -259,3 +259,11 @@ def test_the_last_pattern_decides() -> None:
     globs = Globs(["*.md", "!keep.md"])
     assert globs.fit("a.md")
     assert not globs.fit("keep.md")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 100 + "b", "**/a" * 100 + "/b", "**/" * 1000 + "b", "a**" * 100 + "b"]
+)
+def test_no_pattern_of_a_stranger_takes_for_ever(pattern: str) -> None:
+    """Tried as one regular expression, each of these would outlast the universe."""
+    assert not Globs([pattern]).fit("/".join(["a" * 200] * 100))

@@ -46,7 +46,12 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
         with _watched(), naming_addresses():
-            if not {"--help", "trust"} & {*arguments} and arguments and arguments[0][:1] != "-":
+            if (
+                arguments
+                and arguments[0] != "trust"
+                and arguments[0][0:1] != "-"
+                and "--help" not in arguments
+            ):
                 name_settings()
             called = _commands(arguments[0] if arguments else "")
             status = called(args=list(arguments) or ["--help"], prog_name="firecircle", standalone_mode=False)

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
 
 
 class _Glob(NamedTuple):
-    expression: re.Pattern[str]
+    names: tuple[re.Pattern[str] | None, ...]
+    """What each name on the way must look like; None is `**`, any number of folders."""
     only_folders: bool
     takes_back: bool
+
+    def fits(self, parts: Sequence[str]) -> bool:
+        """Whether these names, one below the other, are meant.
+
+        Name by name, and not by one expression for the whole path: that of a stranger could take for ever.
+        """
+        reached = {0}
+        for name in self.names:
+            if name is None:
+                reached = set(range(min(reached, default=len(parts) + 1), len(parts) + 1))
+            else:
+                reached = {at + 1 for at in reached if at < len(parts) and name.match(parts[at])}
+        return len(parts) in reached
 
 
 class Globs:
@@ -28,14 +43,14 @@ class Globs:
         """Whether the path, or a folder it stands in, is meant."""
         parts = path.split("/")
         return any(
-            self._fits_itself("/".join(parts[:depth]), is_folder=is_folder or depth < len(parts))
+            self._fits_itself(parts[:depth], is_folder=is_folder or depth < len(parts))
             for depth in range(1, len(parts) + 1)
         )
 
-    def _fits_itself(self, path: str, *, is_folder: bool) -> bool:
+    def _fits_itself(self, parts: Sequence[str], *, is_folder: bool) -> bool:
         fits = False
         for glob in self._globs:
-            if (is_folder or not glob.only_folders) and glob.expression.fullmatch(path):
+            if (is_folder or not glob.only_folders) and glob.fits(parts):
                 fits = not glob.takes_back
         return fits
 
@@ -50,25 +65,14 @@ def _compiled(pattern: str) -> _Glob | None:
     only_folders = pattern.endswith("/")
     pattern = pattern.rstrip("/")
     anchored = "/" in pattern
-    pattern = pattern.lstrip("/")
-    expression = "" if anchored else "(?:.*/)?"
-    at = 0
-    while at < len(pattern):
-        rest = pattern[at:]
-        if rest.startswith("**/"):
-            expression, at = expression + "(?:.*/)?", at + 3
-        elif rest.startswith("**"):
-            expression, at = expression + ".*", at + 2
-        elif rest[0] == "*":
-            expression, at = expression + "[^/]*", at + 1
-        elif rest[0] == "?":
-            expression, at = expression + "[^/]", at + 1
-        elif listed := re.match(r"\[(!?)([^\]/]+)\]", rest):
-            signs = re.sub(r"([\\\[\]^&~|])", r"\\\1", listed[2])
-            expression, at = f"{expression}[{'^' if listed[1] else ''}{signs}]", at + listed.end()
-        else:
-            expression, at = expression + re.escape(rest[0]), at + 1
-    try:
-        return _Glob(re.compile(expression, re.DOTALL), only_folders, takes_back)
-    except re.error:  # such as [z-a]: fits nothing, as with git
-        return None
+    names = pattern.lstrip("/").split("/")
+    if names[-1] == "**":
+        names.append("*")  # what is inside, not the folder itself
+    if not anchored:
+        names.insert(0, "**")
+    names = [name for name, before in zip(names, ("", *names), strict=False) if {name, before} != {"**"}]
+    return _Glob(
+        tuple(None if name == "**" else re.compile(translate(name)) for name in names),
+        only_folders,
+        takes_back,
+    )
