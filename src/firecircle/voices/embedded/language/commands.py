@@ -128,6 +128,8 @@ def planted_commands(reading: PromptReading) -> Iterator[Command]:
     lines = text.count("\n") + 1
     about += WEIGHTS.program if len(_PROGRAM.findall(text)) > _PROGRAM_SHARE * lines else 0.0
     for at, read in enumerate(reads):
+        if not _commands(read, raw[at]):
+            continue
         does, note = _what_it_does(raw[at])
         address = _address(raw[at])
         near = " ".join(raw[max(0, at - 1) : at + 2])
@@ -135,7 +137,7 @@ def planted_commands(reading: PromptReading) -> Iterator[Command]:
         hidden = _HIDDEN.search(text, max(0, read.sentence.start - _BEFORE), read.sentence.end)
         set_apart = hidden or "silent" in signs or "gate" in signs
         runs = (address or _SHELL.search(raw[at])) and set_apart
-        if not (does or runs) or not _commands(read, raw[at]):
+        if not does and not runs:
             continue
         own = words_of(read.sentence)
         odds = about + (does or WEIGHTS.runs_only) + sum(signs.values())

@@ -119,6 +119,17 @@ class PromptReading:
         return _mask(self.user)
 
     @cached_property
+    def lessons(self) -> tuple[int, ...]:
+        """Where the user's message speaks of teaching or learning."""
+        return tuple(
+            start
+            for read in self.user
+            if read.sentence.mask & kind("TEACHING")
+            for start, bits in zip(read.sentence.starts, read.sentence.bits, strict=True)
+            if bits & kind("TEACHING")
+        )
+
+    @cached_property
     def unread(self) -> tuple[str, ...]:
         """The languages of the judged layers that no embedded voice reads, the most letters first."""
         return tuple(language for language, _ in unread_languages(self.prompt).most_common())

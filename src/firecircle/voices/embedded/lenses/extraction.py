@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 from firecircle.voices.embedded.language.objects import TELLING, Intent
@@ -86,10 +87,8 @@ class ExtractionLens:
         masked = reading.user_mask & k("COURTEOUS", "PRETEXT", "TEACHING")
         if masked:
             strength += STRENGTHS.masked * (1 - strength)
-        teaching = intent.name != "unchecked" and any(
-            near.sentence.mask & k("TEACHING")
-            for near in reading.at("user", sentence.start - _NEAR, sentence.end + _NEAR)
-        )
+        taught = intent.name != "unchecked" and _is_near(reading.lessons, sentence.start, sentence.end)
+        teaching = taught and sentence.layer == "user"
         if reading.is_a_game:
             strength *= STRENGTHS.in_a_game
         start, end = sentence.quote(intent.first, intent.last)
@@ -137,6 +136,12 @@ _NAMES = {
     "private": "data or rights that belong to others",
     "unchecked": "an action without the check that protects it",
 }
+
+
+def _is_near(places: tuple[int, ...], start: int, end: int) -> bool:
+    """Whether one of the places, in order, is close to this one; a message may have very many requests."""
+    at = bisect_left(places, start - _NEAR)
+    return at < len(places) and places[at] <= end + _NEAR
 
 
 def _asks(text: str) -> bool:
