@@ -69,8 +69,8 @@ snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshot
 	$(BIN)/python -m pytest --quiet --inline-snapshot=fix $(SNAPSHOTS) || $(BIN)/python -m pytest --quiet $(SNAPSHOTS)
 
 pictures: $(VENV)/.ready-dev  ## draw the pictures of README and viewer anew, from what is really shown
-	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/viewer_pictures.py
+	$(BIN)/python -m docs.pictures
+	$(BIN)/python -m docs.viewer_pictures
 
 bench: $(VENV)/.ready-dev    ## every benchmark; prints ratios
 	$(BIN)/python -m bench

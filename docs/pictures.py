@@ -1,4 +1,4 @@
-"""The pictures of the README: `python docs/pictures.py` draws them anew from what is really shown.
+"""The pictures of the README: `python -m docs.pictures` draws them again from what is really shown.
 
 The terminal is recorded in a pseudo-terminal of 100 columns and drawn as SVG; the viewer is photographed in
 Chromium. Both show the same bundled example, judged by the built-in voices.
@@ -24,10 +24,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
+from docs.viewer_pictures import browser_path
 from playwright.async_api import async_playwright
 from rich.console import Console
 from rich.text import Text
-from viewer_pictures import browser_path
 
 EXAMPLE = "role_confusion-04-attack"
 FOLDER = Path(__file__).parent / "_static"

@@ -1,6 +1,6 @@
 """Pictures of the viewer for the documentation: real circles of embedded voices, in a real browser.
 
-`python docs/viewer_pictures.py` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every kind of
+`python -m docs.viewer_pictures` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every kind of
 page at three widths in both themes, to look at (`--only report,batch` for some of them).
 """
 
