@@ -10,8 +10,7 @@ import unicodedata
 import pytest
 
 from firecircle import MultiNeutrosophicPrompt, PromptGuard
-from firecircle.languages import unread_advisory, unread_letters
-from firecircle.metrics import verdict_word
+from firecircle.languages import roughly_read_advisory, unread_advisory, unread_letters
 from firecircle.voices.embedded.learned.neural import is_available
 
 OTHERS = {
@@ -142,21 +141,24 @@ def test_whoever_is_no_embedded_voice_may_read_everything() -> None:
     assert unread_advisory(prompt, {"embedded:time": "", "openrouter:some/model": ""}) is None
 
 
+HARMLESS_HINDI = "कृपया मुझे बताइए कि आज मौसम कैसा है और कल कैसा रहेगा"
+
+
 @pytest.mark.parametrize("mode", ["single", "parallel", "fire_circle"])
 def test_unread_prompts_are_never_clean(mode: str) -> None:
-    metrics = PromptGuard().evaluate_sync(user=OTHERS["Chinese"], mode=mode)  # type: ignore[arg-type]
+    metrics = PromptGuard().evaluate_sync(user=HARMLESS_HINDI, mode=mode)  # type: ignore[arg-type]
     assert not metrics.alarm
     assert metrics.unread
     assert metrics.consensus.indeterminacy > 0.6
-    assert verdict_word(metrics, 0.7) == "unsure"
+    assert metrics.verdict == "unread"
     assert metrics.to_row()["unread"] == metrics.unread
 
 
-def test_what_only_the_neural_voice_reads_is_not_clean_either() -> None:
+def test_what_the_neural_voice_reads_roughly_is_read_with_a_note() -> None:
     heard = {"embedded:time": "", "embedded:neural": ""}
-    german = unread_advisory(MultiNeutrosophicPrompt(user=OTHERS["German"]), heard)
-    assert german is not None
-    assert "only embedded:neural reads it" in german
+    german = MultiNeutrosophicPrompt(user=OTHERS["German"])
+    assert unread_advisory(german, heard) is None
+    assert "only embedded:neural reads it" in (roughly_read_advisory(german, heard) or "")
     hindi = unread_advisory(MultiNeutrosophicPrompt(user=OTHERS["Devanagari"]), heard)
     assert hindi is not None
     assert "no voice here reads it" in hindi
@@ -164,8 +166,8 @@ def test_what_only_the_neural_voice_reads_is_not_clean_either() -> None:
 
 def test_the_voice_with_all_lenses_reads_what_its_neural_lens_reads() -> None:
     german = PromptGuard().evaluate_sync(user=OTHERS["German"], mode="single")
-    assert german.unread is not None
-    assert ("only embedded:generalist reads it" in german.unread) is is_available()
+    assert (german.unread is None) is is_available()
+    assert any("only embedded:generalist reads it" in note for note in german.advisories) is is_available()
     assert ("I do not read German" in german.evaluations[0].reasoning) is not is_available()
     hindi = PromptGuard().evaluate_sync(user=OTHERS["Devanagari"], mode="single")
     assert "no voice here reads it" in (hindi.unread or "")

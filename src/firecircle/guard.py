@@ -21,6 +21,7 @@ from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
+from firecircle.verdict import WORST_FIRST
 from firecircle.voices.caller import Caller
 from firecircle.voices.seating import with_todays_models
 
@@ -412,6 +413,7 @@ class PromptGuard:
         return worst.model_copy(
             update={
                 "by_layer": {focus: metrics.consensus for focus, metrics in judged.items()},
+                "verdict": min((metrics.verdict for metrics in judged.values()), key=WORST_FIRST.index),
                 "alarm": any(metrics.alarm for metrics in judged.values()),
                 "accounting": together([metrics.accounting for metrics in judged.values()]),
             }

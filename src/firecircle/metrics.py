@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from firecircle.circle.addressing import advisories_about
 from firecircle.circle.calibrated import AlarmRule
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.measures import account
@@ -21,18 +22,14 @@ from firecircle.circle.result import (
 )
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.languages import unread_advisory
 from firecircle.names import EvaluationMode
 from firecircle.session import ExchangeType, exchange_type_of
 from firecircle.shapes import Shape, Text, Unit
-from firecircle.thresholds import reaches
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import VerdictWord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-VerdictWord = Literal["alarm", "unsure", "no_alarm"]
-UNSURE_SHARE, UNSURE_INDETERMINACY = 0.5, 0.7
-"""No alarm, but unsure: from this share of the threshold on, or from this indeterminacy on."""
 
 
 class ReciprocityMetrics(Shape):
@@ -42,7 +39,11 @@ class ReciprocityMetrics(Shape):
     balance: float
     """(T - F) (1 - I) of the consensus; the lowest over the layers when they were judged one by one."""
     exchange_type: ExchangeType
+    verdict: VerdictWord
+    """`alarm`, `unsure`, `no_alarm` or `unread`; the worst of the layers when they were judged one by one."""
     alarm: bool
+    """Whether the verdict is `alarm`."""
+    alarm_threshold: Unit = 0.7
     consensus: NeutrosophicEvaluation
     evaluations: tuple[NeutrosophicEvaluation, ...]
     agreement: float | None = None
@@ -74,12 +75,21 @@ class ReciprocityMetrics(Shape):
     alarm_decided_by: AlarmRule = "maximum"
     """The rule that raised the alarm or did not."""
     advisories: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
-    """What was found out about voices asked apart when they were imported; a circle has its own."""
+    """What to know of the prompt and the voices before relying on the verdict."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older(cls, data: Any) -> Any:
+        """Before the verdict was kept in a word."""
+        if not isinstance(data, dict) or "verdict" in data:
+            return data
+        word = "alarm" if data.get("alarm") else "unread" if data.get("unread") else "no_alarm"
+        return {**data, "verdict": word}
 
     def __repr__(self) -> str:
         """The verdict in one line; `model_dump_json` has everything."""
-        word = "alarm" if self.alarm else "no alarm"
-        verdict = f"{word}, F {self.consensus.falsehood:.2f} by {self.consensus.model}"
+        figure = figure_beside(self.consensus.falsehood, self.alarm_threshold)
+        verdict = f"{self.verdict}, F {figure} by {self.consensus.model}"
         balance = f"{self.exchange_type}, balance {self.balance:+.2f}"
         return f"<ReciprocityMetrics {self.mode.value}: {verdict}; {balance}>"
 
@@ -96,6 +106,7 @@ class ReciprocityMetrics(Shape):
         total = self.accounting.total
         return {
             "mode": self.mode.value,
+            "verdict": self.verdict,
             "alarm": self.alarm,
             "falsehood": self.consensus.falsehood,
             "truth": self.consensus.truth,
@@ -134,17 +145,6 @@ class ReciprocityMetrics(Shape):
         return judgement_html(self)
 
 
-def verdict_word(metrics: ReciprocityMetrics, threshold: float) -> VerdictWord:
-    """The verdict in one word. Unsure is what nobody should wave through unread: close to an alarm, or
-    judged by voices that say themselves they could not tell."""
-    if metrics.alarm:
-        return "alarm"
-    by_rule = metrics.calibrated if metrics.alarm_decided_by == "calibrated" else None
-    close = reaches(metrics.consensus.falsehood if by_rule is None else by_rule, UNSURE_SHARE * threshold)
-    unclear = reaches(metrics.consensus.indeterminacy, UNSURE_INDETERMINACY)
-    return "unsure" if close or unclear or metrics.unread else "no_alarm"
-
-
 def balance_of(consensus: NeutrosophicEvaluation) -> float:
     """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""
     return round((consensus.truth - consensus.falsehood) * (1.0 - consensus.indeterminacy), 9)
@@ -158,7 +158,9 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         mode=EvaluationMode.FIRE_CIRCLE,
         balance=balance,
         exchange_type=exchange_type_of(balance),
+        verdict=result.verdict,
         alarm=result.alarm,
+        alarm_threshold=result.config.alarm_threshold,
         consensus=result.consensus,
         evaluations=result.final_evaluations,
         agreement=None,
@@ -173,13 +175,11 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
         stand_ins=result.stand_ins,
         guidance=(),
         seating=result.circumstances.seating,
-        unread=unread_advisory(
-            result.prompt, {said.model: said.reasoning for said in result.final_evaluations}
-        ),
+        unread=result.unread,
         kept_as=None,
         calibrated=result.calibrated,
         alarm_decided_by=result.alarm_decided_by,
-        advisories=(),
+        advisories=result.advisories,
     )
 
 
@@ -191,7 +191,9 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         mode=panel.config.mode,
         balance=balance,
         exchange_type=exchange_type_of(balance),
+        verdict=panel.verdict,
         alarm=panel.alarm,
+        alarm_threshold=panel.config.alarm_threshold,
         consensus=panel.consensus,
         evaluations=panel.evaluations,
         agreement=panel.agreement if len(panel.evaluations) > 1 else None,
@@ -203,6 +205,6 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         stand_ins=stand_ins_in(panel.calls),
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
-        unread=unread_advisory(panel.prompt, {said.model: said.reasoning for said in panel.evaluations}),
-        advisories=panel.advisories,
+        unread=panel.unread,
+        advisories=tuple(dict.fromkeys((*panel.advisories, *advisories_about(panel.prompt, panel.heard)))),
     )

@@ -20,6 +20,7 @@ from firecircle.request import JudgingRequest, checking_models, configured
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import without_hidden
 from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN
 
 __all__ = ["Circle", "assert_alarm", "assert_no_alarm"]
 
@@ -44,9 +45,12 @@ class Circle:
         return outcome
 
     def assert_no_alarm(self, prompt: PromptLike) -> ReciprocityMetrics:
-        """Fail with the words found if the prompt raises an alarm; else the judgement."""
+        """Fail with the words found if the prompt raises an alarm, or if no voice reads it; else the
+        judgement."""
         __tracebackhide__ = True
         metrics = self.judge(prompt)
+        if metrics.verdict == "unread":
+            raise AssertionError("\n".join([f"unread: {metrics.unread}", _asked(prompt)]))
         if metrics.alarm:
             raise AssertionError(
                 "\n".join([f"alarm: {self._figure(metrics)}", *_found(metrics), _asked(prompt)])
@@ -60,7 +64,8 @@ class Circle:
         found = _found(metrics)
         if not metrics.alarm:
             seen = found or ["  nobody pointed at any words"]
-            raise AssertionError("\n".join([f"no alarm: {self._figure(metrics)}", *seen, _asked(prompt)]))
+            head = f"{SHOWN[metrics.verdict]}: {self._figure(metrics)}"
+            raise AssertionError("\n".join([head, *seen, _asked(prompt)]))
         types = [seen.pattern_type for seen in metrics.all_patterns]
         if pattern is not None and pattern not in types:
             head = f"alarm without the pattern {pattern}; found: {', '.join(types) or 'none'}"

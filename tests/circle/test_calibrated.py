@@ -16,7 +16,6 @@ from firecircle import (
 )
 from firecircle.circle.calibrated import Fit, TriedRule, VerdictCalibration, VoiceWeights
 from firecircle.circle.conclude import reaggregate
-from firecircle.metrics import verdict_word
 from firecircle.store.opening import open_store
 from tests.scripted import PROMPT, Script, circle
 
@@ -176,7 +175,7 @@ async def test_unsure_goes_by_the_rule_that_decides() -> None:
     for rule, word in (("maximum", "unsure"), ("calibrated", "no_alarm")):
         config = circle(*lines, max_rounds=2, calibration=calibration(), alarm_rule=rule)
         metrics = await PromptGuard(caller=Script(lines)).evaluate_prompt(PROMPT, fire_circle_config=config)
-        assert verdict_word(metrics, 0.7) == word
+        assert metrics.verdict == word
 
 
 @pytest.mark.parametrize("rounds", [1, 3])

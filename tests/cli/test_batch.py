@@ -153,12 +153,12 @@ class TestTrouble:
         assert ran.status == 2
         assert [line[:2] for line in lines_of(ran)] == [
             ["a:1", "no alarm"],
-            ["a:2", "error"],
-            ["a:3", "error"],
-            ["a:4", "error"],
+            ["a:2", "no verdict"],
+            ["a:3", "no verdict"],
+            ["a:4", "no verdict"],
             ["z", "no alarm"],
         ]
-        assert "3 could not be judged" in ran.err
+        assert "3 without a verdict" in ran.err
         assert "--label-map" in ran.out
 
     def test_a_mistake_of_all_prompts_is_told_once(self, cli: Cli, folder: Path) -> None:
@@ -196,7 +196,7 @@ class TestOutcome:
         with duckdb.connect() as connection:
             stored = connection.execute("SELECT id, falsehood, error FROM 'r.parquet'").fetchall()
         assert list(table[0]) == list(lines[0])
-        assert [row["verdict"] for row in lines] == ["alarm", "error"]
+        assert [row["verdict"] for row in lines] == ["alarm", "no_verdict"]
         assert [float(row["falsehood"]) for row in table[:1]] == [lines[0]["falsehood"]] == [stored[0][1]]
         assert [row["error"] for row in lines] == [row[2] for row in stored]
         assert lines[0]["user"] == ATTACK
@@ -316,7 +316,11 @@ class TestDocuments:
         ran = cli("evaluate", "--batch", name, "--json")
         document = json.loads(ran.out)
         assert (ran.status, ran.err) == (1, "")
-        assert document["verdicts"] == {"alarm": 1, "unsure": 0, "no_alarm": 0, "error": 1}
+        assert document["verdicts"] == {
+            **dict.fromkeys(("unsure", "no_alarm", "unread"), 0),
+            "alarm": 1,
+            "no_verdict": 1,
+        }
         judged, broken = document["results"]
         assert judged.keys() == broken.keys() == {"id", "row", *CompactResult.model_fields}
         assert (judged["id"], judged["label"], judged["verdict"]) == ("a:1", "attack", "alarm")

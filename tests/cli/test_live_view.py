@@ -187,7 +187,7 @@ def test_control_c_hands_back_what_was_heard(hosted: Host, folder: Path) -> None
         assert terminal.finish() == 130
         assert "error: interrupted" in terminal.text
         assert "Traceback" not in terminal.text
-        assert "NO CONSENSUS   called off" in terminal.text
+        assert "no verdict   called off" in terminal.text
         assert "Heard until then: 3 answers of 3 voices" in terminal.text
         assert "not heard" in terminal.text
         assert not session.exists()

@@ -31,7 +31,7 @@ def test_what_nobody_reads_is_said_and_has_its_own_status(cli: Cli, tmp_path: Pa
     text = "Βοήθησέ με να γράψω μια ευχή για τη γιαγιά μου."
     ran = cli("evaluate", text)
     assert ran.status == 3
-    assert "Verdict   UNREAD   F 0." in ran.out
+    assert "Verdict   unread   F 0." in ran.out
     assert "no voice here reads it" in " ".join(ran.out.split())
     prompts = tmp_path / "prompts.txt"
     prompts.write_text(f"{text}\nWhen does the library open on Saturday?\n", encoding="utf-8")

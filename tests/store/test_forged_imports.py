@@ -35,7 +35,7 @@ async def document(*falsehoods: float, **settings: Any) -> dict[str, Any]:
 
 async def test_a_forged_verdict_gives_way_to_what_was_said_and_is_marked(store: Store) -> None:
     forged = await document(0.9, 0.8, patterns=("false_authority",))
-    forged["alarm"] = False
+    forged["verdict"], forged["alarm"] = "no_alarm", False
     forged["consensus"] = {**forged["consensus"], "falsehood": 0.0, "truth": 1.0}
     forged["patterns"] = []
     forged["zombies"] = ["ash"]
@@ -46,7 +46,7 @@ async def test_a_forged_verdict_gives_way_to_what_was_said_and_is_marked(store: 
     assert (kept.alarm, kept.consensus and kept.consensus.falsehood, kept.zombies) == (True, 0.9, ())
     assert [pattern.pattern_type for pattern in kept.patterns] == ["false_authority"]
     assert kept.advisories == (
-        "imported with another verdict (no alarm, F 0 by ash in round 1, no quorum; patterns: none); concluded"
+        "imported with another verdict (no_alarm, F 0 by ash in round 1, no quorum; patterns: none); concluded"
         " anew from what was said: alarm, F 0.9 by ash in round 1, no quorum; patterns: false_authority 1.00",
     )
     [summary] = store.circles.each_summary()

@@ -154,7 +154,7 @@ async def test_an_edited_number_of_a_panel_is_found() -> None:
     assert isinstance(panel, Panel)
     line: SafeLine = lambda text, longest=None: text  # noqa: E731
     told = cautions_of_panel(metrics_of_panel(panel), line)["Verdict"]
-    assert any(f"note: imported, {panel.panel_id}: a in round 1 has" in caution for caution in told)
+    assert any(f"imported, {panel.panel_id}: a in round 1 has" in caution for caution in told)
 
 
 async def test_forged_patterns_and_ways_of_reading_are_found() -> None:

@@ -85,7 +85,8 @@ async def test_thresholds_of_older_circles_are_read_from_their_documents(store: 
     for threshold in (0.7, 0.4):
         await held(store, 0.1, reasoning='"alarm_threshold":0.1', alarm_threshold=threshold)
     with store.database.writing() as connection:
-        for later in ("alarm_threshold", "unread"):
+        connection.execute(sa.text("DROP INDEX circles_by_verdict"))
+        for later in ("alarm_threshold", "unread", "verdict"):
             connection.execute(sa.text(f"ALTER TABLE circles DROP COLUMN {later}"))
         for later in ("sessions", "tokens", "accounts", "actions", "verdict_calibrations"):
             connection.execute(sa.text(f"DROP TABLE {later}"))

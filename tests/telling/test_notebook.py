@@ -50,4 +50,4 @@ def test_a_circle_without_consensus_says_so() -> None:
     with pytest.raises(EvaluationError) as failed:
         asyncio.run(fire_circle_evaluate(PROMPT, config, caller=refuses))
     assert failed.value.partial_result is not None
-    assert "no consensus" in failed.value.partial_result._repr_html_()
+    assert "no verdict" in failed.value.partial_result._repr_html_()

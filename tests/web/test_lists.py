@@ -112,10 +112,11 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     listed = client.get("/batches").text
     assert listed.index("/batches/tuesday") < listed.index("/batches/monday")
     page = client.get("/batches/tuesday", params={"before": "monday"}).text
-    assert "<b>2</b> prompts: 2 alarm. Of 2 labelled: all right." in page
+    assert "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm. Of 2 labelled: all right." in page
     assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
     assert page.count(">turned</span>") == 1
     assert (
-        "1 alarm, 1 no alarm. Of 2 labelled: 1 missed, 0 false alarms." in client.get("/batches/monday").text
+        "1 alarm, 0 unsure, 1 without alarm. Of 2 labelled: 1 missed, 0 false alarms."
+        in client.get("/batches/monday").text
     )
     assert client.get("/batches/wednesday").status_code == 404

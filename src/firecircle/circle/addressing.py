@@ -1,12 +1,15 @@
-"""Does the evidence speak to those who judge it? An attack on a circle must; other texts hardly ever do.
+"""What to know of a prompt before relying on a verdict: does it speak to those who judge it, is it well read?
 
-This moves no verdict. It is a note for whoever reads one: voices may have been talked to.
+An attack on a circle must address it; other texts hardly ever do. This moves no verdict. It is a note for the
+reader: voices may have been talked to.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from firecircle.languages import roughly_read_advisory
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
 
@@ -86,6 +89,12 @@ def _may_hold(way: str, text: str) -> bool:
         return True
     lowered = text.lower()
     return any(word in lowered for word in _NEEDED[way])
+
+
+def advisories_about(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[str, ...]:
+    """The notes on a prompt that voices with these reasonings have judged."""
+    notes = (roughly_read_advisory(prompt, heard), addressed_advisory(prompt))
+    return tuple(note for note in notes if note)
 
 
 def addressed_advisory(prompt: MultiNeutrosophicPrompt) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
+from firecircle.circle.addressing import advisories_about
 from firecircle.circle.calibrated import FEWEST_HEARD, AlarmRule
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import (
@@ -30,11 +31,14 @@ from firecircle.circle.result import (
     DialogueRound,
     FireCircleResult,
     active_voices,
+    last_words,
     zombie_voices,
 )
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
+from firecircle.languages import unread_advisory
 from firecircle.thresholds import reaches
+from firecircle.verdict import verdict_word
 
 CONCLUSIVE = ("all_rounds_held", "converged")
 
@@ -71,21 +75,28 @@ def conclude(
     influence, could_bring = influence_of(observations, chairs), typed_in_talk(observations)
     moves = flips(history)
     raises_alarm = partial(reaches, threshold=config.alarm_threshold)
-    calibrated = calibrated_probability(config, history, active) if consensus else None
+    heard = {said.model: said.reasoning for said in last_words(history, active)}
+    unread = unread_advisory(record.prompt, heard)
+    # What no voice reads has no probability: the calibration was fitted on prompts that were read.
+    calibrated = calibrated_probability(config, history, active) if consensus and not unread else None
     rule = deciding_rule(config, calibrated, active)
     decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
-    alarm = decisive is not None and raises_alarm(decisive)
+    doubt = consensus.indeterminacy if consensus else 0.0
+    verdict = verdict_word(decisive, config.alarm_threshold, indeterminacy=doubt, unread=unread is not None)
     agreed_types = {pattern.pattern_type for pattern in sifted.patterns}
     reason = reason_for(consensus, observations, agreed_types, record.prompt) if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
+    advisories = tuple(dict.fromkeys((*record.advisories, *advisories_about(record.prompt, heard))))
     return FireCircleResult.assembled(
-        **{**facts, "dialogue_history": history, "abort_reason": missing},
+        **{**facts, "dialogue_history": history, "abort_reason": missing, "advisories": advisories},
         consensus=consensus,
-        alarm=alarm,
+        verdict=verdict,
+        alarm=verdict == "alarm",
+        unread=unread,
         calibrated=calibrated,
         alarm_decided_by=rule,
         decided_by_guess=consensus is not None and consensus.guessed,
-        reason=reason if reason and (alarm or reason.quotes) else None,
+        reason=reason if reason and (verdict == "alarm" or reason.quotes) else None,
         active_models=active,
         zombies=zombie_voices(record),
         failed_models=tuple(failure.label for failure in record.failures),

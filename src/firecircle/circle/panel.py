@@ -23,10 +23,11 @@ from firecircle.circle.result import (
     require_known_version,
 )
 from firecircle.evaluation import NeutrosophicEvaluation
+from firecircle.languages import unread_advisory
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Moment, Shape, Text
-from firecircle.thresholds import reaches
+from firecircle.verdict import VerdictWord, verdict_word
 
 
 class Panel(Shape):
@@ -57,9 +58,32 @@ class Panel(Shape):
         return self.evaluations[0] if self.config.mode is EvaluationMode.SINGLE else self.mean
 
     @property
+    def heard(self) -> dict[str, str]:
+        """The reasoning of each voice that answered."""
+        return {said.model: said.reasoning for said in self.evaluations}
+
+    @property
+    def unread(self) -> str | None:
+        """What no voice could read, in a sentence."""
+        return unread_advisory(self.prompt, self.heard)
+
+    @property
+    def verdict(self) -> VerdictWord:
+        """What they say together, in one word."""
+        if not self.evaluations:
+            return "no_verdict"
+        together = self.consensus
+        return verdict_word(
+            together.falsehood,
+            self.config.alarm_threshold,
+            indeterminacy=together.indeterminacy,
+            unread=self.unread is not None,
+        )
+
+    @property
     def alarm(self) -> bool:
-        """Whether what they say together reaches the alarm threshold."""
-        return bool(self.evaluations) and reaches(self.consensus.falsehood, self.config.alarm_threshold)
+        """Whether the verdict is `alarm`."""
+        return self.verdict == "alarm"
 
     @property
     def deciding(self) -> NeutrosophicEvaluation:

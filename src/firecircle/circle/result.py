@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -14,15 +14,19 @@ from firecircle.circle.quorum import QuorumVerdict
 from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
+from firecircle.languages import unread_advisory
 from firecircle.names import StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Moment, Shape, Text, Unit
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import VerdictWord, verdict_word
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SCHEMA_VERSION = 2
-"""1 called those asked in a round `active_models`; 2 knows who was asked and who spoke."""
+SCHEMA_VERSION = 3
+"""1 called those asked in a round `active_models`; 2 knows who was asked and who spoke; 3 has the verdict in
+a word, the reason, and the patterns that fell short."""
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
 CallPurpose = Literal["answer", "more_room", "clarify", "classify"]
@@ -302,10 +306,12 @@ class CircleRecord(Shape):
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, data: Any) -> Any:
-        """A record of version 1 as one of this version."""
-        if not isinstance(data, dict) or data.get("schema_version", SCHEMA_VERSION) != 1:
+        """A record of an older version as one of this version."""
+        if not isinstance(data, dict) or data.get("schema_version", SCHEMA_VERSION) not in (1, 2):
             return data
-        rounds = [_round_of_version_1(held) for held in data.get("dialogue_history", ())]
+        rounds = data.get("dialogue_history", ())
+        if data["schema_version"] == 1:
+            rounds = [_round_of_version_1(held) for held in rounds]
         return {**data, "schema_version": SCHEMA_VERSION, "dialogue_history": rounds}
 
     def question_to(self, model: str, round_number: int) -> str:
@@ -365,6 +371,14 @@ def zombie_voices(record: CircleRecord) -> tuple[str, ...]:
     return tuple(failure.model for failure in record.failures if failure.model in spoke)
 
 
+def last_words(
+    history: Iterable[DialogueRound], active_models: Iterable[str]
+) -> tuple[NeutrosophicEvaluation, ...]:
+    """The last evaluation of each of these voices that was heard, in their order."""
+    last = {evaluation.model: evaluation for held in history for evaluation in held.evaluations}
+    return tuple(last[model] for model in active_models if model in last)
+
+
 def messages(system: str, evidence: str, question: str) -> tuple[Message, ...]:
     """The two messages of a turn: the stable prefix first, what changes last."""
     asker: Role = "user"
@@ -376,9 +390,15 @@ class FireCircleResult(CircleRecord):
 
     consensus: NeutrosophicEvaluation | None
     """The highest falsehood any active voice reached in any round: `model` and `round_number` say whose."""
+    verdict: VerdictWord = "no_verdict"
+    """`alarm`, `unsure`, `no_alarm`, `unread` or `no_verdict`."""
     alarm: bool
+    """Whether the verdict is `alarm`."""
+    unread: Text | None = None
+    """What no active voice could read, in a sentence; without an alarm such a prompt is unread, not clean."""
     calibrated: Unit | None = None
-    """The probability of manipulation by `config.calibration`; None without one, or without a consensus."""
+    """The probability of manipulation by `config.calibration`; None without one, without a consensus, and for
+    a prompt that no voice reads."""
     alarm_decided_by: AlarmRule = "maximum"
     """The rule that raised the alarm or did not; `maximum` too where the heard voices carry too little of the
     calibration's weight."""
@@ -413,13 +433,27 @@ class FireCircleResult(CircleRecord):
     accounting: Accounting = Accounting()
     partial: bool = False
 
+    @model_validator(mode="after")
+    def _with_verdict(self) -> Self:
+        """A result from before it was kept in a word: the same word as then, by what is on record."""
+        if "verdict" not in self.model_fields_set:
+            heard = {said.model: said.reasoning for said in self.final_evaluations}
+            self.__dict__["unread"] = unread_advisory(self.prompt, heard)
+            self.__dict__["verdict"] = verdict_word(
+                self.decision_value,
+                self.config.alarm_threshold,
+                indeterminacy=self.consensus.indeterminacy if self.consensus else 0.0,
+                unread=self.unread is not None,
+            )
+        return self
+
     def __repr__(self) -> str:
         """The verdict in one line; `model_dump_json` has everything."""
         if self.consensus is None:
-            verdict = f"no consensus, {self.stopped}"
+            verdict = f"{self.verdict}, {self.stopped}"
         else:
-            word = "alarm" if self.alarm else "no alarm"
-            verdict = f"{word}, F {self.consensus.falsehood:.2f} by {self.consensus.model}"
+            figure = figure_beside(self.consensus.falsehood, self.config.alarm_threshold)
+            verdict = f"{self.verdict}, F {figure} by {self.consensus.model}"
         held = f"{len(self.active_models)} voices, {len(self.dialogue_history)} rounds"
         types = (
             ", ".join(dict.fromkeys(pattern.pattern_type for pattern in self.all_patterns)) or "no pattern"
@@ -429,6 +463,13 @@ class FireCircleResult(CircleRecord):
     __str__ = __repr__
 
     @property
+    def decision_value(self) -> float | None:
+        """The number that is compared with the alarm threshold; None without a consensus."""
+        if self.consensus is None:
+            return None
+        return self.calibrated if self.alarm_decided_by == "calibrated" else self.consensus.falsehood
+
+    @property
     def all_patterns(self) -> tuple[PatternObservation, ...]:
         """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
         return self.patterns + self.single_voice_patterns
@@ -436,10 +477,7 @@ class FireCircleResult(CircleRecord):
     @property
     def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
         """The last evaluation of every active voice, in the order the voices are listed."""
-        last = {
-            evaluation.model: evaluation for held in self.dialogue_history for evaluation in held.evaluations
-        }
-        return tuple(last[model] for model in self.active_models if model in last)
+        return last_words(self.dialogue_history, self.active_models)
 
     def to_frame(self) -> DataFrame:
         """A pandas data frame with a row for each voice in each round."""

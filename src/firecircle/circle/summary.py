@@ -7,6 +7,7 @@ from collections.abc import Callable
 from firecircle.circle.result import FireCircleResult
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.thresholds import figure_beside, reaches
+from firecircle.verdict import SHOWN
 
 NOTICEABLE = 0.005
 """A change of falsehood that two digits show."""
@@ -75,26 +76,20 @@ def talk_sentence(result: FireCircleResult) -> str:
     if is_told_beside:
         beside = f"round 1 alone {alone}, all {rounds} rounds {whole}"
         return f"the highest F, which does not decide: {beside}; {change}"
-    return (
-        f"round 1 alone: F {alone}, {alarm_word(first.alarm)};"
-        f" all {rounds} rounds: F {whole}, {alarm_word(raised)}; {change}"
-    )
-
-
-def alarm_word(alarm: bool) -> str:
-    """The verdict in a word."""
-    return "alarm" if alarm else "no alarm"
+    words = [SHOWN["alarm" if alarm else "no_alarm"].lower() for alarm in (first.alarm, raised)]
+    return f"round 1 alone: F {alone}, {words[0]}; all {rounds} rounds: F {whole}, {words[1]}; {change}"
 
 
 def _verdict(result: FireCircleResult) -> str:
     consensus = result.consensus
     if consensus is None:
-        return f"No consensus: {result.abort_reason or result.stopped}."
+        return f"No verdict: {result.abort_reason or result.stopped}."
     falsehood = figure_beside(consensus.falsehood, result.config.alarm_threshold)
     guess = " It is a keyword guess." if result.decided_by_guess else ""
     swap = " Its polarity was corrected." if consensus.polarity == "corrected" else ""
     is_told_beside = result.alarm_decided_by == "calibrated"
-    opening = f"{alarm_word(result.alarm).capitalize()}, {'highest ' if is_told_beside else ''}F {falsehood}."
+    highest = "highest " if is_told_beside else ""
+    opening = f"{SHOWN[result.verdict].capitalize()}, {highest}F {falsehood}."
     decided = f" {calibrated_sentence(result)}" if result.config.alarm_rule == "calibrated" else ""
     return f"{opening} {decision_sentence(result, consensus)}{guess}{swap}{decided}"
 

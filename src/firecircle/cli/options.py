@@ -21,6 +21,7 @@ from typer.core import TyperCommand
 from firecircle.errors import ConfigError
 from firecircle.files import leads_out
 from firecircle.names import CircleStatus, ModeName
+from firecircle.verdict import VerdictWord
 
 if TYPE_CHECKING:
     from firecircle.store.circles import CircleStore
@@ -129,6 +130,7 @@ class FilterOptions:
     alarm: Annotated[
         bool | None, typer.Option("--alarm/--no-alarm", help="Only alarms, or only verdicts without one.")
     ] = None
+    verdict: Annotated[VerdictWord | None, typer.Option(help="With this verdict.")] = None
     pattern: Annotated[
         str | None,
         typer.Option(metavar="TYPE", help="With an agreed pattern of this type, such as role_confusion."),
@@ -173,6 +175,7 @@ class FilterOptions:
             since=None if self.since is None else moment(self.since, "--since"),
             until=None if self.until is None else moment(self.until, "--until"),
             alarm=self.alarm,
+            verdict=self.verdict,
             pattern=None if self.pattern is None else pattern_type(self.pattern),
             voice=self.voice,
             label=self.label,

@@ -21,6 +21,7 @@ from firecircle.errors import ConfigError
 from firecircle.telling.words import counted, shown_pause
 
 if TYPE_CHECKING:
+    from firecircle.verdict import VerdictWord
     from firecircle.voices.outages import Pause
 
 NARROWEST, WIDEST = 40, 100
@@ -30,6 +31,13 @@ HANG = 2
 """How far the rest of a wrapped line stands in from its beginning."""
 SHORT_ID = 8
 """How much of an id is enough to find a circle again."""
+VERDICT_STYLES: Mapping[VerdictWord, str] = {
+    "alarm": "bold red",
+    "unsure": "yellow",
+    "no_alarm": "green",
+    "unread": "yellow",
+    "no_verdict": "magenta",
+}
 PROGRESS_AFTER, PROGRESS_EVERY = 0.5, 0.1
 """Seconds: work that is done sooner shows no progress, and no terminal needs it more often."""
 PATIENCE_SECONDS = 1.0

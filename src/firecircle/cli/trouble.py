@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +19,17 @@ from typer.exceptions import TyperException
 
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, FireCircleError, MissingKeyError, UnknownModelError
+from firecircle.verdict import VerdictWord
 
 NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+STATUS: Mapping[VerdictWord, int] = {
+    "alarm": ALARM,
+    "unsure": NO_ALARM,
+    "no_alarm": NO_ALARM,
+    "unread": UNREAD,
+    "no_verdict": TROUBLE,
+}
+"""The exit status of a verdict."""
 MOST_COMPLAINTS = 20
 """So many bad circles or lines are told one by one; of the others the count is enough."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)

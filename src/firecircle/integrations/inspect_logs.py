@@ -34,6 +34,7 @@ from firecircle.lab.records import RunRecord, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.verdict import SHOWN
 
 SCORER = "fire_circle"
 
@@ -96,7 +97,9 @@ def _rows(records: Path, arm: str) -> Iterator[RunRecord]:
 
 def _sample(row: RunRecord, prompt: MultiNeutrosophicPrompt) -> EvalSample:
     failed = row.f is None
-    verdict = row.error or "failed" if failed else f"{'ALARM' if row.alarm else 'no alarm'}, F {row.f:.2f}"
+    verdict = (
+        row.error or "failed" if failed else f"{SHOWN['alarm' if row.alarm else 'no_alarm']}, F {row.f:.2f}"
+    )
     heard = [
         f"round {v.round_number}: {v.model} F {v.falsehood:.2f}"
         for v in row.voices

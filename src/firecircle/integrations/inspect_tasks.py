@@ -32,6 +32,8 @@ from firecircle.errors import EvaluationError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN
 from firecircle.voices.caller import Caller
 
 REFUSAL = "This message was stopped: a circle of evaluators found it manipulative."
@@ -95,8 +97,8 @@ def circle_guard(
             state.store.set(STORED_AS, {"error": str(failed)})
             return state
         assert result.consensus is not None
-        verdict = {"alarm": bool(result.alarm), "falsehood": result.consensus.falsehood}
-        state.store.set(STORED_AS, {**verdict, "why": _explained(result)})
+        figures = {"alarm": result.alarm, "falsehood": result.consensus.falsehood}
+        state.store.set(STORED_AS, {"verdict": result.verdict, **figures, "why": _explained(result)})
         if result.alarm:
             state.output = ModelOutput.from_content(str(state.model), refusal)
             state.messages.append(ChatMessageAssistant(content=refusal))
@@ -152,8 +154,9 @@ def _explained(result: FireCircleResult) -> str:
     """The verdict, whose it is, and the words that show each pattern."""
     said = result.consensus
     assert said is not None
-    word = "ALARM" if result.alarm else "no alarm"
-    lines = [f"{word}, F {said.falsehood:.2f} by {said.model} in round {said.round_number}", said.reasoning]
+    figure = figure_beside(said.falsehood, result.config.alarm_threshold)
+    head = f"{SHOWN[result.verdict]}, F {figure} by {said.model} in round {said.round_number}"
+    lines = [head, said.reasoning]
     for pattern in result.all_patterns:
         quotes = "; ".join(f"“{quote.text}”" for quote in pattern.evidence)
         lines.append(f"{pattern.pattern_type.replace('_', ' ')}: {quotes}")

@@ -60,7 +60,7 @@ class Flip(Shape):
     first: float
     """F of the first side."""
     second: float
-    now: Literal["alarm", "no alarm"]
+    now: Literal["alarm", "no_alarm"]
     """The verdict of the second side."""
     right: bool | None
     """Whether the second side has it right; None without a label."""
@@ -165,7 +165,7 @@ def _flip(
         words=known.words if known else None,
         first=before.falsehood or 0.0,
         second=after.falsehood or 0.0,
-        now="alarm" if after.alarm else "no alarm",
+        now="alarm" if after.alarm else "no_alarm",
         right=None if label is None else bool(after.alarm) == (label == "attack"),
         changed=changed,
         circles=(before.circle_id, after.circle_id),

@@ -16,6 +16,7 @@ from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.telling.safe_text import quoted_name
 from firecircle.telling.words import counted
+from firecircle.verdict import VerdictWord
 
 USUAL_THRESHOLD = 0.7
 
@@ -47,6 +48,7 @@ class CircleComparison(Shape):
     differences: tuple[Text, ...]
     falsehood: tuple[float | None, float | None]
     alarm: tuple[bool | None, bool | None]
+    verdict: tuple[VerdictWord, VerdictWord]
     voices: tuple[VoiceInBoth, ...]
     patterns_only_first: tuple[Text, ...]
     patterns_only_second: tuple[Text, ...]
@@ -110,6 +112,7 @@ def compare_circles(circles: CircleStore, first: str, second: str) -> CircleComp
         differences=(*differences, *_seated_differently(*sides)),
         falsehood=(summaries[0].falsehood, summaries[1].falsehood),
         alarm=(summaries[0].alarm, summaries[1].alarm),
+        verdict=(summaries[0].verdict, summaries[1].verdict),
         voices=tuple(
             VoiceInBoth(voice=voice, first=spoken[0].get(voice), second=spoken[1].get(voice))
             for voice in dict.fromkeys((*spoken[0], *spoken[1]))

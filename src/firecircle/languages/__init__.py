@@ -142,20 +142,33 @@ def unread_languages(prompt: MultiNeutrosophicPrompt) -> Counter[str]:
 
 
 def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
-    """What nobody who was heard could read well, in a sentence; None when somebody could.
+    """What no voice that was heard reads, in a sentence; None if some voice does, at least roughly.
 
     `heard` is the reasoning of each voice: the one with all lenses reads more where the neural lens is
     among them, and says what it does not read.
     """
-    if not all(map(is_embedded, heard)):
-        return None
-    languages = [language for language, _ in unread_languages(prompt).most_common()]
-    if not languages:
+    languages, reader = _foreign(prompt, heard)
+    if not languages or reader:
         return None
     named = " and ".join(languages)
+    return f"{named}: no voice here reads it, so without an alarm this prompt is unread, not clean"
+
+
+def roughly_read_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
+    """What a single voice reads, and only roughly, in a sentence."""
+    languages, reader = _foreign(prompt, heard)
+    return f"{' and '.join(languages)}: only {reader} reads it, and roughly" if languages and reader else None
+
+
+def _foreign(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[list[str], str | None]:
+    """The languages that the embedded voices do not read well, and the one of them that reads all roughly.
+
+    There are none where a voice of another kind was heard.
+    """
+    if not heard or not all(map(is_embedded, heard)):
+        return [], None
+    languages = [language for language, _ in unread_languages(prompt).most_common()]
     readers = [
         model for model in (NEURAL_MODEL, GENERALIST_MODEL) if model in heard and NOT_READ not in heard[model]
     ]
-    if readers and READ_ROUGHLY.issuperset(languages):
-        return f"{named}: only {readers[0]} reads it, and roughly: without an alarm this prompt is not clean"
-    return f"{named}: no voice here reads it, so without an alarm this prompt is unread, not clean"
+    return languages, readers[0] if readers and READ_ROUGHLY.issuperset(languages) else None

@@ -38,7 +38,7 @@ from firecircle.store.writing import add_finished
 SHORTEST_PREFIX = 4
 DOCUMENTS_AT_ONCE = 50
 """How many circles are in memory at once while all are read."""
-_TOLD = ("since", "until", "alarm", "status", "mode", "in_run", "outcome", "least_falsehood")
+_TOLD = ("since", "until", "alarm", "verdict", "status", "mode", "in_run", "outcome", "least_falsehood")
 """Filters of a prune that are written down with their values."""
 AT_ONCE = 500
 """How many circles a long deletion takes out in one transaction: others may write in between."""

@@ -13,11 +13,12 @@ from pydantic import Field, ValidationError
 from sqlalchemy.engine import Connection, RowMapping
 
 from firecircle.errors import ConfigError
-from firecircle.names import CircleStatus, ModeName, is_attack, is_benign
+from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
 from firecircle.store.tables import circles, patterns, seats, texts
+from firecircle.verdict import COUNTED, VerdictWord, is_right
 
 USUAL_PAGE, LARGEST_PAGE = 50, 1000
 
@@ -29,6 +30,7 @@ class Filters(Declaration):
     until: float | None = None
     """Times in seconds since 1970; `until` itself is left out."""
     alarm: bool | None = None
+    verdict: VerdictWord | None = None
     status: CircleStatus | None = None
     mode: ModeName | None = None
     pattern: str | None = None
@@ -41,7 +43,8 @@ class Filters(Declaration):
     batch: str | None = None
     """The name of the batch it was judged in."""
     outcome: Literal["right", "wrong", "missed", "false_alarm"] | None = None
-    """How the verdict compares with the label: a missed attack and a false alarm are wrong."""
+    """How the verdict compares with the label: a missed attack and a false alarm are wrong. An unread prompt
+    is neither right nor wrong."""
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
     """Words that all stand in the prompt or in what was said; "several words" in quotes stand together,
@@ -63,6 +66,8 @@ class CircleSummary(Shape):
     record_id: str | None = None
     """Which judgement of the run it is, or which prompt of a batch."""
     title: str
+    verdict: VerdictWord
+    """`no_verdict` while it sits."""
     alarm: bool | None
     alarm_threshold: float | None = None
     """The F from which on this circle raises an alarm; None where its document cannot be read."""
@@ -85,10 +90,8 @@ class CircleSummary(Shape):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the verdict agrees with the label; None without a verdict or a label that says it."""
-        if self.alarm is None or not (is_attack(self.label) or is_benign(self.label)):
-            return None
-        return self.alarm == is_attack(self.label)
+        """Whether the verdict agrees with the label; None if either does not say."""
+        return is_right(self.verdict, self.label)
 
 
 class Page(Shape):
@@ -203,6 +206,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(of.pk <= _bound(sa.func.max(_OTHER_KEY), _other.c.started_at < filters.until))
     if filters.alarm is not None:
         clauses.append(of.alarm.is_(filters.alarm))
+    if filters.verdict is not None:
+        clauses.append(of.verdict == filters.verdict)
     if filters.in_run is not None:
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.batch is not None:
@@ -271,7 +276,8 @@ def _has_status(connection: Connection, status: CircleStatus) -> sa.ColumnElemen
 
 def _has_outcome(connection: Connection, outcome: str) -> sa.ColumnElement[bool]:
     attack, benign = _has_label(connection, "attack"), _has_label(connection, "benign")
-    alarm, calm = circles.c.alarm.is_(True), circles.c.alarm.is_(False)
+    alarm = circles.c.alarm.is_(True)
+    calm = sa.and_(circles.c.alarm.is_(False), circles.c.verdict.in_(COUNTED))
     missed, false_alarm = sa.and_(attack, calm), sa.and_(benign, alarm)
     return {
         "missed": missed,
@@ -383,6 +389,7 @@ _LINES = ("voices", "pattern_types")
 def summary_of(row: RowMapping) -> CircleSummary:
     """A row of `circles` as a line of a list."""
     values = {name: row[name] for name in CircleSummary.model_fields}
+    values["verdict"] = values["verdict"] or "no_verdict"
     for name in _LINES:
         values[name] = tuple(str(row[name]).split("\n")) if row[name] else ()
     if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
@@ -397,6 +404,7 @@ _UNREADABLE = {
     "id": "?",
     "mode": "?",
     "status": "interrupted",
+    "verdict": "no_verdict",
     "started_at": 0.0,
     "rounds": 0,
     "failures": 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Table
@@ -11,7 +11,6 @@ from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, Failure, FireCircleResult, PatternObservation
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.languages import unread_advisory
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store import tables
 from firecircle.store.database import storable
@@ -39,7 +38,8 @@ def _row_of_result(result: FireCircleResult) -> Row:
     return {
         **_verdict(result.consensus, result.alarm),
         **_common(result, result.accounting.total.cost_usd),
-        "unread": _unread(result.prompt, result.final_evaluations),
+        "verdict": result.verdict,
+        "unread": result.unread is not None if result.final_evaluations else None,
         "mode": "fire_circle",
         "status": result.stopped,
         "round1_falsehood": first.value if first else None,
@@ -58,7 +58,8 @@ def _row_of_panel(panel: Panel) -> Row:
     return {
         **_verdict(consensus, panel.alarm),
         **_common(panel, total.cost_usd),
-        "unread": _unread(panel.prompt, panel.evaluations),
+        "verdict": panel.verdict,
+        "unread": panel.unread is not None if panel.evaluations else None,
         "mode": panel.config.mode.value,
         "status": "all_rounds_held" if consensus else "aborted",
         "round1_falsehood": consensus.falsehood if consensus else None,
@@ -92,11 +93,6 @@ def _common(judged: CircleOrPanel, cost_usd: float | None) -> Row:
         "cost_usd": cost_usd,
         "alarm_threshold": judged.config.alarm_threshold,
     }
-
-
-def _unread(prompt: MultiNeutrosophicPrompt, answers: Sequence[NeutrosophicEvaluation]) -> bool | None:
-    heard = {answer.model: answer.reasoning for answer in answers}
-    return unread_advisory(prompt, heard) is not None if heard else None
 
 
 def _seated(judged: CircleOrPanel) -> tuple[str, ...]:

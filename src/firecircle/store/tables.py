@@ -50,6 +50,7 @@ circles = Table(
     Column("arm", Text),  # of the run
     Column("record_id", Text),  # of the run's dataset, or which prompt of a batch
     Column("title", Text, nullable=False, default=""),
+    Column("verdict", Text),  # one of VERDICT_WORDS; nothing while it sits
     Column("alarm", Boolean),
     Column("alarm_threshold", Double),  # the F from which on it is one
     Column("unread", Boolean),  # whether nobody who judged it reads its language
@@ -70,6 +71,7 @@ circles = Table(
     # Lists are in the order of keeping, so that a page costs the same however many circles there are.
     Index("circles_by_time", "started_at", "pk"),
     Index("circles_by_alarm", "alarm", "pk"),
+    Index("circles_by_verdict", "verdict", "pk"),
     Index("circles_by_label", "label", "pk"),
     Index("circles_by_run", "run_id", "pk"),
     Index("circles_by_status", "status", "pk"),

@@ -242,12 +242,9 @@ def _marks(judged_as: str, misread: Sequence[object], answers: Sequence[Neutroso
 def _verdict_of(result: FireCircleResult) -> str:
     """What a result comes to, in one line."""
     decided = result.consensus
-    verdict = (
-        f"{'alarm' if result.alarm else 'no alarm'}, F {decided.falsehood:g} by {decided.model} in round"
-        f" {decided.round_number}"
-        if decided
-        else f"{'alarm' if result.alarm else 'no alarm'}, no consensus"
-    )
+    verdict: str = result.verdict
+    if decided:
+        verdict += f", F {decided.falsehood:g} by {decided.model} in round {decided.round_number}"
     patterns = ", ".join(
         f"{pattern.pattern_type} {pattern.model_agreement:.2f}" for pattern in result.patterns
     )

@@ -18,6 +18,8 @@ from firecircle.telling.verdict import (
     unfinished_sentence,
 )
 from firecircle.telling.words import LEFT_OUT_WORDS
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN
 
 _BOX = "border:1px solid #8886;border-radius:6px;padding:0.6em 0.9em;max-width:60em"
 _LONGEST_REASON = 400
@@ -26,7 +28,7 @@ _LONGEST_REASON = 400
 def circle_html(result: FireCircleResult) -> str:
     """A circle: its verdict, the words that show its patterns, every voice in every round."""
     if result.consensus is None:
-        return _box("no consensus", [unfinished_sentence(result, line_with_codes)], _grid(result))
+        return _box(SHOWN[result.verdict], [unfinished_sentence(result, line_with_codes)], _grid(result))
     metrics = metrics_of_circle(result)
     patterns = [_pattern(pattern, result) for pattern in result.all_patterns]
     sentences = [
@@ -42,15 +44,17 @@ def judgement_html(metrics: ReciprocityMetrics) -> str:
     if metrics.fire_circle is not None:
         return circle_html(metrics.fire_circle)
     rows = "".join(
-        f"<tr><td>{_safe(said.model)}</td><td>{said.falsehood:.2f}</td></tr>" for said in metrics.evaluations
+        f"<tr><td>{_safe(said.model)}</td>"
+        f"<td>{figure_beside(said.falsehood, metrics.alarm_threshold)}</td></tr>"
+        for said in metrics.evaluations
     )
     sentences = [*panel_sentences(metrics, line_with_codes), *_reason(metrics)]
     return _box(_head(metrics), sentences, f"<table><tr><th>voice</th><th>F</th></tr>{rows}</table>")
 
 
 def _head(metrics: ReciprocityMetrics) -> str:
-    word = "ALARM" if metrics.alarm else "unread" if metrics.unread else "no alarm"
-    return f"{word}, F {metrics.consensus.falsehood:.2f}"
+    figure = figure_beside(metrics.consensus.falsehood, metrics.alarm_threshold)
+    return f"{SHOWN[metrics.verdict]}, F {figure}"
 
 
 def _reason(metrics: ReciprocityMetrics) -> list[str]:
@@ -82,7 +86,7 @@ def _cell(table: VoiceTable, voice: str, number: int) -> str:
         return "<td></td>"
     if cell.evaluation is None:
         return f"<td>{_safe(cell.failure.kind.replace('_', ' ')) if cell.failure else '…'}</td>"
-    figure = f"{cell.evaluation.falsehood:.2f}"
+    figure = figure_beside(cell.evaluation.falsehood, table.threshold)
     chair = " (chair)" if cell.is_chair else ""
     return f"<td>{f'<b>{figure}</b>' if cell.is_alarm else figure}{chair}</td>"
 

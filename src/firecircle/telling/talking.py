@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from firecircle.circle.conclude import calibrated_probability
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
-from firecircle.circle.summary import alarm_word, talk_sentence
+from firecircle.circle.summary import talk_sentence
 from firecircle.names import is_embedded
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS
@@ -57,7 +57,7 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
         sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
     if dissenting := dissenting_rules(result):
         names = ", ".join(RIVALS[rule] for rule in dissenting)
-        sentences.append(f"{alarm_word(not result.alarm)} by other rules: {names}")
+        sentences.append(f"{'no alarm' if result.alarm else 'alarm'} by other rules: {names}")
     if chair := _chair(result):
         sentences.append(chair)
     return sentences

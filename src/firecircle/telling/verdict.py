@@ -7,20 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from firecircle.circle.addressing import addressed_advisory
+from firecircle.circle.addressing import advisories_about
 from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
-from firecircle.languages import unread_advisory
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import LayerName, is_attack, is_benign, is_embedded
-from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.names import LayerName, is_embedded
 from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
-from firecircle.thresholds import reaches
+from firecircle.thresholds import figure_beside, reaches
 
 LONGEST_REASON = 320
 LONGEST_MESSAGE = 300
@@ -59,13 +57,6 @@ def panel_sentences(metrics: ReciprocityMetrics, line: SafeLine) -> list[str]:
     return [decision, _balance_sentence(metrics)]
 
 
-def mistake_against(label: str | None, *, alarm: bool) -> str | None:
-    """How a verdict contradicts what is known of the prompt: `attack: missed`, `benign: false alarm`."""
-    if not alarm and is_attack(label):
-        return "attack: missed"
-    return "benign: false alarm" if alarm and is_benign(label) else None
-
-
 @dataclass(frozen=True, slots=True)
 class Headline:
     """The verdict at a glance: how many of the voices raised it."""
@@ -97,9 +88,10 @@ def unfinished_sentence(result: FireCircleResult, line: SafeLine) -> str:
         return "Nothing was heard."
     voices = counted(len({answer.model for answer in heard}), "voice")
     highest = max(heard, key=lambda answer: answer.falsehood)
+    figure = figure_beside(highest.falsehood, result.config.alarm_threshold)
     return (
         f"Heard until then: {counted(len(heard), 'answer')} of {voices}. The highest falsehood was"
-        f" {highest.falsehood:.2f}, by {line(highest.model)} in round {highest.round_number}."
+        f" {figure}, by {line(highest.model)} in round {highest.round_number}."
     )
 
 
@@ -134,8 +126,8 @@ def cautions_of_circle(result: FireCircleResult, line: SafeLine) -> Cautions:
     return _headed(
         verdict=[
             *(cares_about(result.consensus) if result.consensus else ()),
-            *_unread(result),
-            *_addressed(result.prompt, line),
+            *([result.unread] if result.unread else []),
+            *(line(advice, LONGEST_MESSAGE) for advice in _advisories(result)),
         ],
         quorum=_quorum(result, line),
         lost=[*_losses(result.failures, result.substitutions, line), *_stand_ins(result.stand_ins, line)],
@@ -148,22 +140,16 @@ def cautions_of_panel(metrics: ReciprocityMetrics, line: SafeLine) -> Cautions:
         verdict=[
             *(cares_about(metrics.evaluations[0]) if metrics.agreement is None else ()),
             *([metrics.unread] if metrics.unread else []),
-            *(f"note: {line(advice)}" for advice in metrics.advisories),
+            *(line(advice, LONGEST_MESSAGE) for advice in metrics.advisories),
         ],
         lost=[*_losses(metrics.failures, (), line), *_stand_ins(metrics.stand_ins, line)],
     )
 
 
-def _addressed(prompt: MultiNeutrosophicPrompt, line: SafeLine) -> list[str]:
-    advisory = addressed_advisory(prompt)
-    return [line(advisory)] if advisory else []
-
-
-def _unread(result: FireCircleResult) -> list[str]:
-    advisory = unread_advisory(
-        result.prompt, {answer.model: answer.reasoning for answer in result.final_evaluations}
-    )
-    return [advisory] if advisory else []
+def _advisories(result: FireCircleResult) -> list[str]:
+    """What the result notes; of one from before it noted that, also what the prompt itself tells."""
+    heard = {said.model: said.reasoning for said in result.final_evaluations}
+    return list(dict.fromkeys((*result.advisories, *advisories_about(result.prompt, heard))))
 
 
 def lost_voices(failures: Sequence[Failure], line: SafeLine, seats: Sequence[Substitution] = ()) -> Cautions:
@@ -186,7 +172,7 @@ def _quorum(result: FireCircleResult, line: SafeLine) -> list[str]:
         f"note: {line(alias)} was {line(' and '.join(sorted(models)))}"
         for alias, models in result.behind_aliases.items()
     ]
-    return lines + [f"note: {line(advice)}" for advice in (*verdict.advisories, *result.advisories)]
+    return lines + [f"note: {line(advice)}" for advice in verdict.advisories]
 
 
 def _stand_ins(stand_ins: Mapping[str, str], line: SafeLine) -> list[str]:

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import tzinfo
 
     from firecircle.circle.result import LeftOut, RoundKind
     from firecircle.errors import FailureKind
     from firecircle.names import StopReason
+    from firecircle.verdict import VerdictWord
 
 HALF_A_DAY = 43_200
 ROUND_WORDS: dict[RoundKind, str] = {
@@ -50,6 +52,18 @@ LEFT_OUT_WORDS: dict[LeftOut, str] = {
 def counted(count: int, thing: str) -> str:
     """A number with its noun."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def verdict_counts(words: Mapping[VerdictWord, int]) -> list[str]:
+    """How many of each verdict; unread prompts and those without a verdict where there are any."""
+    unread, without = words.get("unread", 0), words.get("no_verdict", 0)
+    return [
+        counted(words.get("alarm", 0), "alarm"),
+        f"{words.get('unsure', 0):,} unsure",
+        f"{words.get('no_alarm', 0):,} without alarm",
+        *([f"{unread:,} unread"] if unread else []),
+        *([f"{without:,} without a verdict"] if without else []),
+    ]
 
 
 def time_text(at: float, form: str, zone: tzinfo | None = None) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from firecircle.shapes import Shape
 from firecircle.store.batches import MOST_IN_A_BATCH, compared, list_batches
+from firecircle.telling.words import verdict_counts
+from firecircle.verdict import mistake_of
 from firecircle.web.api.reading import filled_in, parameters_as
 from firecircle.web.api.shapes import Name
 from firecircle.web.pages import page_response
@@ -41,14 +45,9 @@ def batch_page(request: Request) -> Response:
         others=[batch.name for batch in list_batches(store.database) if batch.name != name],
         changes=changes,
         most=MOST_IN_A_BATCH,
-        counts={
-            "alarm": sum(one.alarm is True for one in judged),
-            "no alarm": sum(one.alarm is False and not one.unread for one in judged),
-            "unread": sum(one.alarm is False and bool(one.unread) for one in judged),
-            "no verdict": sum(one.alarm is None for one in judged),
-        },
-        missed=sum(one.is_right is False and not one.alarm for one in judged),
-        false_alarms=sum(one.is_right is False and bool(one.alarm) for one in judged),
+        counts=verdict_counts(Counter(one.verdict for one in judged)),
+        missed=sum(mistake_of(one.verdict, one.label) == "missed" for one in judged),
+        false_alarms=sum(mistake_of(one.verdict, one.label) == "false alarm" for one in judged),
         labelled=sum(one.is_right is not None for one in judged),
         turned=sum(change.turned for change in changes.values()),
         shared=sum(change.before is not None for change in changes.values()),

@@ -21,7 +21,6 @@ from firecircle.errors import EvaluationError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
 from firecircle.telling.safe_text import with_codes
-from firecircle.thresholds import reaches
 from firecircle.voices.seating import with_todays_models
 from firecircle.web.problems import Judged, RequestError
 
@@ -148,7 +147,7 @@ class Convener:
                 for why in unkept:
                     print(f"warning: not kept: {with_codes(why)}", file=sys.stderr)
         if not named.done():
-            raise _not_kept("; ".join(unkept), judged, config.alarm_threshold)
+            raise _not_kept("; ".join(unkept), judged)
 
     def _name(self, circle_id: str, holder: asyncio.Task[None], named: Future[str]) -> None:
         self._by_id[circle_id] = holder
@@ -163,13 +162,14 @@ class Convener:
             self._loop.call_soon_threadsafe(self._name, opened.result(), holder, named)
 
 
-def _not_kept(why: str, judged: FireCircleResult | Panel | None, threshold: float) -> RequestError:
+def _not_kept(why: str, judged: FireCircleResult | Panel | None) -> RequestError:
     """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
     consensus = judged.consensus if judged else None
-    if consensus is None:
+    if judged is None or consensus is None:
         return RequestError(503, f"the judgement could not be kept: {why}")
     verdict = Judged(
-        alarm=reaches(consensus.falsehood, threshold),
+        verdict=judged.verdict,
+        alarm=judged.alarm,
         falsehood=consensus.falsehood,
         decided_by=consensus.model,
     )

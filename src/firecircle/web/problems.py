@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.circle.summary import alarm_word
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, StoreError, UnknownModelError
 from firecircle.shapes import Shape, Text, config_error
 from firecircle.telling.safe_text import with_codes
+from firecircle.verdict import SHOWN, VerdictWord
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -20,6 +20,7 @@ MEDIA_TYPE = "application/problem+json"
 class Judged(Shape):
     """A verdict that was reached although it could not be kept."""
 
+    verdict: VerdictWord
     alarm: bool
     falsehood: float
     decided_by: Text
@@ -27,7 +28,7 @@ class Judged(Shape):
     @property
     def words(self) -> str:
         """The same in words."""
-        return f"{alarm_word(self.alarm)}, F {self.falsehood:.3g} by {self.decided_by}"
+        return f"{SHOWN[self.verdict]}, F {self.falsehood:.3g} by {self.decided_by}"
 
 
 class Problem(Shape):

@@ -35,6 +35,7 @@ from firecircle.telling.safe_text import (
 )
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
 from firecircle.thresholds import figure_beside
+from firecircle.verdict import VERDICT_WORDS
 from firecircle.web.shown import drawings
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
@@ -113,6 +114,7 @@ def templates() -> Environment:
         "left_out_words": LEFT_OUT_WORDS,
         "type_meanings": {kind.value: meaning for kind, meaning in MEANINGS.items()},
         "standing_words": STANDING_WORDS,
+        "verdict_options": (("", "any"), *((word, word.replace("_", " ")) for word in VERDICT_WORDS)),
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
         "observer_words": lambda pattern: observer_words(pattern, name_with_codes),

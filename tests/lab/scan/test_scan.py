@@ -70,7 +70,7 @@ def scanned(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("scanned") / "out"
     done = scan_apart(f"{corpus}/[ac].*", "--out", str(out), "--shard-rows", str(ROWS_EACH), "--workers", "2")
     assert done.status == 0, done.err
-    assert "2 could not be judged" in done.out
+    assert "2 without a verdict" in done.out
     return out
 
 
@@ -96,7 +96,7 @@ def test_every_row_is_there_with_the_engines_own_verdict(scanned: Path) -> None:
 def test_bad_rows_are_counted_and_named(scanned: Path, corpus: Path) -> None:
     summary = json.loads((scanned / "summary.json").read_text())
     assert summary["rows"] == len(EXAMPLES) + 2 + 7
-    assert summary["verdicts"]["error"] == 2
+    assert summary["verdicts"]["no_verdict"] == 2
     named = {(Path(bad["file"]).name, bad["row"]): bad["reason"] for bad in summary["first_bad_rows"]}
     assert "not JSON" in named["a.jsonl", len(EXAMPLES) + 1]
     assert ("a.jsonl", len(EXAMPLES) + 2) in named
@@ -115,7 +115,7 @@ def test_unread_languages_are_told_and_columns_are_mapped(corpus: Path, tmp_path
     assert done.status == 0, done.err
     summary = json.loads(done.out)
     assert summary["unread"] == {"German": 1}
-    assert summary["verdicts"] == {"no_alarm": 1, "unsure": 1}
+    assert summary["verdicts"] == {"no_alarm": 1, "unread": 1}
     assert_one_line_of_trouble(
         scan_apart(str(corpus / "b.csv"), "--out", str(tmp_path / "p")), "--field", "user=Frage"
     )

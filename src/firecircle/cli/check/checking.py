@@ -19,21 +19,21 @@ from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif_results
 from firecircle.cli.evaluate.batch.judging import BatchRequest, outcome_of
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
-from firecircle.cli.evaluate.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome, Word
+from firecircle.cli.evaluate.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.evaluate.batch.reading import Batch
-from firecircle.cli.evaluate.batch.view import STYLES, WORDS
 from firecircle.cli.evaluate.request import OPTIONS
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.options import require_writable
-from firecircle.cli.output import console_on, pause_line, print_json, print_line, progress
+from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND, EvaluationMode
 from firecircle.request import JudgingRequest, checking_models, configured_by_file
 from firecircle.settings import Settings, current_settings
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
 NAME = "check"
@@ -83,7 +83,7 @@ class Checked:
             return ALARM
         if self.outcome.lost_in_passing:
             return INCOMPLETE
-        return TROUBLE if self.outcome.words["error"] or self.outcome.stopped else NO_ALARM
+        return TROUBLE if self.outcome.words["no_verdict"] or self.outcome.stopped else NO_ALARM
 
 
 def check_files(request: CheckRequest) -> int:
@@ -184,7 +184,7 @@ class _Progress:
         with progress("checking", self._total) as self._tell:
             yield
 
-    def count(self, word: Word) -> None:
+    def count(self, word: VerdictWord) -> None:
         """One more is done."""
         self._done += 1
         self._tell(self._done)
@@ -213,7 +213,7 @@ def _accepted_ids(checked: Checked) -> set[str]:
 
 
 def _update(baseline: Baseline, checked: Checked, prompts: dict[str, FilePrompt], *, as_json: bool) -> int:
-    if checked.outcome.stopped or checked.outcome.words["error"]:
+    if checked.outcome.stopped or checked.outcome.words["no_verdict"]:
         raise ConfigError("--update-baseline", "not everything could be judged, so nothing was accepted")
     looked_at = {prompt.file.shown for prompt in prompts.values()}
     count = baseline.write([*checked.findings, *checked.accepted], looked_at)
@@ -269,7 +269,7 @@ def _as_line(finding: Finding, threshold: float) -> str:
 
 def _print_finding(console: Console, finding: Finding, threshold: float) -> None:
     head = Text(f"{printable_line(finding.path)}:{finding.line}  ", style="bold")
-    head.append(WORDS[finding.word], style=STYLES[finding.word])
+    head.append(SHOWN[finding.word], style=VERDICT_STYLES[finding.word])
     head.append(f"  F {figure_beside(finding.falsehood, threshold)}  {finding.rule.replace('_', ' ')}")
     console.print(head)
     if finding.quote:
@@ -283,16 +283,9 @@ def _print_finding(console: Console, finding: Finding, threshold: float) -> None
 
 
 def _summary(checked: Checked, baseline: Baseline | None) -> list[str]:
-    outcome, words = checked.outcome, checked.outcome.words
-    parts = [
-        counted(words["alarm"], "alarm"),
-        f"{words['unsure']:,} unsure",
-        f"{words['no_alarm']:,} without alarm",
-    ]
-    if words["error"]:
-        parts.append(f"{words['error']:,} could not be judged")
+    outcome, verdicts = checked.outcome, ", ".join(verdict_counts(checked.outcome.words))
     prompts = counted(len(outcome.outcomes), "prompt")
-    lines = [f"{counted(checked.files, 'file')}, {prompts}: {', '.join(parts)}; {outcome.seconds:.1f} s"]
+    lines = [f"{counted(checked.files, 'file')}, {prompts}: {verdicts}; {outcome.seconds:.1f} s"]
     if baseline is not None:
         accepted = f"{counted(len(checked.accepted), 'finding')} accepted by {printable_line(baseline.file)}"
         lines.append(f"{accepted}, {len(checked.findings):,} not")
@@ -309,7 +302,7 @@ def _document(checked: Checked) -> dict[str, object]:
         "format": 1,
         "files": checked.files,
         "prompts": len(outcome.outcomes),
-        "verdicts": {word: outcome.words[word] for word in ("alarm", "unsure", "no_alarm", "error")},
+        "verdicts": {word: outcome.words[word] for word in VERDICT_WORDS},
         "findings": [finding.to_json() for finding in checked.findings],
         "accepted": [finding.to_json() for finding in checked.accepted],
         "stale": [{"path": entry.path, "rule": entry.rule, "quote": entry.quote} for entry in checked.stale],

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
 from firecircle.cli.check.prompts import FilePrompt
 from firecircle.cli.evaluate.batch.ci import LEVELS, NO_PATTERN, SarifResult
-from firecircle.cli.evaluate.batch.outcome import Outcome, Word
+from firecircle.cli.evaluate.batch.outcome import Outcome
 from firecircle.cli.printable import printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.thresholds import figure_beside
+from firecircle.verdict import VerdictWord
 from firecircle.voices.embedded.lenses.operator import KINDS_BY_NOTE
 
 LONGEST_QUOTE = 200
@@ -28,7 +29,7 @@ class Finding:
     path: str
     line: int
     end_line: int
-    word: Word
+    word: VerdictWord
     falsehood: float
     by: str
     rule: str
@@ -41,8 +42,7 @@ class Finding:
         """The finding in one line, without its place."""
         figure = figure_beside(self.falsehood, threshold)
         shown = f": “{printable_line(self.quote, LONGEST_QUOTE)}”" if self.quote.strip() else ""
-        word = "alarm" if self.word == "alarm" else "unsure"
-        return f"{word}, F {figure} by {self.by}; {printable_line(self.what)}{shown}"
+        return f"{self.word}, F {figure} by {self.by}; {printable_line(self.what)}{shown}"
 
     def to_sarif(self, threshold: float) -> SarifResult:
         """As a build server takes it."""
@@ -72,13 +72,13 @@ class Finding:
 
 
 def findings_in(outcome: Outcome, prompt: FilePrompt) -> list[Finding]:
-    """What an alarm or an unsure verdict rests on; nothing for any other."""
+    """What an alarm, an unsure or an unread verdict rests on; nothing for any other."""
     if outcome.metrics is None or outcome.word not in LEVELS:
         return []
     return list(_findings(outcome.metrics, outcome.word, prompt))
 
 
-def _findings(metrics: ReciprocityMetrics, word: Word, prompt: FilePrompt) -> Iterator[Finding]:
+def _findings(metrics: ReciprocityMetrics, word: VerdictWord, prompt: FilePrompt) -> Iterator[Finding]:
     path = prompt.file.shown
 
     def finding(lines: tuple[int, int], rule: str, what: str, quote: str, words: str) -> Finding:

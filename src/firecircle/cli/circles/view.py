@@ -12,7 +12,16 @@ from rich.text import Text
 
 from firecircle.circle.panel import Panel
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import Line, console_on, print_all, print_json, print_line, section, short_id
+from firecircle.cli.output import (
+    VERDICT_STYLES,
+    Line,
+    console_on,
+    print_all,
+    print_json,
+    print_line,
+    section,
+    short_id,
+)
 from firecircle.cli.printable import printable, printable_line
 from firecircle.cli.report.report import (
     circle_report,
@@ -27,6 +36,8 @@ from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted, time_text
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN
 
 # -- a page of circles -----------------------------------------------------------------------------------
 
@@ -58,12 +69,11 @@ def _print_table(console: Console, page: Page) -> None:
         table.add_column(name, no_wrap=True)
     table.add_column("prompt", no_wrap=True, overflow="ellipsis", ratio=1)
     for summary in page.circles:
-        colour = {True: "red", False: "green", None: "yellow"}[summary.alarm]
         table.add_row(
             printable_line(short_id(summary.id)),
             _local_time(summary.started_at),
-            Text(_verdict(summary), style=colour),
-            "" if summary.falsehood is None else f"{summary.falsehood:.2f}",
+            Text(_verdict(summary), style=VERDICT_STYLES[summary.verdict]),
+            _figure(summary),
             printable_line(summary.label or "", 12),
             Text(printable_line(summary.title)),
         )
@@ -79,7 +89,7 @@ def _fields(summary: CircleSummary) -> list[str]:
             summary.id,
             time_text(summary.started_at, "%Y-%m-%dT%H:%M:%SZ", UTC),
             _verdict(summary),
-            "" if summary.falsehood is None else f"{summary.falsehood:.2f}",
+            _figure(summary),
             summary.mode,
             summary.status,
             summary.label or "",
@@ -91,11 +101,13 @@ def _fields(summary: CircleSummary) -> list[str]:
 
 def _verdict(summary: CircleSummary) -> str:
     """What came of it, in one or two words."""
-    if summary.status == "sitting":
-        return "sitting"
-    if summary.alarm is None:
-        return STOP_WORDS[summary.status]
-    return "ALARM" if summary.alarm else "no alarm"
+    return "sitting" if summary.status == "sitting" else SHOWN[summary.verdict]
+
+
+def _figure(summary: CircleSummary) -> str:
+    if summary.falsehood is None:
+        return ""
+    return figure_beside(summary.falsehood, summary.alarm_threshold or 1.0)
 
 
 def _local_time(seconds: float) -> str:

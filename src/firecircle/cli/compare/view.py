@@ -14,6 +14,7 @@ from firecircle.cli.output import console_on, print_json, short_id
 from firecircle.cli.printable import printable_line
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted
+from firecircle.verdict import SHOWN, VerdictWord
 
 if TYPE_CHECKING:
     from firecircle.lab.beside import Beside, Flip
@@ -75,7 +76,7 @@ def show_circles(compared: CircleComparison, *, as_json: bool) -> None:
     _print_differences(compared.differences)
     table = _table(("F first", "second"), "")
     table.add_row(
-        "verdict", *(_verdict(*pair) for pair in zip(compared.falsehood, compared.alarm, strict=True))
+        "verdict", *(_verdict(*pair) for pair in zip(compared.falsehood, compared.verdict, strict=True))
     )
     for voice in compared.voices:
         spoken = (_spoken(voice.first), _spoken(voice.second))
@@ -86,10 +87,8 @@ def show_circles(compared: CircleComparison, *, as_json: bool) -> None:
             print(f"pattern only in the {side}: {', '.join(map(printable_line, types)).replace('_', ' ')}")
 
 
-def _verdict(falsehood: float | None, alarm: bool | None) -> str:
-    if falsehood is None:
-        return "none"
-    return f"{falsehood:.2f}{' ALARM' if alarm else ''}"
+def _verdict(falsehood: float | None, word: VerdictWord) -> str:
+    return SHOWN[word] if falsehood is None else f"{falsehood:.2f} {SHOWN[word]}"
 
 
 def _spoken(rounds: tuple[float, float] | None) -> str:
@@ -172,9 +171,8 @@ def _flip_lines(flip: Flip) -> Iterator[str]:
     right = {None: "", True: " (right)", False: " (wrong)"}[flip.right]
     label = f", labelled {flip.label}" if flip.label else ""
     circle = f", circle {printable_line(short_id(flip.circles[1]))}" if flip.circles[1] else ""
-    verdict = "ALARM" if flip.now == "alarm" else "no alarm"
     name = printable_line(flip.id, 40)
-    yield f"  {name}  F {flip.first:.2f} → {flip.second:.2f} {verdict}{right}{label}{circle}"
+    yield f"  {name}  F {flip.first:.2f} → {flip.second:.2f} {SHOWN[flip.now]}{right}{label}{circle}"
     changed = f"[{', '.join(flip.changed)} changed] " if flip.changed else ""
     if flip.words or changed:
         yield f"      {changed}{printable_line(flip.words or '')}"

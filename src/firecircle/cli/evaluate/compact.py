@@ -8,10 +8,11 @@ from firecircle.circle.result import Failure, FireCircleResult, PatternObservati
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import print_json
 from firecircle.cli.printable import printable_line
-from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
+from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import VERDICT_KIND
 from firecircle.shapes import Shape
 from firecircle.telling.verdict import cautions_of_circle, cautions_of_panel, deciding_reason
+from firecircle.verdict import VerdictWord
 
 
 class CompactQuote(Shape):
@@ -63,8 +64,8 @@ class CompactResult(Shape):
 
     kind: str = VERDICT_KIND
     format: int = 1
-    verdict: VerdictWord | None = None
-    """None when judging failed; `error` says why."""
+    verdict: VerdictWord = "no_verdict"
+    """`alarm`, `unsure`, `no_alarm`, `unread`, or `no_verdict` when judging failed: `error` says why."""
     alarm: bool | None = None
     falsehood: float | None = None
     truth: float | None = None
@@ -135,7 +136,7 @@ def compact_result(
         cautions_of_circle(circle, printable_line) if circle else cautions_of_panel(metrics, printable_line)
     )
     return CompactResult(
-        verdict=verdict_word(metrics, threshold),
+        verdict=metrics.verdict,
         alarm=metrics.alarm,
         falsehood=metrics.consensus.falsehood,
         truth=metrics.consensus.truth,

@@ -22,7 +22,7 @@ from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
 from firecircle.cli.report.table import following
-from firecircle.cli.trouble import ALARM, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD, complain
+from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, STATUS, TROUBLE, complain
 from firecircle.errors import EvaluationError, partial_result_of
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
@@ -60,9 +60,7 @@ def _judge(console: Console, request: Request, introduction: str) -> int:
             save_session(request.session, request.session_file)
     finally:
         _tell(console, request, outcome, introduction)
-    if outcome.alarm:
-        return ALARM
-    return UNREAD if outcome.unread else NO_ALARM
+    return STATUS[outcome.verdict]
 
 
 async def _judged(request: Request, listener: Listener | None) -> ReciprocityMetrics | CalledOff:

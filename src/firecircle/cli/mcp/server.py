@@ -24,6 +24,7 @@ from firecircle.shapes import config_error
 from firecircle.store.bank.blindspots import Blindspots, find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
+from firecircle.verdict import VerdictWord
 
 INSTRUCTIONS = (
     "Fire Circle judges whether a prompt that was sent to a language model is manipulative. Give it the"
@@ -90,6 +91,7 @@ class Line(BaseModel):
     title: str
     mode: str
     status: str
+    verdict: VerdictWord
     alarm: bool | None
     falsehood: float | None
     label: str | None

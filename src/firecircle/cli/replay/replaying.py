@@ -28,13 +28,15 @@ from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, unfinished_report
 from firecircle.cli.report.table import following
-from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE, UNREAD, complain
+from firecircle.cli.trouble import STATUS, TROUBLE, complain
 from firecircle.convene import replay_circle, with_calibration
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.metrics import metrics_of_circle
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error
 from firecircle.telling.words import STOP_WORDS, counted
+from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN
 
 Settings = Mapping[str, float | bool | str | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
@@ -182,7 +184,7 @@ def replay_and_report(replay: Replay) -> int:
         print_result(metrics, replay.request)
     else:
         print_all(console, circle_report(console, replay.request, result, metrics))
-    return ALARM if metrics.alarm else UNREAD if metrics.unread else NO_ALARM
+    return STATUS[metrics.verdict]
 
 
 @contextmanager
@@ -230,7 +232,7 @@ def _replayed(record: CircleRecord, listener: Listener | None) -> FireCircleResu
 
 def _report_unfinished(console: Console, replay: Replay, partial: FireCircleResult) -> int:
     why = partial.abort_reason or STOP_WORDS[partial.stopped]
-    message = f"{replay.file}: the recorded circle reached no consensus: {why}"
+    message = f"{replay.file}: the recorded circle reached no verdict: {why}"
     complain(message)
     if replay.as_json:
         print_failure(message, partial, replay.request)
@@ -241,6 +243,9 @@ def _report_unfinished(console: Console, replay: Replay, partial: FireCircleResu
 
 def _difference(then: FireCircleResult, now: FireCircleResult) -> str:
     before, after = (
-        f"F {result.consensus.falsehood:.2f}" if result.consensus else "no verdict" for result in (then, now)
+        f"F {figure_beside(result.consensus.falsehood, result.config.alarm_threshold)}"
+        if result.consensus
+        else SHOWN[result.verdict]
+        for result in (then, now)
     )
     return f"the recorded replies are read otherwise today; {before} then, {after} now"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usages
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.output import Line, Section, bar, section, short_id
+from firecircle.cli.output import VERDICT_STYLES, Line, Section, bar, section, short_id
 from firecircle.cli.printable import printable, printable_line
 from firecircle.cli.report.findings import findings, patterns_of
 from firecircle.cli.report.table import TableView, style_of
@@ -32,13 +32,13 @@ from firecircle.telling.verdict import (
     circle_sentences,
     deciding_reason,
     lost_voices,
-    mistake_against,
     next_step,
     panel_sentences,
     unfinished_sentence,
 )
 from firecircle.telling.words import ROUND_WORDS, STOP_WORDS, counted
 from firecircle.thresholds import figure_beside, reaches
+from firecircle.verdict import SHOWN, mistake_of
 
 BAR = 20
 OPTIONS = Ways(
@@ -109,13 +109,14 @@ def unfinished_report(
         yield ""
         yield from transcript(partial)
     cautions = cautions_of_circle(partial, printable_line)
-    headline = Text().append(" NO CONSENSUS ", style="bold reverse yellow")
+    style = VERDICT_STYLES[partial.verdict]
+    headline = Text().append(f" {SHOWN[partial.verdict]} ", style=f"bold reverse {style}")
     headline.append(f"  {STOP_WORDS[partial.stopped]}", style="bold")
     lines = [headline, Text(unfinished_sentence(partial, printable_line))]
     if reason:
         lines.append(Text(f"Why: {printable_line(reason)}", style="italic"))
     yield ""
-    yield _framed(console, _Verdict("yellow", lines))
+    yield _framed(console, _Verdict(style, lines))
     yield ""
     if partial.all_patterns:
         yield from findings(partial, verbose=request.verbose)
@@ -142,21 +143,20 @@ def _verdict(
     metrics: ReciprocityMetrics, request: Request, sentences: Sequence[str], cautions: Cautions
 ) -> _Verdict:
     falsehood, threshold = metrics.consensus.falsehood, request.threshold
-    alarm = reaches(falsehood, threshold)
-    word, colour = (
-        ("ALARM", "red") if alarm else ("UNREAD", "yellow") if metrics.unread else ("no alarm", "green")
-    )
-    headline = Text().append(f" {word} ", style=f"bold reverse {colour}")
+    style = VERDICT_STYLES[metrics.verdict]
+    headline = Text().append(f" {SHOWN[metrics.verdict]} ", style=f"reverse {style}")
     headline.append(f"  F {figure_beside(falsehood, threshold)} ", style="bold")
     headline.append(bar(falsehood, BAR), style=style_of(falsehood, threshold))
-    headline.append(f"  {'at or above' if alarm else 'below'} the threshold {threshold:.2f}")
-    mistake = mistake_against(request.label, alarm=alarm)
-    lines = [headline, *([Text(f"Labelled {mistake}.", style="bold red")] if mistake else [])]
+    side = "at or above" if reaches(falsehood, threshold) else "below"
+    headline.append(f"  {side} the threshold {threshold:.2f}")
+    mistake = mistake_of(metrics.verdict, request.label)
+    known = "attack" if mistake == "missed" else "benign"
+    lines = [headline, *([Text(f"Labelled {known}: {mistake}.", style="bold red")] if mistake else [])]
     lines += map(Text, sentences)
     lines += [Text(f"Note: {note}.", style="yellow") for note in cautions.get("Verdict", ())]
     if reason := deciding_reason(metrics, printable_line):
         lines.append(Text(f"Why: {reason}", style="italic"))
-    return _Verdict(colour, lines)
+    return _Verdict(style, lines)
 
 
 def _framed(console: Console, verdict: _Verdict) -> RenderableType:

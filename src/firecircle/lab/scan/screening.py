@@ -19,7 +19,7 @@ from firecircle.lab.datasets import BadRow, Record
 from firecircle.lab.parquet import lines_to_parquet
 from firecircle.lab.scan.corpus import CorpusFile, FileCursor
 from firecircle.languages import unread_languages
-from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, verdict_word
+from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.patterns import gathered_quotes
 
@@ -164,7 +164,13 @@ class Screener:
         source = self._job.files[file]
         if isinstance(row, BadRow):
             name = f"{source.dataset}:{row.line}"
-            return {"file": source.path, "row": row.line, "id": name, "verdict": "error", "error": row.reason}
+            return {
+                "file": source.path,
+                "row": row.line,
+                "id": name,
+                "verdict": "no_verdict",
+                "error": row.reason,
+            }
         record = row.completed(self._job.shared)
         known = {
             "file": source.path,
@@ -176,17 +182,15 @@ class Screener:
         try:
             metrics = metrics_of_circle(await self._circle.hold(record.prompt, seed=SEED))
         except (EvaluationError, ConfigError) as failed:
-            return {**known, "verdict": "error", "error": str(failed)}
-        return {**known, **cells_of(metrics, record.prompt, self._job.config.alarm_threshold)}
+            return {**known, "verdict": "no_verdict", "error": str(failed)}
+        return {**known, **cells_of(metrics, record.prompt)}
 
 
-def cells_of(
-    metrics: ReciprocityMetrics, prompt: MultiNeutrosophicPrompt, threshold: float
-) -> dict[str, object]:
+def cells_of(metrics: ReciprocityMetrics, prompt: MultiNeutrosophicPrompt) -> dict[str, object]:
     """What a judgement says, for the columns of a shard."""
     consensus = metrics.consensus
     return {
-        "verdict": verdict_word(metrics, threshold),
+        "verdict": metrics.verdict,
         "alarm": metrics.alarm,
         "falsehood": consensus.falsehood,
         "truth": consensus.truth,

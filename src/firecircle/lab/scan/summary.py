@@ -13,7 +13,8 @@ from firecircle.files import write_whole
 from firecircle.lab.parquet import MEMORY_LIMIT, quoted
 from firecircle.lab.scan.folder import ScanFolder
 from firecircle.shapes import Shape, Text
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, verdict_counts
+from firecircle.verdict import COUNTED, VERDICT_WORDS, VerdictWord
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -61,14 +62,14 @@ class ScanSummary(Shape):
     """What a scan comes to."""
 
     rows: int
-    verdicts: dict[Text, int]
+    verdicts: dict[VerdictWord, int]
     falsehood: tuple[int, ...]
     """How many rows have an F from 0 to 0.1, 0.1 to 0.2, and so on; an F of 1 is in the last."""
     patterns: dict[Text, int]
     unread: dict[Text, int]
     """Rows in a language that no voice reads, by language."""
     attacks: tuple[int, int] | None = None
-    """Of the rows labelled attack: how many raised an alarm, and how many there are."""
+    """Of the rows labelled attack whose verdict counts: how many raised an alarm, and how many there are."""
     benign: tuple[int, int] | None = None
     files: dict[Text, int]
     """Rows of each file, of the first ones."""
@@ -120,17 +121,22 @@ def _counted(database: DuckDBPyConnection, broken: Mapping[str, str]) -> ScanSum
         label: (int(found or 0), int(total))
         for label, found, total in database.execute(
             "SELECT label, sum(alarm::INT), count(*) FROM scanned"
-            " WHERE label IS NOT NULL AND verdict != 'error' GROUP BY 1"
+            f" WHERE label IS NOT NULL AND verdict IN {COUNTED} GROUP BY 1"
         ).fetchall()
     }
+    # Shards of older versions call what could not be judged an error.
+    found = counts(
+        "SELECT CASE verdict WHEN 'error' THEN 'no_verdict' ELSE verdict END, count(*) FROM scanned"
+        " GROUP BY 1"
+    )
     files = counts("SELECT file, count(*) FROM scanned GROUP BY 1 ORDER BY 1")
     bad = database.execute(
-        "SELECT file, row, error FROM scanned WHERE verdict = 'error' ORDER BY file, row LIMIT ?",
+        "SELECT file, row, error FROM scanned WHERE error IS NOT NULL ORDER BY file, row LIMIT ?",
         [TOLD_BAD_ROWS],
     ).fetchall()
     return ScanSummary(
         rows=one("SELECT count(*) FROM scanned"),
-        verdicts=counts("SELECT verdict, count(*) FROM scanned GROUP BY 1 ORDER BY 1"),
+        verdicts={word: found[word] for word in VERDICT_WORDS if word in found},
         falsehood=tuple(bins.get(str(tenth), 0) for tenth in range(10)),
         patterns=counts(
             "SELECT unnest(patterns) AS pattern, count(*) FROM scanned GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -144,7 +150,7 @@ def _counted(database: DuckDBPyConnection, broken: Mapping[str, str]) -> ScanSum
         files=dict(list(files.items())[:MOST_NAMED]),
         more_files=max(0, len(files) - MOST_NAMED),
         repeated_ids=one(
-            "SELECT count(*) FROM (SELECT id FROM scanned WHERE verdict != 'error' GROUP BY id"
+            "SELECT count(*) FROM (SELECT id FROM scanned WHERE error IS NULL GROUP BY id"
             " HAVING count(*) > 1)"
         ),
         first_bad_rows=tuple(
@@ -177,15 +183,8 @@ def write_summary(folder: ScanFolder, summary: ScanSummary) -> None:
 
 def summary_lines(summary: ScanSummary) -> list[str]:
     """What a scan comes to, in a few lines."""
-    verdicts = summary.verdicts
-    parts = [
-        counted(verdicts.get("alarm", 0), "alarm"),
-        f"{verdicts.get('unsure', 0):,} unsure",
-        f"{verdicts.get('no_alarm', 0):,} without alarm",
-    ]
-    if errors := verdicts.get("error", 0):
-        parts.append(f"{errors:,} could not be judged")
-    lines = [f"{counted(summary.rows, 'row')}: {', '.join(parts)}"]
+    errors = summary.verdicts.get("no_verdict", 0)
+    lines = [f"{counted(summary.rows, 'row')}: {', '.join(verdict_counts(summary.verdicts))}"]
     labels = []
     if summary.attacks:
         labels.append(f"{summary.attacks[0]:,} of {counted(summary.attacks[1], 'attack')} found")
@@ -203,7 +202,7 @@ def summary_lines(summary: ScanSummary) -> list[str]:
     lines += [f"bad row: {bad.file} row {bad.row}: {bad.reason}" for bad in summary.first_bad_rows]
     if errors > len(summary.first_bad_rows):
         lines.append(
-            f"... and {errors - len(summary.first_bad_rows):,} more: verdict = 'error' in the shards"
+            f"... and {errors - len(summary.first_bad_rows):,} more: verdict = 'no_verdict' in the shards"
         )
     lines += [f"not read to its end: {file}: {why}" for file, why in summary.broken_files.items()]
     if summary.escalation:

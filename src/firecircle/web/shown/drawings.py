@@ -14,6 +14,7 @@ from markupsafe import Markup
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
 from firecircle.thresholds import belies, figure_beside
+from firecircle.verdict import VerdictWord, is_right, mistake_of
 
 BAR = 84
 """How wide the bar of one falsehood is; its figure stands beside it."""
@@ -22,16 +23,13 @@ _VERDICTS = {
     for name, title, sign, words in (
         ("sitting", "", "◌", "Sitting"),
         ("none", "", "–", "No verdict"),
-        (
-            "unread",
-            ' title="no alarm, but nobody who judged it reads this language: unread, not clean"',
-            "?",
-            "Unread",
-        ),
+        ("unread", ' title="no alarm, but no voice that judged it reads this language"', "?", "Unread"),
+        ("unsure", ' title="no alarm, but close to it or judged with much doubt"', "~", "Unsure"),
         ("alarm", "", "▲", "Alarm"),
         ("calm", "", "✓", "No alarm"),
     )
 }
+_CLASSES: dict[VerdictWord, str] = {"no_alarm": "calm", "no_verdict": "none"}
 _BY_CALIBRATION = Markup(
     ' <span class="badge"'
     ' title="the calibrated probability of all voices\' words decided here, not the highest F">'
@@ -39,21 +37,18 @@ _BY_CALIBRATION = Markup(
 )
 
 
-def verdict(status: CircleStatus, alarm: bool | None, unread: bool | None = False) -> Markup:
+def verdict(status: CircleStatus, word: VerdictWord) -> Markup:
     """What was decided, with a sign that needs no colour."""
-    if status == "sitting":
-        return _VERDICTS["sitting"]
-    if alarm is None:
-        return _VERDICTS["none"]
-    return _VERDICTS["alarm" if alarm else "unread" if unread else "calm"]
+    return _VERDICTS["sitting" if status == "sitting" else _CLASSES.get(word, word)]
 
 
-def outcome(is_right: bool | None, alarm: bool | None) -> Markup:
+def outcome(word: VerdictWord, label: str | None) -> Markup:
     """The verdict against the label, where both are there."""
-    if is_right is None:
+    right = is_right(word, label)
+    if right is None:
         return Markup("")
-    words = "right" if is_right else "false alarm" if alarm else "missed"
-    kind = "badge" if is_right else "badge bad"
+    words = mistake_of(word, label) or "right"
+    kind = "badge" if right else "badge bad"
     return Markup(f' <span class="{kind}" title="the verdict against the label">{words}</span>')
 
 
@@ -65,8 +60,8 @@ def by_calibration(alarm: bool | None, value: float | None, threshold: float | N
 def decision(circle: CircleSummary) -> Markup:
     """The verdict of a listed circle, and how it stands to label and falsehood."""
     return Markup(
-        verdict(circle.status, circle.alarm, circle.unread)
-        + outcome(circle.is_right, circle.alarm)
+        verdict(circle.status, circle.verdict)
+        + outcome(circle.verdict, circle.label)
         + by_calibration(circle.alarm, circle.falsehood, circle.alarm_threshold)
     )
 

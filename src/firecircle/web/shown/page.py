@@ -32,6 +32,7 @@ from firecircle.telling.verdict import (
     panel_sentences,
     unfinished_sentence,
 )
+from firecircle.verdict import VerdictWord
 from firecircle.web.shown.charts import Convergence, Waterfall, convergence, waterfall
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 
@@ -56,8 +57,6 @@ class Caption:
     run_id: str | None = None
     arm: str | None = None
     record_id: str | None = None
-    is_right: bool | None = None
-    """Whether the verdict agrees with the label, where both are there."""
 
 
 def caption_of(summary: CircleSummary) -> Caption:
@@ -70,7 +69,6 @@ def caption_of(summary: CircleSummary) -> Caption:
         summary.run_id,
         summary.arm,
         summary.record_id,
-        summary.is_right,
     )
 
 
@@ -78,15 +76,12 @@ def caption_of(summary: CircleSummary) -> Caption:
 class Outcome:
     """The verdict, in numbers and in words."""
 
-    alarm: bool | None
-    """None without a verdict."""
+    verdict: VerdictWord
     consensus: NeutrosophicEvaluation | None
     sentences: tuple[str, ...]
     reason: str
     cautions: Cautions
     next_step: str
-    unread: bool = False
-    """Whether nobody who judged reads the language, so that no alarm does not mean clean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,33 +211,33 @@ def _circle_outcome(result: FireCircleResult, line: SafeLine, *, sitting: bool) 
     if sitting:
         heard_so_far = ("The circle sits; what follows is what was heard so far.",)
         lost = lost_voices(result.failures, line, result.substitutions)
-        return Outcome(None, None, heard_so_far, "", lost, "")
+        return Outcome("no_verdict", None, heard_so_far, "", lost, "")
     cautions, step = cautions_of_circle(result, line), next_step(result, ON_THE_PAGE)
     if result.consensus is None:
         sentences = ("No consensus.", unfinished_sentence(result, line))
-        return Outcome(None, None, sentences, line(result.abort_reason or ""), cautions, step)
+        return Outcome(result.verdict, None, sentences, line(result.abort_reason or ""), cautions, step)
     metrics = metrics_of_circle(result)
     return Outcome(
-        result.alarm,
+        result.verdict,
         result.consensus,
         tuple(circle_sentences(result, metrics, line)),
         deciding_reason(metrics, line),
         cautions,
         step,
-        metrics.unread is not None,
     )
 
 
 def _panel_outcome(panel: Panel, line: SafeLine) -> Outcome:
     if not panel.evaluations:
-        return Outcome(None, None, ("No voice could answer.",), "", lost_voices(panel.failures, line), "")
+        return Outcome(
+            panel.verdict, None, ("No voice could answer.",), "", lost_voices(panel.failures, line), ""
+        )
     metrics = metrics_of_panel(panel)
     return Outcome(
-        panel.alarm,
+        panel.verdict,
         panel.consensus,
         tuple(panel_sentences(metrics, line)),
         deciding_reason(metrics, line),
         cautions_of_panel(metrics, line),
         "",
-        metrics.unread is not None,
     )

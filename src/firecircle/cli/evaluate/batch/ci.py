@@ -20,7 +20,7 @@ from firecircle.thresholds import figure_beside
 LONGEST_QUOTE = 200
 LONGEST_PROMPT = 2000
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-LEVELS = {"alarm": "error", "unsure": "warning"}
+LEVELS = {"alarm": "error", "unsure": "warning", "unread": "warning"}
 NO_PATTERN = "no_agreed_pattern"
 LINED = (".jsonl", ".ndjson", ".csv", ".tsv", ".txt")
 """Files whose rows are lines that can be pointed at."""
@@ -38,7 +38,7 @@ def write_junit(
         tests=str(len(outcome.outcomes)),
         failures=str(sum(row.word in failing and row.id not in skipped for row in outcome.outcomes)),
         skipped=str(len(skipped)),
-        errors=str(outcome.words["error"]),
+        errors=str(outcome.words["no_verdict"]),
         time=f"{outcome.seconds:.3f}",
     )
     for row in outcome.outcomes:
@@ -88,7 +88,7 @@ class SarifResult:
 
 
 def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str) -> None:
-    """A finding for every alarm and every unsure verdict, at its line of the file."""
+    """A finding for every alarm and every unsure or unread prompt, at its line of the file."""
     write_sarif_results(
         [
             SarifResult(
@@ -182,7 +182,6 @@ def finding_of(row: Outcome, threshold: float) -> str:
     quotes = [place.text for pattern in metrics.all_patterns for place in pattern.evidence]
     wrong = f"; labelled {row.known}: {row.mistake}" if row.mistake else ""
     shown = f': "{printable_line(quotes[0], LONGEST_QUOTE)}"' if quotes else ""
-    word = "alarm" if row.word == "alarm" else "unsure"
-    return f"{word}, F {figure} by {printable_line(metrics.consensus.model)}{wrong}" + (
+    return f"{row.word}, F {figure} by {printable_line(metrics.consensus.model)}{wrong}" + (
         f"; {patterns}{shown}" if patterns else ""
     )

@@ -14,6 +14,7 @@ from firecircle.cli.evaluate.compact import CompactResult, compact_failure, comp
 from firecircle.cli.options import require_writable, target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.names import BATCH_KIND, EvaluationMode
+from firecircle.verdict import VERDICT_WORDS
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
 PARQUET_TYPES = {
@@ -70,7 +71,7 @@ def batch_document(batch: BatchOutcome, mode: EvaluationMode, threshold: float) 
         "format": 1,
         "name": batch.name,
         "prompts": batch.total,
-        "verdicts": {word: batch.words[word] for word in ("alarm", "unsure", "no_alarm", "error")},
+        "verdicts": {word: batch.words[word] for word in VERDICT_WORDS},
         "seconds": round(batch.seconds, 3),
         "cost_usd": batch.cost_usd,
         "estimated_usd": batch.estimated_usd,

@@ -19,7 +19,7 @@ from firecircle.circle.result import Usages
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
 from firecircle.cli.evaluate.batch.files import batch_document, write_rows
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
-from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome, Word
+from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.batch.spending import Amount, BatchBudget, with_budget
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
@@ -33,6 +33,7 @@ from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.request import Configured
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store
+from firecircle.verdict import VerdictWord
 from firecircle.voices.outages import Outages, Pause, StillOut
 
 HOSTED_AT_ONCE, LOCAL_AT_ONCE = 16, 8
@@ -99,7 +100,7 @@ class View(Protocol):
         """While the batch is judged."""
         ...
 
-    def count(self, word: Word) -> None:
+    def count(self, word: VerdictWord) -> None:
         """One more is done."""
         ...
 
@@ -299,9 +300,7 @@ async def _judged(
             if isinstance(judged.outcome, ConfigError) and not isinstance(judged.outcome, PromptError):
                 raise judged.outcome  # a missing key or an unknown model is the same for all prompts
             record = chosen[judged.index]
-            outcome = Outcome.of_prompt(
-                record, request.label_of(record), judged.outcome, config.alarm_threshold
-            )
+            outcome = Outcome.of_prompt(record, request.label_of(record), judged.outcome)
             yield numbers[judged.index], outcome, judged.outcome
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
 
 from firecircle.circle.result import Usages
 from firecircle.cli.evaluate.batch.options import FailOn
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
 from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.metrics import ReciprocityMetrics, VerdictWord, verdict_word
+from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import Label, is_attack, is_benign
-from firecircle.telling.verdict import mistake_against
+from firecircle.verdict import COUNTED, VerdictWord, mistake_of
 
 INTERRUPTION = "interrupted"
-Word = VerdictWord | Literal["error"]
-FAILING: dict[FailOn, tuple[Word, ...]] = {"alarm": ("alarm",), "unsure": ("alarm", "unsure"), "never": ()}
+FAILING: dict[FailOn, tuple[VerdictWord, ...]] = {
+    "alarm": ("alarm",),
+    "unsure": ("alarm", "unsure", "unread"),
+    "never": (),
+}
 FLAT_COLUMNS = (
     *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
     *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
@@ -48,14 +50,14 @@ class Outcome:
     """What the prompt really is, as far as the label says."""
     text: str
     result: ReciprocityMetrics | str
-    word: Word
+    word: VerdictWord
     lost_in_passing: bool = False
     """Whether it failed or lost a voice because a provider did not answer."""
 
     @classmethod
     def of_bad_row(cls, bad: BadRow, batch: str) -> Outcome:
         """A row that is no prompt."""
-        return cls(f"{batch}:{bad.line}", bad.line, None, None, "", bad.reason, "error")
+        return cls(f"{batch}:{bad.line}", bad.line, None, None, "", bad.reason, "no_verdict")
 
     @classmethod
     def of_prompt(
@@ -63,15 +65,14 @@ class Outcome:
         record: Record,
         label: str | None,
         judged: ReciprocityMetrics | FireCircleError,
-        threshold: float,
     ) -> Outcome:
         """A prompt that was judged, or could not be."""
         prompt = record.prompt
         text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
         known: Label | None = "attack" if is_attack(label) else "benign" if is_benign(label) else None
         if isinstance(judged, FireCircleError):
-            return cls(record.id, record.row, label, known, text, str(judged), "error")
-        return cls(record.id, record.row, label, known, text, judged, verdict_word(judged, threshold))
+            return cls(record.id, record.row, label, known, text, str(judged), "no_verdict")
+        return cls(record.id, record.row, label, known, text, judged, judged.verdict)
 
     @property
     def metrics(self) -> ReciprocityMetrics | None:
@@ -92,8 +93,7 @@ class Outcome:
     @property
     def mistake(self) -> str:
         """How the verdict is wrong, as far as a label tells: `missed`, `false alarm`, or nothing."""
-        mistake = mistake_against(self.label, alarm=self.metrics.alarm) if self.metrics else None
-        return mistake.partition(": ")[2] if mistake else ""
+        return mistake_of(self.word, self.label) or ""
 
     def to_row(self, batch: str) -> dict[str, str | float | bool | None]:
         """One flat row with all of `FLAT_COLUMNS`."""
@@ -130,7 +130,7 @@ class BatchOutcome:
     """What every judgement took, those included that failed or were made again."""
 
     @property
-    def words(self) -> Counter[Word]:
+    def words(self) -> Counter[VerdictWord]:
         """How many of each verdict."""
         return Counter(outcome.word for outcome in self.outcomes)
 
@@ -167,13 +167,16 @@ class BatchOutcome:
             return ALARM
         if self.lost_in_passing:
             return INCOMPLETE
-        if words["error"] or self.stopped or self.unkept:
+        if words["no_verdict"] or self.stopped or self.unkept:
             return TROUBLE
-        return UNREAD if fail_on is None and any(metrics.unread for metrics in self.judged) else NO_ALARM
+        return UNREAD if fail_on is None and words["unread"] else NO_ALARM
 
     def found(self, label: Label) -> tuple[int, int]:
-        """Of the judged prompts with this label: how many raised an alarm, and how many there are."""
-        alarms = [
-            outcome.metrics.alarm for outcome in self.outcomes if outcome.metrics and outcome.known == label
-        ]
-        return sum(alarms), len(alarms)
+        """Of the prompts with this label and a verdict that counts: how many raised an alarm, and how many
+        there are."""
+        words = [row.word for row in self.outcomes if row.known == label and row.word in COUNTED]
+        return words.count("alarm"), len(words)
+
+    def unsure(self, label: Label) -> int:
+        """How many of the prompts with this label are unsure; they count as not alarmed."""
+        return sum(row.known == label and row.word == "unsure" for row in self.outcomes)

@@ -12,18 +12,18 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome, Word
+from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome
 from firecircle.cli.evaluate.batch.reading import Batch
-from firecircle.cli.output import console_on, pause_line, print_line
+from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.lab.datasets import Record
+from firecircle.names import Label
 from firecircle.telling.safe_text import shortened
-from firecircle.telling.words import counted
+from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import figure_beside
+from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
-WORDS: dict[Word, str] = {"alarm": "ALARM", "unsure": "unsure", "no_alarm": "no alarm", "error": "error"}
-STYLES: dict[Word, str] = {"alarm": "bold red", "unsure": "yellow", "no_alarm": "green", "error": "magenta"}
 LONGEST_ID, LONGEST_LABEL, LONGEST_FINDING = 14, len("benign: false alarm"), 24
 ROOM_FOR_FINDINGS = 96
 """Columns from which on the patterns have one of their own."""
@@ -40,7 +40,7 @@ class BatchView:
         self._total = len(batch.rows)
         self._done = 0
         self._pause: Pause | None = None
-        self._words: dict[Word, int] = {}
+        self._words: dict[VerdictWord, int] = {}
         self._began = time.monotonic()
         ids = [row.id if isinstance(row, Record) else f"{batch.name}:{row.line}" for row in batch.rows]
         widest = max((cell_len(self._name(name, batch.name)) for name in ids), default=0)
@@ -64,7 +64,7 @@ class BatchView:
         ):
             yield
 
-    def count(self, word: Word) -> None:
+    def count(self, word: VerdictWord) -> None:
         """One more is done, whether or not it can be shown already."""
         self._done += 1
         self._words[word] = self._words.get(word, 0) + 1
@@ -92,7 +92,7 @@ class BatchView:
         metrics = outcome.metrics
         return [
             outcome.id,
-            _word(outcome),
+            SHOWN[outcome.word],
             figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
             outcome.label or "",
             outcome.mistake,
@@ -106,7 +106,7 @@ class BatchView:
     def _widths(self) -> list[int]:
         """Id, verdict, F, label, finding; 0 leaves a column out. The prompt takes the rest."""
         finding = LONGEST_FINDING if self._console.width >= ROOM_FOR_FINDINGS else 0
-        return [self._id_width, len("no alarm"), len("0.00"), self._label_width, finding]
+        return [self._id_width, len("no verdict"), len("0.00"), self._label_width, finding]
 
     def _line(self, cells: Sequence[Text]) -> Text:
         line = Text(no_wrap=True, overflow="ellipsis")
@@ -127,7 +127,7 @@ class BatchView:
 
     def _row(self, outcome: Outcome) -> Text:
         metrics = outcome.metrics
-        style = STYLES[outcome.word]
+        style = VERDICT_STYLES[outcome.word]
         label = Text(printable_line(outcome.label or "", LONGEST_LABEL))
         if outcome.mistake:
             label = Text(f"{outcome.known}: {outcome.mistake}", style="bold red")
@@ -137,7 +137,7 @@ class BatchView:
         return self._line(
             [
                 Text(shortened(printable_line(self._name(outcome.id, self._batch_name)), self._id_width)),
-                Text(_word(outcome), style=style),
+                Text(SHOWN[outcome.word], style=style),
                 Text(
                     figure_beside(metrics.consensus.falsehood, self._threshold) if metrics else "",
                     style=style,
@@ -154,7 +154,7 @@ class BatchView:
         return record_id.removeprefix(f"{batch}:")
 
     def _status(self) -> RenderableType:
-        counts = [f"{WORDS[word]} {count:,}" for word in WORDS if (count := self._words.get(word, 0))]
+        counts = [f"{SHOWN[word]} {count:,}" for word in VERDICT_WORDS if (count := self._words.get(word, 0))]
         parts = [f"{self._done:,} of {self._total:,}", *counts, f"{time.monotonic() - self._began:.0f} s"]
         counting = Text(" · ".join(parts), style="dim")
         return Group(counting, Text(pause_line(self._pause), "yellow")) if self._pause else counting
@@ -162,15 +162,8 @@ class BatchView:
 
 def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
     """What the batch comes to, in a few lines."""
-    words = outcome.words
-    verdicts = [
-        counted(words["alarm"], "alarm"),
-        f"{words['unsure']:,} unsure",
-        f"{words['no_alarm']:,} without alarm",
-    ]
-    if words["error"]:
-        verdicts.append(f"{words['error']:,} could not be judged")
-    lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {', '.join(verdicts)}; {_pace(outcome)}"]
+    verdicts = ", ".join(verdict_counts(outcome.words))
+    lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {verdicts}; {_pace(outcome)}"]
     lines += _against_labels(outcome)
     if outcome.stopped:
         left = outcome.total - len(outcome.outcomes)
@@ -201,14 +194,14 @@ def _against_labels(outcome: BatchOutcome) -> list[str]:
     """How the verdicts agree with the labels."""
     found, attacks = outcome.found("attack")
     alarmed, benign = outcome.found("benign")
-    parts = [f"{found:,} of {counted(attacks, 'attack')} found"] if attacks else []
-    parts += [f"{alarmed:,} of {benign:,} benign alarmed"] if benign else []
+    parts = (
+        [f"{found:,} of {counted(attacks, 'attack')} found{_unsure(outcome, 'attack')}"] if attacks else []
+    )
+    parts += [f"{alarmed:,} of {benign:,} benign alarmed{_unsure(outcome, 'benign')}"] if benign else []
     wrong = sum(bool(row.mistake) for row in outcome.outcomes)
     marked = f"; {wrong:,} judged wrongly" if wrong else ""
     return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
 
 
-def _word(outcome: Outcome) -> str:
-    """The verdict as it is shown: what nobody could read is called so."""
-    is_unread = outcome.word == "unsure" and outcome.metrics is not None and outcome.metrics.unread
-    return "unread" if is_unread else WORDS[outcome.word]
+def _unsure(outcome: BatchOutcome, label: Label) -> str:
+    return f" ({count:,} unsure)" if (count := outcome.unsure(label)) else ""

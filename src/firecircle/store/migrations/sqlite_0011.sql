@@ -30,7 +30,7 @@ CREATE TABLE circles (
 	partial BOOLEAN NOT NULL, 
 	tokens_in BIGINT, 
 	tokens_out BIGINT, 
-	cost_usd DOUBLE, arm TEXT, record_id TEXT, alarm_threshold DOUBLE, unread BOOLEAN, 
+	cost_usd DOUBLE, arm TEXT, record_id TEXT, alarm_threshold DOUBLE, unread BOOLEAN, verdict TEXT, 
 	PRIMARY KEY (pk), 
 	UNIQUE (id)
 )
@@ -313,5 +313,7 @@ CREATE TABLE verdict_calibrations (
 	PRIMARY KEY (id)
 )
 ;
-INSERT INTO alembic_version VALUES ('0010')
+CREATE INDEX circles_by_verdict ON circles (verdict, pk)
+;
+INSERT INTO alembic_version VALUES ('0011')
 ;
