@@ -26,7 +26,7 @@ from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Voice
 from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreError
 from firecircle.files import read_regular
-from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
@@ -46,7 +46,7 @@ LARGEST_PROMPT_BYTES = 100_000
 
 
 async def fire_circle_evaluate(
-    prompt: MultiNeutrosophicPrompt,
+    prompt: PromptLike,
     config: FireCircleConfig,
     session_memory: SessionMemory | None = None,
     *,
@@ -56,7 +56,7 @@ async def fire_circle_evaluate(
     store: Store | None = None,
     label: str | None = None,
 ) -> FireCircleResult:
-    """Judge a prompt in a circle.
+    """Judge a prompt in a circle; a plain text is a user's message.
 
     `caller` answers for every voice instead of the configured providers; `on_event` is told what
     happens while it happens; `store` keeps the circle, under `label` if one is given, and has it before
@@ -77,7 +77,7 @@ async def fire_circle_evaluate(
 
 
 async def hold_circle(
-    prompt: MultiNeutrosophicPrompt,
+    prompt: PromptLike,
     config: FireCircleConfig,
     session_memory: SessionMemory | None = None,
     *,
@@ -99,7 +99,7 @@ async def hold_circle(
         config = await asyncio.to_thread(with_calibration, config, store)
     with settings_in_force():
         return await seat_circle(config, caller, seating).hold(
-            prompt,
+            as_prompt(prompt),
             session_memory,
             baseline_question=baseline_question,
             on_event=heard_by(on_event, recording.tell if recording else None),
@@ -354,7 +354,7 @@ def _remember(result: FireCircleResult, store: Store) -> None:
 
 
 async def fire_circle_events(
-    prompt: MultiNeutrosophicPrompt,
+    prompt: PromptLike,
     config: FireCircleConfig,
     session_memory: SessionMemory | None = None,
     *,

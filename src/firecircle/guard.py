@@ -18,7 +18,7 @@ from firecircle.convene import hold_circle, kept_in, seat_panel
 from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
-from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt, PromptLike, as_prompt
 from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.verdict import WORST_FIRST
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from firecircle.store.recorder import Recording
 
 Turns = Iterable[EarlierTurn | dict[str, str]]
-PromptLike = MultiNeutrosophicPrompt | Mapping[str, Any] | str
-"""A prompt, its layers by name, or the user's message alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +78,28 @@ class PromptGuard:
 
     async def evaluate(
         self,
-        system: str = "",
+        prompt: PromptLike = "",
+        /,
         application: str = "",
         user: str = "",
         mode: EvaluationMode | ModeName | None = None,
         fire_circle_config: FireCircleConfig | None = None,
         session_memory: SessionMemory | None = None,
         *,
+        system: str = "",
         turns: Turns | None = None,
         by_layer: bool = False,
         on_event: Listener | None = None,
         bank: Guide | None = None,
     ) -> ReciprocityMetrics:
-        """Judge one prompt. A session that is passed in remembers the outcome and moves on a turn."""
-        prompt = MultiNeutrosophicPrompt(
-            system=system,
-            application=application,
-            user=user,
-            turns=None if turns is None else tuple(turns),
-        )
+        """Judge one prompt: its layers by name, or a text alone, which is the user's message.
+
+        Without a `mode` it is a circle, unless a configuration of the guard says otherwise. A session that is
+        passed in remembers the outcome and moves on a turn.
+        """
+        layers = {"system": system, "application": application, "user": user}
         return await self.evaluate_prompt(
-            prompt,
+            _put_together(prompt, layers, turns),
             mode,
             fire_circle_config,
             session_memory,
@@ -111,7 +110,7 @@ class PromptGuard:
 
     async def evaluate_prompt(
         self,
-        prompt: MultiNeutrosophicPrompt,
+        prompt: PromptLike,
         mode: EvaluationMode | ModeName | None = None,
         fire_circle_config: FireCircleConfig | None = None,
         session_memory: SessionMemory | None = None,
@@ -130,6 +129,7 @@ class PromptGuard:
         """
         chosen = self._mode(mode, fire_circle_config)
         kept = _KeptAs(label, record_id)
+        prompt = as_prompt(prompt)
         prompt.require_text()
         if session_memory is None:
             return await self._evaluate(
@@ -178,13 +178,15 @@ class PromptGuard:
 
     def evaluate_sync(
         self,
-        system: str = "",
+        prompt: PromptLike = "",
+        /,
         application: str = "",
         user: str = "",
         mode: EvaluationMode | ModeName | None = None,
         fire_circle_config: FireCircleConfig | None = None,
         session_memory: SessionMemory | None = None,
         *,
+        system: str = "",
         turns: Turns | None = None,
         by_layer: bool = False,
     ) -> ReciprocityMetrics:
@@ -197,12 +199,13 @@ class PromptGuard:
             raise ConfigError("evaluate_sync", "an event loop is running here", "await evaluate(...) instead")
         return asyncio.run(
             self.evaluate(
-                system,
+                prompt,
                 application,
                 user,
                 mode,
                 fire_circle_config,
                 session_memory,
+                system=system,
                 turns=turns,
                 by_layer=by_layer,
             )
@@ -294,9 +297,8 @@ class PromptGuard:
         seating: Seating | None,
     ) -> Judged:
         try:
-            whole = _prompt_of(prompt)
             outcome: ReciprocityMetrics | FireCircleError = await self.evaluate_prompt(
-                whole, mode, circle, label=kept.label, record_id=kept.record_id, seating=seating
+                prompt, mode, circle, label=kept.label, record_id=kept.record_id, seating=seating
             )
         except FireCircleError as error:
             outcome = error
@@ -308,7 +310,7 @@ class PromptGuard:
         if mode is None:
             if circle is not None:
                 return EvaluationMode.FIRE_CIRCLE
-            return self._config.mode if self._config else EvaluationMode.SINGLE
+            return self._config.mode if self._config else EvaluationMode.FIRE_CIRCLE
         try:
             return EvaluationMode(mode)
         except ValueError:
@@ -420,12 +422,18 @@ class PromptGuard:
         )
 
 
-def _prompt_of(prompt: PromptLike) -> MultiNeutrosophicPrompt:
-    match prompt:
-        case MultiNeutrosophicPrompt():
-            return prompt
-        case str():
-            return MultiNeutrosophicPrompt(user=prompt)
-        case Mapping():
-            return MultiNeutrosophicPrompt(**prompt)
-    raise PromptError("prompt", f"{type(prompt).__name__} is no prompt", "give layers by name, or a text")
+def _put_together(
+    prompt: PromptLike, layers: Mapping[str, str], turns: Turns | None
+) -> MultiNeutrosophicPrompt:
+    """The prompt of a call: a text alone is the user's, a text before other layers is the system's."""
+    given: dict[str, Any] = {name: text for name, text in layers.items() if text}
+    if prompt and given:
+        if not isinstance(prompt, str) or "system" in given:
+            raise PromptError("prompt", "its layers are given twice", "name each once: system=, user=")
+        given["system"] = prompt
+    whole = MultiNeutrosophicPrompt(**given) if given else as_prompt(prompt)
+    if turns is None:
+        return whole
+    return MultiNeutrosophicPrompt(
+        system=whole.system, application=whole.application, user=whole.user, turns=tuple(turns)
+    )

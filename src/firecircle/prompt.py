@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,6 +118,22 @@ class MultiNeutrosophicPrompt(Declaration):
             raise PromptError(
                 "focus", f"the {focus} layer is empty", "judge another layer or the whole prompt"
             )
+
+
+PromptLike = MultiNeutrosophicPrompt | Mapping[str, Any] | str
+"""A prompt, its layers by name, or the user's message alone."""
+
+
+def as_prompt(prompt: PromptLike) -> MultiNeutrosophicPrompt:
+    """The prompt that is meant: a plain text is a user's message, of which earlier turns are not known."""
+    match prompt:
+        case MultiNeutrosophicPrompt():
+            return prompt
+        case str():
+            return MultiNeutrosophicPrompt(user=prompt)
+        case Mapping():
+            return MultiNeutrosophicPrompt(**prompt)
+    raise PromptError("prompt", f"{type(prompt).__name__} is not a prompt", "give layers by name, or a text")
 
 
 @lru_cache(maxsize=8)

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import FireCircleError
-from firecircle.guard import PromptGuard, PromptLike
+from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.prompt import PromptLike
 from firecircle.request import JudgingRequest, checking_models, configured
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import without_hidden

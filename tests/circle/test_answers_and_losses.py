@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from typing import Any
 
 import pytest
 
 from firecircle import (
     ConfigError,
+    EvaluationConfig,
+    Event,
     FailureMode,
     FireCircleConfig,
     FireCircleResult,
     ModelCharacteristics,
+    PromptGuard,
     QuorumError,
     Reply,
     Turn,
@@ -157,7 +161,6 @@ async def _returns_three(model: str, messages: list[dict[str, str]]) -> Any:
     ("caller", "cause"),
     [
         (_raises, "ValueError: boom in voice a, round 1"),
-        (_is_not_async, "TypeError: the caller must be async"),
         (_returns_a_dict, "TypeError: the caller must return text"),
         (_returns_three, "TypeError: the caller must return text"),
     ],
@@ -165,6 +168,33 @@ async def _returns_three(model: str, messages: list[dict[str, str]]) -> Any:
 async def test_the_raised_error_names_the_cause(caller: Any, cause: str) -> None:
     with pytest.raises(QuorumError, match=re.escape(cause)):
         await fire_circle_evaluate(PROMPT, circle("a", "b"), caller=caller)
+
+
+async def test_a_plain_function_answers_in_a_thread_of_its_own() -> None:
+    together = threading.Barrier(2, timeout=20)
+
+    def caller(model: str, messages: list[dict[str, str]]) -> str:
+        together.wait()  # both voices are asked at once
+        return _is_not_async(model, messages)
+
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=caller)
+    assert (result.verdict, len(result.dialogue_history), result.failures) == ("no_alarm", 2, ())
+
+
+@pytest.mark.parametrize(
+    ("caller", "wrong"),
+    [
+        ("a model", "caller: str is not a function"),
+        (lambda messages: says(0.1), "caller: it does not take (model, messages)"),
+    ],
+)
+async def test_what_cannot_be_called_is_refused_before_anything_is_asked(caller: Any, wrong: str) -> None:
+    told: list[Event] = []
+    with pytest.raises(ConfigError, match=re.escape(wrong)):
+        await fire_circle_evaluate(PROMPT, circle("a", "b"), caller=caller, on_event=told.append)
+    with pytest.raises(ConfigError, match=re.escape(wrong)):
+        await PromptGuard(EvaluationConfig(models=("a",)), caller=caller).evaluate(user="hello")
+    assert told == []
 
 
 async def test_the_time_of_an_attempt_holds_for_callers_too() -> None:

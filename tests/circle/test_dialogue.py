@@ -15,6 +15,7 @@ from firecircle import (
     fire_circle_evaluate,
     fire_circle_events,
     get_empty_chair_model,
+    reaggregate,
 )
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
 
@@ -82,6 +83,23 @@ async def test_two_voices_two_rounds() -> None:
     assert result.consensus.falsehood == 0.9
     assert [held.empty_chair_model for held in result.dialogue_history] == [None, "b"]
     assert [held.kind for held in result.dialogue_history] == ["baseline", "discussion"]
+
+
+async def test_a_chair_that_is_given_to_one_voice_stays_with_it() -> None:
+    lines: dict[str, list[float]] = {model: [0.1, 0.5, 0.1] for model in "abc"}
+    fixed = await fire_circle_evaluate(
+        PROMPT, circle("a", "b", "c", empty_chair_model="a"), caller=Script(lines)
+    )
+    assert [held.empty_chair_model for held in fixed.dialogue_history] == [None, "a", "a"]
+    assert not fixed.config.empty_chair_rotation
+    assert fixed.advisories == ()
+    both = circle("a", "b", "c", empty_chair_model="a", empty_chair_rotation=True)
+    turning = await fire_circle_evaluate(PROMPT, both, caller=Script(lines))
+    assert [held.empty_chair_model for held in turning.dialogue_history] == [None, "b", "c"]
+    assert turning.advisories == (
+        "empty_chair_model a does not keep the chair: empty_chair_rotation is on too",
+    )
+    assert reaggregate(turning) == turning
 
 
 async def test_three_voices_three_rounds_find_a_pattern() -> None:

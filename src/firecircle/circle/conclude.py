@@ -86,9 +86,14 @@ def conclude(
     agreed_types = {pattern.pattern_type for pattern in sifted.patterns}
     reason = reason_for(consensus, observations, agreed_types, record.prompt) if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
-    advisories = tuple(dict.fromkeys((*record.advisories, *advisories_about(record.prompt, heard))))
+    notes = (*record.advisories, *_unheeded(config), *advisories_about(record.prompt, heard))
     return FireCircleResult.assembled(
-        **{**facts, "dialogue_history": history, "abort_reason": missing, "advisories": advisories},
+        **{
+            **facts,
+            "dialogue_history": history,
+            "abort_reason": missing,
+            "advisories": tuple(dict.fromkeys(notes)),
+        },
         consensus=consensus,
         verdict=verdict,
         alarm=verdict == "alarm",
@@ -129,6 +134,14 @@ def _missing_for_consensus(
     if config.enforce_quorum and not quorum.valid:
         return f"no quorum under these settings: {quorum.reason}"
     return None
+
+
+def _unheeded(config: FireCircleConfig) -> tuple[str, ...]:
+    """What was asked for and does not hold."""
+    if not (config.empty_chair and config.empty_chair_rotation and config.empty_chair_model):
+        return ()
+    keeper = config.empty_chair_model
+    return (f"empty_chair_model {keeper} does not keep the chair: empty_chair_rotation is on too",)
 
 
 def reaggregate(result: CircleRecord, config: FireCircleConfig | None = None) -> FireCircleResult:

@@ -86,9 +86,10 @@ class FireCircleConfig(BaseEvaluationConfig):
     empty_chair: bool = True
     """Whether from round 2 on one voice speaks for those who are absent."""
     empty_chair_rotation: bool = True
-    """Whether the chair moves to the next voice in every round."""
+    """Whether the chair moves to the next voice in every round; False where `empty_chair_model` is given."""
     empty_chair_model: str | None = None
-    """Who keeps the chair when it does not rotate."""
+    """The voice that holds the chair in every round. With `empty_chair_rotation=True` it does not, and the
+    result says so."""
     empty_chair_prompt_path: str | None = None
     """A file with a prompt of your own for the chair."""
     decision_domain: str | None = None
@@ -215,6 +216,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     @model_validator(mode="wrap")
     @classmethod
     def _holds_together(cls, given: Any, made_of: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(given, dict) and given.get("empty_chair_model") is not None:
+            given = {"empty_chair_rotation": False, **given}
         config = made_of(given)
         if given is not config:  # one that is only handed on was looked at when it was made
             config._check()

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from firecircle.circle.voice import Reply, Turn
-from firecircle.errors import VoiceError
+from firecircle.errors import ConfigError, VoiceError
 
 Answer = str | tuple[str, str | None]
-Caller = Callable[[str, list[dict[str, str]]], Awaitable[Answer]]
-"""`async (model, messages) -> text` or `-> (text, reasoning_trace)`; what it raises is its failure."""
+Caller = Callable[[str, list[dict[str, str]]], Awaitable[Answer] | Answer]
+"""`async (model, messages) -> text` or `-> (text, reasoning_trace)`; what it raises is its failure.
+
+A function that is not async is called in a thread, several at once."""
+
+
+def require_caller(caller: Caller) -> None:
+    """Refuse what cannot be called with a model and messages, before anything is asked."""
+    if not callable(caller):
+        raise ConfigError("caller", f"{type(caller).__name__} is not a function", "pass (model, messages)")
+    try:
+        inspect.signature(caller).bind("model", [])
+    except TypeError:
+        raise ConfigError("caller", "it does not take (model, messages)", "give it these two") from None
+    except ValueError:
+        pass  # a builtin that does not tell what it takes
+
+
+def _is_async(caller: object) -> bool:
+    while isinstance(caller, partial):
+        caller = caller.func
+    called = getattr(type(caller), "__call__", None)  # noqa: B004 - of an object with an async __call__
+    return inspect.iscoroutinefunction(caller) or inspect.iscoroutinefunction(called)
 
 
 class CallerVoice:
@@ -19,13 +42,14 @@ class CallerVoice:
     def __init__(self, model: str, caller: Caller) -> None:
         self._model = model
         self._caller = caller
+        self._is_async = _is_async(caller)
 
     async def speak(self, turn: Turn) -> Reply:
         """Hand the messages over and take what comes back: a caller's text is complete by definition."""
         sent = [{"role": message.role, "content": message.content} for message in turn.messages]
         try:
             async with asyncio.timeout(turn.attempt_seconds) as limit:
-                text, trace = _answer_of(await _awaited(self._caller(self._model, sent)))
+                text, trace = _answer_of(await self._ask(sent))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -33,11 +57,12 @@ class CallerVoice:
             raise VoiceError(message, kind="timeout", model=self._model) from None
         return Reply(text, reasoning_trace=trace, finished=True)
 
-
-async def _awaited(answer: object) -> object:
-    if not isinstance(answer, Awaitable):
-        raise TypeError(f"the caller must be async: it returned {type(answer).__name__}, not an awaitable")
-    return await answer
+    async def _ask(self, sent: list[dict[str, str]]) -> object:
+        if self._is_async:
+            answer: object = self._caller(self._model, sent)
+        else:  # a plain function would hold up all other voices, and no deadline could end it
+            answer = await asyncio.to_thread(self._caller, self._model, sent)
+        return await answer if isinstance(answer, Awaitable) else answer
 
 
 def _answer_of(answer: object) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.voice import Priced, Turn, Usage, Voice
 from firecircle.errors import ConfigError
 from firecircle.names import is_embedded, is_family, is_local
-from firecircle.voices.caller import Caller, CallerVoice
+from firecircle.voices.caller import Caller, CallerVoice, require_caller
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
 
@@ -23,6 +23,8 @@ def seat_voices(
     models: Iterable[str], config: BaseEvaluationConfig, caller: Caller | None = None
 ) -> dict[str, Voice]:
     """A voice for each model, by its name: `embedded:…`, `local:…`, `provider:model` or `vendor/model`."""
+    if caller is not None:
+        require_caller(caller)
     return {model: _voice(model, config, caller) for model in models}
 
 
