@@ -214,7 +214,7 @@ def test_a_panel_carries_its_accounting(monkeypatch: pytest.MonkeyPatch, cli: Cl
         monkeypatch.setenv("FIRECIRCLE_OPENROUTER_BASE_URL", server.base_url)
         ran = cli("evaluate", "hi", "--models", TRIO, "--mode", "parallel")
         told = json.loads(cli("evaluate", "hi", "--models", TRIO, "--mode", "parallel", "--json=full").out)
-        layered = asyncio.run(PromptGuard().evaluate("be kind", user="hi", by_layer=True))
+        layered = asyncio.run(PromptGuard().evaluate("be kind", user="hi", mode="single", by_layer=True))
     assert "3 calls; 30 tokens in, 15 out; $0.7500" in ran.out
     assert told["accounting"]["total"]["cost_usd"] == 0.75
     assert layered.accounting.total.calls == 2

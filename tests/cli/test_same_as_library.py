@@ -15,7 +15,7 @@ Cli = Callable[..., Ran]
 
 def test_single_mode_of_library_and_command_line_judge_alike(cli: Cli) -> None:
     for user in (*OBVIOUS, *HARMLESS):
-        ours = PromptGuard().evaluate_sync(user=user)
+        ours = PromptGuard().evaluate_sync(user=user, mode="single")
         told = json.loads(cli("evaluate", user, "--mode", "single", "--json").out)
         assert told["falsehood"] == ours.consensus.falsehood
         assert told["alarm"] == ours.alarm

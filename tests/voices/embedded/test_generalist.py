@@ -25,7 +25,7 @@ HARMLESS = (
 
 @pytest.mark.parametrize("user", OBVIOUS)
 def test_the_library_alarms_by_default_on_what_is_obvious(user: str) -> None:
-    metrics = PromptGuard().evaluate_sync(user=user)
+    metrics = PromptGuard().evaluate_sync(user=user, mode="single")
     assert [evaluation.model for evaluation in metrics.evaluations] == ["embedded:generalist"]
     assert metrics.alarm, metrics.consensus.falsehood
 
@@ -38,7 +38,11 @@ def test_the_library_leaves_harmless_questions_alone(user: str) -> None:
 def test_it_names_what_its_lenses_see_and_quotes_it() -> None:
     attack = next(e for e in load_examples() if e.id == "role_confusion-04-attack")
     metrics = PromptGuard().evaluate_sync(
-        attack.prompt.system, attack.prompt.application, attack.prompt.user, turns=attack.prompt.turns
+        attack.prompt.system,
+        attack.prompt.application,
+        attack.prompt.user,
+        turns=attack.prompt.turns,
+        mode="single",
     )
     (evaluation,) = metrics.evaluations
     assert any(note.type for note in evaluation.pattern_notes)
