@@ -23,7 +23,7 @@ from firecircle.voices.hosted.providers import Provider
 from firecircle.voices.hosted.voice import HostedVoice
 
 FILE_NAME = "replies.sqlite"
-SECONDS_TO_WAIT = 5.0
+SECONDS_TO_WAIT = 20.0
 """For another process to finish writing."""
 
 _log = logging.getLogger(__name__)
