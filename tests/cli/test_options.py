@@ -16,6 +16,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from firecircle.cli.main import command_line
 from firecircle.cli.options import FilterOptions, with_options
+from tests.goldens import every_help
 
 Declared = OptionInfo | ArgumentInfo
 
@@ -104,3 +105,9 @@ def test_declaring_all_commands_loads_nothing_heavy() -> None:
     code = f"import sys; from firecircle.cli.main import command_line; command_line(); print({heavy} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_no_help_shows_an_object_of_python() -> None:
+    helps = dict(every_help(typer.main.get_command(command_line()), "firecircle"))
+    assert len(helps) > 30
+    assert [name for name, text in helps.items() if " object at 0x" in " ".join(text.split())] == []

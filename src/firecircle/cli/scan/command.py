@@ -22,7 +22,12 @@ UNSURE = (0.3, 0.7)
 class ScanOptions:
     """What is screened, how, and where it goes."""
 
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="The scan's folder; the same one goes on.")]
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", metavar="DIR", show_default=False, help="The scan's folder; the same one goes on."
+        ),
+    ]
     field: FieldOption = None
     label_map: LabelMapOption = None
     system: Annotated[
