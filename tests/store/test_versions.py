@@ -13,54 +13,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.store.database import migrate, revisions
 from firecircle.store.finding import Filters
-from firecircle.store.migrations.new_file import statements
 from firecircle.store.opening import Store, open_store
-from firecircle.store.tables import bank_entries, metadata
 from tests.store.postgres import new_schema
 from tests.store.samples import held
-
-ONLY_FOR_SEARCH = ("texts_index", "texts_by_words", "words", "circles_by_kind", "circles_by_falsehood")
-"""What each database has of its own to search and sort; no table of ours describes it."""
-
-
-def test_the_tables_are_those_that_the_migrations_make(store: Store) -> None:
-    def is_described(_: object, name: str | None, *__: object) -> bool:
-        return not (name or "").startswith(ONLY_FOR_SEARCH)
-
-    assert bank_entries.metadata is metadata
-    with store.database.reading() as connection:
-        context = MigrationContext.configure(
-            connection, opts={"compare_type": True, "include_object": is_described}
-        )
-        assert compare_metadata(context, metadata) == []
-
-
-def test_a_new_file_is_what_the_migrations_make(tmp_path: Path) -> None:
-    with open_store(tmp_path / "new.sqlite"):
-        pass
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'migrated.sqlite'}")
-    with engine.begin() as connection:
-        migrate(connection)
-    engine.dispose()
-    assert _described(tmp_path / "new.sqlite") == _described(tmp_path / "migrated.sqlite")
-    assert statements(revisions()[-1]), "run `python -m firecircle.store.migrations.new_file`"
-
-
-def _described(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Everything in a file: what it consists of, and all rows."""
-    with closing(sqlite3.connect(path)) as file:
-        parts = sorted(file.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall())
-        tables = [name for name, kind, *_ in parts if kind == "table"]
-        return {"": parts, **{name: file.execute(f"SELECT * FROM {name}").fetchall() for name in tables}}
 
 
 async def test_a_store_that_is_opened_again_has_everything(store: Store, place: str) -> None:
@@ -69,47 +28,24 @@ async def test_a_store_that_is_opened_again_has_everything(store: Store, place: 
         assert again.circles.load(result.circle_id) == result
 
 
-@pytest.mark.skipif(len(revisions()) < 2, reason="there is no older version yet")
-@pytest.mark.parametrize("older", revisions()[:-1])
-async def test_an_older_database_is_brought_up_to_date(place: str, older: str) -> None:
-    _make_older(place, older)
-    with open_store(place) as opened:
-        assert [one.id for one in opened.circles.find().circles] == ["old1"]
-        await held(opened, 0.1)
-        with opened.database.reading() as connection:
-            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-            assert version == revisions()[-1]
+async def test_a_store_from_before_the_first_release_is_refused_and_left_untouched(
+    store: Store, place: str
+) -> None:
+    await held(store, 0.1)
+    _set_version(store, "0007")
+    before = _contents(place)
+    with pytest.raises(StoreError) as refused:
+        open_store(place)
+    assert "was made before the first release (version 0007) and is left untouched" in str(refused.value)
+    assert "`firecircle circles export`" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert _contents(place) == before
 
 
-async def test_thresholds_of_older_circles_are_read_from_their_documents(store: Store, place: str) -> None:
-    for threshold in (0.7, 0.4):
-        await held(store, 0.1, reasoning='"alarm_threshold":0.1', alarm_threshold=threshold)
+def _set_version(store: Store, version: str) -> None:
     with store.database.writing() as connection:
-        connection.execute(sa.text("DROP INDEX circles_by_verdict"))
-        for later in ("alarm_threshold", "unread", "verdict"):
-            connection.execute(sa.text(f"ALTER TABLE circles DROP COLUMN {later}"))
-        for later in ("sessions", "tokens", "accounts", "actions", "verdict_calibrations"):
-            connection.execute(sa.text(f"DROP TABLE {later}"))
-        for index in ("circles_by_batch", "circles_by_falsehood", "circles_by_kind"):
-            connection.execute(sa.text(f"DROP INDEX IF EXISTS {index}"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0005'"))
+        connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{version}'"))
     store.close()
-    with open_store(place) as again:
-        assert [one.alarm_threshold for one in again.circles.find().circles] == [0.4, 0.7]
-
-
-def _make_older(place: str, version: str) -> None:
-    if "://" not in place:
-        Path(place).parent.mkdir()
-    engine = _engine(place)
-    with engine.begin() as connection:
-        settings = Config()
-        settings.set_main_option("script_location", "firecircle.store:migrations")
-        settings.attributes["connection"] = connection
-        command.upgrade(settings, version)
-        row = {"id": "old1", "mode": "fire_circle", "status": "converged", "started_at": 1.0, "heard_at": 1.0}
-        connection.execute(sa.insert(metadata.tables["circles"]).values(row))
-    engine.dispose()
 
 
 def _engine(place: str) -> sa.Engine:
@@ -118,9 +54,7 @@ def _engine(place: str) -> sa.Engine:
 
 async def test_a_newer_database_is_refused_and_left_untouched(store: Store, place: str) -> None:
     await held(store, 0.1)
-    with store.database.writing() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    store.close()
+    _set_version(store, "9999")
     before, file_before = _contents(place), _file_of(place)
     assert before["alembic_version"][1] == ["('9999',)"]
     assert len(before["circles"][1]) == 1

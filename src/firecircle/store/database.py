@@ -23,7 +23,7 @@ from sqlalchemy.exc import DBAPIError
 
 from firecircle.errors import ConfigError, StoreError
 from firecircle.store.address import STORE_VARIABLE, Where, place_of
-from firecircle.store.migrations.new_file import statements
+from firecircle.store.tables import ONLY_IN, metadata
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -32,6 +32,12 @@ SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
 EMPTY_BEFORE_SHRINKING = 0.25
 """The share of a file that must be empty before the rest is moved together."""
+BEFORE_THE_FIRST_RELEASE = frozenset(f"{step:04}" for step in range(1, 11))
+"""Versions of the database that no released Fire Circle wrote; they are not brought up to date."""
+VERSION = sa.Table(
+    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
+)
+"""Where alembic keeps the version of a database."""
 MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK, ACCOUNTS_LOCK = range(7_046_218_903, 7_046_218_907)
 """Of PostgreSQL: each is held by one transaction at a time, see `be_the_only_one`."""
 POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 30, "pool_recycle": 1800, "pool_use_lifo": True}
@@ -175,7 +181,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def revisions() -> tuple[str, ...]:
-    """Every version of the database there ever was, the present one last."""
+    """Every version of the database that can be brought up to date, the present one last."""
     steps = resources.files("firecircle.store.migrations").joinpath("versions").iterdir()
     return tuple(sorted(step.name[1:5] for step in steps if step.name.startswith("v")))
 
@@ -199,11 +205,14 @@ def _bring_up_to_date(database: Database) -> None:
         be_the_only_one(connection, MIGRATION_LOCK)
         # Somebody else may have done it while we waited.
         revision = _revision(connection, known, database.name)
-        if revision is None and database.is_sqlite and (new := statements(known[-1])):
-            for statement in new:
+        if revision is None:
+            metadata.create_all(connection, checkfirst=False)
+            for statement in ONLY_IN[connection.dialect.name]:
                 connection.exec_driver_sql(statement)
+            VERSION.create(connection, checkfirst=False)
+            connection.execute(VERSION.insert().values(version_num=known[-1]))
         elif revision != known[-1]:
-            migrate(connection)
+            _migrate(connection)
 
 
 def _use_write_ahead_log(database: Database) -> None:
@@ -235,7 +244,13 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
                 f"store: {name} has a table `circles` of something else; use a schema of its own"
             )
         return None
-    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    revision = connection.execute(sa.select(VERSION)).scalar()
+    if revision in BEFORE_THE_FIRST_RELEASE:
+        raise StoreError(
+            f"store: {name} was made before the first release (version {revision}) and is left untouched:"
+            " save its circles with the Fire Circle that made it (`firecircle circles export`), import them"
+            " into a new store (`firecircle circles import`), or name another database"
+        )
     if revision is not None and revision not in known:
         raise StoreError(
             f"store: {name} has version {revision}, this Fire Circle knows {known[-1]} and older;"
@@ -244,7 +259,7 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
     return revision
 
 
-def migrate(connection: Connection) -> None:
+def _migrate(connection: Connection) -> None:
     """Take every step from the version of this database to the present one."""
     from alembic import command
     from alembic.config import Config

@@ -1,4 +1,7 @@
-"""The tables. A change here needs a migration beside it, in `migrations/versions`."""
+"""The tables. A new store is made from them.
+
+A change here needs a step in `migrations/versions`, which brings older stores up to date.
+"""
 
 from __future__ import annotations
 
@@ -343,3 +346,33 @@ actions = Table(
     Column("detail", Text, nullable=False),
     Index("actions_by_subject", "subject", "pk"),
 )
+
+
+# The index for searching words and some indexes for sorting differ from database to database.
+ONLY_IN = {
+    "sqlite": (
+        "CREATE INDEX circles_by_falsehood ON circles (falsehood, pk)",
+        "CREATE VIRTUAL TABLE texts_index USING fts5(prompt, reasoning, content='texts',"
+        " content_rowid='circle_pk', tokenize='unicode61 remove_diacritics 2')",
+        "CREATE TRIGGER texts_added AFTER INSERT ON texts BEGIN"
+        " INSERT INTO texts_index(rowid, prompt, reasoning)"
+        " VALUES (new.circle_pk, new.prompt, new.reasoning); END",
+        "CREATE TRIGGER texts_removed AFTER DELETE ON texts BEGIN"
+        " INSERT INTO texts_index(texts_index, rowid, prompt, reasoning)"
+        " VALUES ('delete', old.circle_pk, old.prompt, old.reasoning); END",
+        "CREATE TRIGGER texts_changed AFTER UPDATE ON texts BEGIN"
+        " INSERT INTO texts_index(texts_index, rowid, prompt, reasoning)"
+        " VALUES ('delete', old.circle_pk, old.prompt, old.reasoning);"
+        " INSERT INTO texts_index(rowid, prompt, reasoning)"
+        " VALUES (new.circle_pk, new.prompt, new.reasoning); END",
+    ),
+    "postgresql": (
+        # In the order of the list, with those that have none at its end.
+        "CREATE INDEX circles_by_falsehood ON circles (falsehood DESC NULLS LAST, pk DESC)",
+        'CREATE INDEX circles_by_kind ON circles (label COLLATE "C")',
+        # A text vector holds a megabyte at most; what is longer is searched by its beginning.
+        "ALTER TABLE texts ADD COLUMN words tsvector GENERATED ALWAYS AS"
+        " (to_tsvector('simple', left(prompt, 150000) || ' ' || left(reasoning, 150000))) STORED",
+        "CREATE INDEX texts_by_words ON texts USING gin (words)",
+    ),
+}
