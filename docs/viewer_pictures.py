@@ -24,7 +24,6 @@ from firecircle.errors import EvaluationError, VoiceError
 from firecircle.examples import find_example, load_examples
 from firecircle.names import ModeName
 from firecircle.store.opening import Store, open_store
-from firecircle.web.access import Access
 from firecircle.web.app import build_site
 from firecircle.web.serving import address_of, listening_socket, server_of
 
@@ -195,10 +194,10 @@ async def fill_hard_cases(store: Store) -> dict[str, str]:
 
 
 @contextmanager
-def serving(store: Store, access: Access | None = None) -> Iterator[str]:
+def serving(store: Store) -> Iterator[str]:
     """A server for this store; its address."""
     bound, ready = listening_socket("127.0.0.1", 0), threading.Event()
-    server = server_of(build_site(store, access or Access()), ready.set)
+    server = server_of(build_site(store), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:
@@ -210,22 +209,13 @@ def serving(store: Store, access: Access | None = None) -> Iterator[str]:
         bound.close()
 
 
-PASSWORD = "correct horse battery"
-FOR_A_TEAM = {"login": "/login", "team": "/team", "account": "/account"}
-
-
 def take(browser: Any, address: str, path: str, width: int, theme: str, to: Path, *, whole: bool) -> None:
-    """One picture of a page, as an admin sees it where there are accounts."""
+    """One picture of a page."""
     context = browser.new_context(
         base_url=address, viewport={"width": width, "height": WIDTHS[width]}, color_scheme=theme
     )
     page = context.new_page()
     page.goto(path)
-    if page.get_by_role("heading", name="Log in").count() and path != "/login":
-        page.get_by_label("Name").fill("robin")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"**{path}")
     page.wait_for_timeout(400)
     page.screenshot(path=to, full_page=whole)
     context.close()
@@ -248,8 +238,7 @@ def main() -> None:
         paths = {"circles": "/circles", "circle": f"/circles/{circle}", "convene": f"/convene?from={circle}"}
         if given.all:
             paths |= asyncio.run(fill_everything(store, Path(place), circle))
-            paths |= asyncio.run(fill_hard_cases(store)) | FOR_A_TEAM
-            store.accounts.add("robin", "admin", PASSWORD)
+            paths |= asyncio.run(fill_hard_cases(store)) | {"login": "/login"}
         pages = given.only.split(",") if given.only else list(paths)
         wanted = (
             [(name, width, theme) for name in pages for width in WIDTHS for theme in THEMES]
@@ -263,16 +252,11 @@ def main() -> None:
                 ("circles", 390, "dark"),
             ]
         )
-        with (
-            serving(store) as address,
-            serving(store, Access(accounts=True)) as for_a_team,
-            sync_playwright() as started,
-        ):
+        with serving(store) as address, sync_playwright() as started:
             browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             for name, width, theme in wanted:
                 to = folder / f"{name}-{width}-{theme}.png"
-                at = for_a_team if name in FOR_A_TEAM else address
-                take(browser, at, paths[name], width, theme, to, whole=given.all is not None)
+                take(browser, address, paths[name], width, theme, to, whole=given.all is not None)
             browser.close()
 
 

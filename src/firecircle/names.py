@@ -30,10 +30,6 @@ RunState = Literal["finished", "unfinished"]
 """How a run of the lab stands."""
 
 
-Role = Literal["read", "convene", "admin"]
-"""What an account of the viewer may do; each role may do what those before it may."""
-ROLES: tuple[Role, ...] = get_args(Role)
-
 LayerName = Literal["system", "application", "user", "turns"]
 """The parts of a prompt in which words can stand."""
 Focus = Literal["prompt", "system", "application", "user"]

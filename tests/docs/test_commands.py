@@ -31,7 +31,6 @@ NOT_CARRIED_OUT = {
     "firecircle harden --voice": "asks a language model on this machine",
     "firecircle evaluate --offline": "asks a language model on this machine",
     "firecircle redteam": "takes a while; its own tests run it",
-    "firecircle accounts add ada": "asks for a password at the terminal; its own tests give one",
     "firecircle circles cancel": "needs a circle that sits in another terminal; its own tests have one",
     "firecircle circles import 2026.jsonl --store postgresql": "needs that database; its own tests have one",
 }

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
+from firecircle.store.database import revisions
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from tests.store.postgres import new_schema
@@ -40,6 +41,25 @@ async def test_a_store_from_before_the_first_release_is_refused_and_left_untouch
     assert "`firecircle circles export`" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert _contents(place) == before
+
+
+async def test_a_store_with_accounts_is_brought_up_to_date(store: Store, place: str) -> None:
+    result = await held(store, 0.1)
+    with store.database.writing() as connection:
+        connection.execute(sa.text("CREATE TABLE accounts (name TEXT PRIMARY KEY, password TEXT)"))
+        connection.execute(sa.text("INSERT INTO accounts VALUES ('ada', 'a digest')"))
+        for table in ("sessions", "tokens"):
+            reference = "TEXT REFERENCES accounts (name) ON DELETE CASCADE"
+            connection.execute(
+                sa.text(f"CREATE TABLE {table} (digest TEXT PRIMARY KEY, account {reference})")
+            )
+        connection.execute(sa.text("CREATE TABLE actions (pk INTEGER PRIMARY KEY)"))
+    _set_version(store, "0011")
+    with open_store(place) as opened:
+        assert opened.circles.load(result.circle_id) == result
+    contents = _contents(place)
+    assert not {"accounts", "sessions", "tokens", "actions"} & contents.keys()
+    assert contents["alembic_version"][1] == [f"('{revisions()[-1]}',)"]
 
 
 def _set_version(store: Store, version: str) -> None:

@@ -8,9 +8,11 @@ import pytest
 from firecircle.errors import ConfigError
 from firecircle.store.opening import Store
 from firecircle.web.access import WRITE_HEADER, Access
+from firecircle.web.api.operations import OPERATIONS
 from tests.web.serving import PATIENCE, Running, judged, running
 
 TOKEN = "a token that is long enough"
+READ_TOKEN = "a token for readers alone"
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,64 @@ def test_with_a_token_nothing_is_read_without_it(store: Store) -> None:
         assert cookie_alone.status_code == 403
 
 
+CHANGES = (
+    ("POST", "/evaluate"),
+    ("POST", "/estimate"),
+    ("POST", "/circles/{}/cancel"),
+    ("PUT", "/circles/{}/label"),
+    ("DELETE", "/circles/{}"),
+)
+
+
+def test_who_has_the_read_token_reads_everything_and_changes_nothing(store: Store) -> None:
+    kept = judged(store).circle_id
+    with (
+        running(store, Access("127.0.0.1", TOKEN, read_token=READ_TOKEN)) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as reader,
+    ):
+        assert reader.get(f"/circles?token={READ_TOKEN}").headers["location"] == "/circles"
+        page = reader.get(f"/circles/{kept}")
+        assert page.status_code == 200
+        assert server.access.write_token not in page.text
+        assert "/convene" not in page.text
+        assert reader.get("/convene").status_code == 403
+        bearer = {"authorization": f"Bearer {READ_TOKEN}"}
+        guessing = {WRITE_HEADER: server.access.write_token}
+        assert reader.get("/api/v1/circles", headers=bearer).status_code == 200
+        for method, path in CHANGES:
+            for headers in (bearer, guessing, bearer | guessing):
+                refused = reader.request(method, f"/api/v1{path.format(kept)}", json={}, headers=headers)
+                assert (refused.status_code, refused.json()["detail"]) == (403, "this token only reads")
+        writing = {"authorization": f"Bearer {TOKEN}"}
+        assert reader.delete(f"/api/v1/circles/{kept}", headers=writing).status_code == 204
+
+
+def test_every_call_that_is_not_read_alone_is_tried_above() -> None:
+    assert {(each.method, each.path.replace("{circle_id}", "{}")) for each in OPERATIONS} - set(CHANGES) == {
+        ("GET", each.path.replace("{circle_id}", "{}")) for each in OPERATIONS if each.method == "GET"
+    }
+
+
+def test_with_a_read_token_alone_nothing_can_be_changed(store: Store) -> None:
+    with (
+        running(store, Access("0.0.0.0", read_token=READ_TOKEN)) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as caller,
+    ):
+        assert caller.get("/api/v1/circles").status_code == 401
+        headers = {"authorization": f"Bearer {READ_TOKEN}", WRITE_HEADER: server.access.write_token}
+        assert caller.post("/api/v1/estimate", json={"user": "hello"}, headers=headers).status_code == 403
+
+
+def test_over_tls_the_cookie_is_sent_over_tls_only(store: Store) -> None:
+    with (
+        running(store, Access("127.0.0.1", TOKEN, name="circles.example.org")) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as reader,
+    ):
+        proxy = {"x-forwarded-proto": "https", "host": "circles.example.org"}
+        assert "; Secure" in reader.get(f"/circles?token={TOKEN}", headers=proxy).headers["set-cookie"]
+        assert "; Secure" not in reader.get(f"/circles?token={TOKEN}").headers["set-cookie"]
+
+
 def test_the_login_form_sets_the_cookie(store: Store) -> None:
     with (
         running(store, Access("127.0.0.1", TOKEN)) as server,
@@ -108,6 +168,10 @@ def test_another_address_needs_a_token_that_cannot_be_guessed() -> None:
         Access("0.0.0.0")
     with pytest.raises(ConfigError, match="at least 16 characters"):
         Access("0.0.0.0", "short")
+    with pytest.raises(ConfigError, match="--read-token: at least 16 characters"):
+        Access("0.0.0.0", TOKEN, read_token="short")
+    with pytest.raises(ConfigError, match="--read-token: it must differ from --token"):
+        Access("0.0.0.0", TOKEN, read_token=TOKEN)
     access = Access("0.0.0.0", TOKEN)
     assert access.allows_host("192.0.2.7:8477")
     assert not access.allows_host("rebound.example:8477")

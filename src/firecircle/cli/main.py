@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from firecircle.cli.accounts import accounts_commands
 from firecircle.cli.bank.command import bank_commands
 from firecircle.cli.blindspots.command import blindspots
 from firecircle.cli.calibrate import calibrate
@@ -93,7 +92,6 @@ def command_line() -> typer.Typer:
         trust,
     ):
         app.command(cls=ResultCommand if command in (evaluate, replay) else None)(command)
-    app.add_typer(accounts_commands(), name="accounts")
     app.add_typer(bank_commands(), name="bank")
     app.add_typer(circles_commands(), name="circles")
     app.add_typer(lab_commands(), name="lab")

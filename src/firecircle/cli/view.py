@@ -16,9 +16,7 @@ PORT = 8477
 def view(
     host: Annotated[
         str,
-        typer.Option(
-            metavar="ADDRESS", help="Where to listen; beyond loopback only with --token or accounts."
-        ),
+        typer.Option(metavar="ADDRESS", help="Where to listen; beyond loopback only with a token."),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Which port; 0 takes any that is free.")
@@ -29,7 +27,16 @@ def view(
             metavar="SECRET",
             envvar="FIRECIRCLE_VIEW_TOKEN",
             show_envvar=True,
-            help="What every reader must know; at least 16 characters.",
+            help="Who knows it reads and changes everything; at least 16 characters.",
+        ),
+    ] = None,
+    read_token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECRET",
+            envvar="FIRECIRCLE_VIEW_READ_TOKEN",
+            show_envvar=True,
+            help="Who knows it only reads. Without --token nothing can be changed.",
         ),
     ] = None,
     public_url: Annotated[
@@ -51,7 +58,7 @@ def view(
     \b
     firecircle view
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
-    firecircle view --public-url https://circles.example.org --no-browser     # with accounts, behind a proxy
+    firecircle view --public-url https://circles.example.org --token "$TOKEN" --no-browser
     """
     from firecircle.cli.output import print_json
     from firecircle.cli.printable import printable_line
@@ -74,25 +81,19 @@ def view(
     tls = Tls(certificate, key) if certificate and key else None
     name = _host_of(public_url)
     with open_store(store) as opened:
-        has_accounts = opened.accounts.exist()
-        access = Access(host, token, accounts=has_accounts, name=name)
+        access = Access(host, token, name, read_token)
         bound = listening_socket(host, port)
         address = address_of(bound, host, is_encrypted=tls is not None)
 
         def ready() -> None:
             if as_json:
-                # With accounts each session has its own; programs use a token of an account.
-                write_token = None if has_accounts else access.write_token
-                print_json({"url": address, "write_token": write_token, "store": opened.name})
+                print_json({"url": address, "write_token": access.write_token, "store": opened.name})
             else:
                 print(f"Fire Circle at {address}  (store: {printable_line(opened.name)}; Ctrl-C ends it)")
                 if not is_loopback(host):
-                    what = "logs in with an account" if has_accounts else "needs the token"
                     plain = "" if tls else " It is not encrypted."
-                    print(f"Other machines can reach it; every reader {what}.{plain}")
-                elif has_accounts:
-                    print("Every reader logs in with an account.")
-                elif token is None:
+                    print(f"Other machines can reach it; every reader needs a token.{plain}")
+                elif token is None and read_token is None:
                     print("Every account of this machine can read and change it; --token keeps others out.")
             if not no_browser:
                 open_browser(address)

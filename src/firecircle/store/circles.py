@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache
 
 import sqlalchemy as sa
@@ -16,7 +14,6 @@ from firecircle.circle.events import Event
 from firecircle.circle.ledger import record_from
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.store.actions import record_action
 from firecircle.store.database import Database, shrink_file, storable
 from firecircle.store.documents import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.finding import (
@@ -38,8 +35,6 @@ from firecircle.store.writing import add_finished
 SHORTEST_PREFIX = 4
 DOCUMENTS_AT_ONCE = 50
 """How many circles are in memory at once while all are read."""
-_TOLD = ("since", "until", "alarm", "verdict", "status", "mode", "in_run", "outcome", "least_falsehood")
-"""Filters of a prune that are written down with their values."""
 AT_ONCE = 500
 """How many circles a long deletion takes out in one transaction: others may write in between."""
 
@@ -65,17 +60,16 @@ class CircleStore:
         with self.database.writing() as connection:
             return add_finished(connection, judged, label=label, run_id=run_id)
 
-    def set_label(self, id_or_prefix: str, label: str | None, *, by: str | None = None) -> CircleSummary:
+    def set_label(self, id_or_prefix: str, label: str | None) -> CircleSummary:
         """Say what a circle's prompt really was, for calibration; None takes the label away."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             connection.execute(
                 sa.update(circles).where(circles.c.pk == summary.pk).values(label=label and storable(label))
             )
-            record_action(connection, "labelled", summary.id, label or "label taken away", by=by)
             return summary.model_copy(update={"label": label})
 
-    def ask_to_cancel(self, id_or_prefix: str, *, by: str | None = None) -> CircleSummary:
+    def ask_to_cancel(self, id_or_prefix: str) -> CircleSummary:
         """Ask the process that holds this circle to call it off."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
@@ -88,7 +82,6 @@ class CircleStore:
                     "stop that run where it runs (Ctrl-C), the same command goes on later",
                 )
             connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(cancel_asked=True))
-            record_action(connection, "called off", summary.id, by=by)
             return summary
 
     # -- finding -----------------------------------------------------------------------------------
@@ -234,7 +227,7 @@ class CircleStore:
 
     # -- deleting ----------------------------------------------------------------------------------
 
-    def delete(self, id_or_prefix: str, *, by: str | None = None) -> CircleSummary:
+    def delete(self, id_or_prefix: str) -> CircleSummary:
         """Delete one circle and everything that belongs to it; one that still sits must be over first."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
@@ -242,20 +235,13 @@ class CircleStore:
                 first = "wait until it is over" if summary.run_id else "cancel it first"
                 raise ConfigError(summary.id, "the circle still sits", first)
             connection.execute(sa.delete(circles).where(circles.c.pk == summary.pk))
-            record_action(connection, "deleted", summary.id, by=by)
             return summary
 
-    def prune(self, filters: Filters, *, by: str | None = None) -> Iterator[int]:
+    def prune(self, filters: Filters) -> Iterator[int]:
         """Delete every circle that matches, some at a time; yields how many after each step.
 
         A circle that is still sitting stays.
         """
-        given = filters.model_dump(exclude_defaults=True)
-        for name in given.keys() & {"since", "until"}:
-            with suppress(ValueError, OverflowError, OSError):  # no time that a calendar knows
-                given[name] = datetime.fromtimestamp(given[name], UTC).isoformat(timespec="seconds")
-        # Words that may be of a prompt do not outlive it.
-        which = ", ".join(f"{name} {value}" if name in _TOLD else name for name, value in given.items())
         while True:
             with self.database.writing() as connection:
                 over = sa.not_(still_sitting(connection))
@@ -263,8 +249,6 @@ class CircleStore:
                 # What another process is deleting or labelling at this moment is not waited for.
                 some = some.with_for_update(skip_locked=True)
                 gone = connection.execute(sa.delete(circles).where(circles.c.pk.in_(some))).rowcount
-                if gone:
-                    record_action(connection, "pruned", f"{gone} circles", which or "all", by=by)
             if not gone:
                 break
             yield gone

@@ -38,7 +38,7 @@ VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
 """Where alembic keeps the version of a database."""
-MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK, ACCOUNTS_LOCK = range(7_046_218_903, 7_046_218_907)
+MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK = range(7_046_218_903, 7_046_218_906)
 """Of PostgreSQL: each is held by one transaction at a time, see `be_the_only_one`."""
 POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 30, "pool_recycle": 1800, "pool_use_lifo": True}
 """Connections to a server that a process keeps for itself, and how many more it opens while it is busy.

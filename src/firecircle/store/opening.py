@@ -12,8 +12,6 @@ from firecircle.store.recorder import Recorder
 
 # What speaks to the database is imported when it is opened: who stores nothing does not wait for it.
 if TYPE_CHECKING:
-    from firecircle.store.accounts import AccountStore
-    from firecircle.store.actions import ActionStore
     from firecircle.store.bank.bank import Bank
     from firecircle.store.circles import CircleStore
     from firecircle.store.database import Database
@@ -87,20 +85,6 @@ class Store:
         from firecircle.store.notes import RunStore
 
         return RunStore(self.database)
-
-    @cached_property
-    def accounts(self) -> AccountStore:
-        """Who may use the viewer of this store."""
-        from firecircle.store.accounts import AccountStore
-
-        return AccountStore(self.database)
-
-    @cached_property
-    def actions(self) -> ActionStore:
-        """Who labelled, deleted and changed what."""
-        from firecircle.store.actions import ActionStore
-
-        return ActionStore(self.database)
 
     @property
     def name(self) -> str:

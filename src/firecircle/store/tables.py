@@ -303,51 +303,6 @@ bank_tags = Table(
     Index("bank_tags_by_tag", "tag", "sighting_pk"),
 )
 
-accounts = Table(
-    "accounts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),  # read, convene or admin
-    Column("password", Text, nullable=False),  # a scrypt digest with its salt
-    Column("created_at", Double, nullable=False),
-)
-
-
-def _of_an_account() -> Column[str]:
-    return Column("account", Text, ForeignKey("accounts.name", ondelete="CASCADE"), nullable=False)
-
-
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("digest", Text, primary_key=True),  # of the secret in the cookie
-    _of_an_account(),
-    Column("created_at", Double, nullable=False),
-    Column("expires_at", Double, nullable=False),
-)
-
-tokens = Table(
-    "tokens",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    _of_an_account(),
-    Column("note", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
-)
-
-actions = Table(
-    "actions",
-    metadata,
-    Column("pk", Key, primary_key=True),
-    Column("at", Double, nullable=False),
-    Column("by", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", Text, nullable=False),
-    Index("actions_by_subject", "subject", "pk"),
-)
-
-
 # The index for searching words and some indexes for sorting differ from database to database.
 ONLY_IN = {
     "sqlite": (

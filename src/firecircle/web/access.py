@@ -1,4 +1,4 @@
-"""Who may ask: the right host, the right origin, the right token or account. No framework, only the rules."""
+"""Who may ask: the right host, the right origin, the right token. No framework, only the rules."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit
 
 from firecircle.errors import ConfigError
-from firecircle.names import ROLES, Role
 
 SHORTEST_TOKEN = 16
 WRITE_HEADER = "x-firecircle-token"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
+Right = Literal["read", "write"]
+"""What a caller may do: look at everything, or also change it."""
 _NAMES_OF_LOOPBACK = frozenset({"localhost", "localhost.localdomain"})
 
 
@@ -34,49 +36,53 @@ def is_loopback(host: str) -> bool:
 class Caller:
     """Who asks, and what they may do."""
 
-    name: str | None = None
-    """Of the account; None where the server knows no accounts."""
-    role: Role | None = "admin"
-    """None: a stranger, who may see the page to log in."""
+    right: Right | None
+    """None for a stranger, who sees only the page that asks for a token."""
     write_token: str = ""
-    """What the pages of this caller carry to change something."""
-    session: str | None = None
-    """The secret of the session that a browser brought."""
+    """What the pages of this caller carry to change something; empty for a reader."""
 
-    def may(self, role: Role) -> bool:
-        """Whether the caller's role includes this one."""
-        return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
+    @property
+    def may_write(self) -> bool:
+        """Whether the caller may change something."""
+        return self.right == "write"
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rules of one server. `token` is what the user chose; without one only loopback is served."""
+    """The rules of one server. Without a token only loopback is served, and every caller may write."""
 
     host: str = "127.0.0.1"
     token: str | None = None
-    accounts: bool = False
-    """Whether readers log in with an account of the store, instead of a token that all share."""
+    """With this a caller reads and writes."""
     name: str | None = None
-    """A host name under which a proxy hands requests on to this server."""
+    """A host name under which a proxy forwards requests to this server."""
+    read_token: str | None = None
+    """With this a caller only reads."""
     write_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """Made afresh for every server; pages carry it, so that no other site can change anything."""
+    """New for every server. Pages carry it, so that no other site can change anything."""
 
     def __post_init__(self) -> None:
-        if self.accounts and self.token is not None:
-            raise ConfigError("--token", "readers of this store log in with their accounts", "leave it out")
-        if self.token is None and not self.accounts and not (is_loopback(self.host) and self.name is None):
+        if not self._rights and not (is_loopback(self.host) and self.name is None):
             raise ConfigError(
                 "--token",
                 (
                     f"{self.name or self.host} can be reached from other machines, so choose a token that"
-                    " readers must know, add accounts (`firecircle accounts add`), or leave"
-                    f" {'--public-url' if self.name else '--host'} out"
+                    f" readers must know, or leave {'--public-url' if self.name else '--host'} out"
                 ),
             )
-        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
-            raise ConfigError(
-                "--token", f"at least {SHORTEST_TOKEN} characters, so that it cannot be guessed"
-            )
+        for option, token in (("--token", self.token), ("--read-token", self.read_token)):
+            if token is not None and len(token) < SHORTEST_TOKEN:
+                raise ConfigError(
+                    option, f"at least {SHORTEST_TOKEN} characters, so that it cannot be guessed"
+                )
+        if self.token is not None and self.token == self.read_token:
+            raise ConfigError("--read-token", "it must differ from --token")
+
+    @property
+    def _rights(self) -> dict[str, Right]:
+        """What each token allows."""
+        rights: tuple[tuple[str | None, Right], ...] = ((self.token, "write"), (self.read_token, "read"))
+        return {token: right for token, right in rights if token is not None}
 
     def allows_host(self, header: str | None) -> bool:
         """Whether a Host header can be meant for us: a foreign name that points here is DNS rebinding."""
@@ -93,36 +99,35 @@ class Access:
             return name in {self.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
         return True  # an address is no name, so nobody can point it elsewhere
 
-    @property
-    def cookie(self) -> str:
+    def cookie_of(self, token: str) -> str:
         """What a browser keeps instead of the token itself."""
-        return hashlib.sha256(f"firecircle cookie {self.write_token} {self.token}".encode()).hexdigest()
+        return hashlib.sha256(f"firecircle cookie {self.write_token} {token}".encode()).hexdigest()
 
-    def knows(self, offered: str | None) -> bool:
-        """Whether this is the token."""
-        return self.token is not None and is_same(offered, self.token)
+    def right_of(self, token: str | None) -> Right | None:
+        """What this token allows; None when it is not one of the server's tokens."""
+        return next((right for known, right in self._rights.items() if is_same(token, known)), None)
 
-    def admits(self, authorization: str | None, cookie: str | None) -> bool:
-        """Whether a request may read: always on loopback without a token, else with token or cookie."""
-        if self.token is None:
-            return True
-        return self.knows(_bearer(authorization)) or is_same(cookie, self.cookie)
+    def caller(self, headers: Mapping[str, str], cookie: str | None) -> Caller:
+        """Who asks, by the token or the cookie that stands for it."""
+        rights = self._rights
+        right = self.right_of(bearer_in(headers)) or next(
+            (allowed for token, allowed in rights.items() if is_same(cookie, self.cookie_of(token))), None
+        )
+        if not rights:
+            right = "write"
+        return Caller(right, self.write_token if right == "write" else "")
 
-    def caller_in(self, account: str, role: Role, session: str) -> Caller:
-        """The caller whose browser brought this session: its pages carry a token of this session alone."""
-        token = hmac.new(self.write_token.encode(), session.encode(), hashlib.sha256).hexdigest()
-        return Caller(account, role, token, session)
-
-    def may_write(self, headers: Mapping[str, str], caller: Caller) -> str | None:
-        """Why a request may change nothing here; None when it may."""
+    def why_not_write(self, headers: Mapping[str, str], caller: Caller) -> str | None:
+        """Why a request may not change anything; None when it may."""
+        if not caller.may_write:
+            return "this token only reads"
         site = headers.get("sec-fetch-site")
         if site is not None and site != "same-origin":
             return "the request comes from another site"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return "the request comes from another origin"
-        is_program = caller.name is not None and caller.session is None
-        if is_program or self.knows(bearer_in(headers)):
+        if self.right_of(bearer_in(headers)) == "write":
             return None
         if not is_same(headers.get(WRITE_HEADER), caller.write_token):
             return f"the header {WRITE_HEADER} is missing or old; reload the page"
@@ -131,11 +136,7 @@ class Access:
 
 def bearer_in(headers: Mapping[str, str]) -> str | None:
     """The token in `Authorization: Bearer …`."""
-    return _bearer(headers.get("authorization"))
-
-
-def _bearer(header: str | None) -> str | None:
-    kind, _, value = (header or "").partition(" ")
+    kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else None
 
 

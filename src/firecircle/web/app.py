@@ -18,13 +18,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from firecircle.errors import FireCircleError
-from firecircle.names import Role
 from firecircle.store.opening import Store
-from firecircle.web import account_pages, batch_pages, pages, run_pages
+from firecircle.web import batch_pages, pages, run_pages
 from firecircle.web.access import Access
 from firecircle.web.api.operations import BASE, OPERATIONS, openapi
 from firecircle.web.convener import Convener
-from firecircle.web.middleware import LOGIN, LOGOUT, Gate, require
+from firecircle.web.middleware import LOGIN, Gate
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
 from firecircle.web.rendering import templates
 from firecircle.web.viewer import Viewer
@@ -61,14 +60,13 @@ def build_site(store: Store, access: Access | None = None) -> Site:
         lifespan=lifespan,
     )
     # Around everything, so that even the answer to a bug has its safety headers.
-    return Site(Gate(inside, access, lambda: store.accounts), watch.leave)
+    return Site(Gate(inside, access), watch.leave)
 
 
 def _routes() -> list[Route | Mount]:
     handlers: dict[str, dict[str, Callable[..., Any]]] = {}
     for operation in OPERATIONS:
-        handler = _for_role(operation.role, operation.handler)
-        handlers.setdefault(BASE + operation.path, {})[operation.method] = handler
+        handlers.setdefault(BASE + operation.path, {})[operation.method] = operation.handler
     api = [
         Route(path, _by_method(methods), methods=list(methods), name=f"api {path}")
         if len(methods) > 1
@@ -81,7 +79,7 @@ def _routes() -> list[Route | Mount]:
         Route("/circles/compare", pages.circles_beside_page),
         Route("/circles/{circle_id}", pages.circle_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
-        Route("/convene", _for_role("convene", pages.convene_page)),
+        Route("/convene", pages.convene_page),
         Route("/bank", pages.bank_page),
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),
@@ -95,31 +93,11 @@ def _routes() -> list[Route | Mount]:
         Route("/runs/{run_id}/report", run_pages.report_page),
         Route("/runs/{run_id}/report.html", run_pages.report_file),
         Route("/runs/{run_id}/circle", run_pages.judgement_page),
-        Route("/account", account_pages.account_page),
-        Route("/team", _for_role("admin", account_pages.team_page)),
-        Route(LOGIN, account_pages.login, methods=["GET", "POST"]),
-        Route(LOGOUT, account_pages.logout, methods=["POST"]),
+        Route(LOGIN, pages.login_page, methods=["GET", "POST"]),
         *api,
         Route(f"{BASE}/openapi.json", lambda _: JSONResponse(openapi())),
         Mount("/static", StaticFiles(directory=str(resources.files("firecircle.web") / "static"))),
     ]
-
-
-def _for_role(role: Role, handler: Callable[..., Any]) -> Callable[[Request], Any]:
-    """The same endpoint for callers who may do this; others are refused before anything is read."""
-    if iscoroutinefunction(handler):
-
-        async def answer_later(request: Request) -> Any:
-            require(request, role)
-            return await handler(request)
-
-        return answer_later
-
-    def answer(request: Request) -> Any:
-        require(request, role)
-        return handler(request)
-
-    return answer
 
 
 def _by_method(methods: dict[str, Callable[..., Any]]) -> Callable[[Request], Any]:

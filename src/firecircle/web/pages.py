@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -28,7 +28,7 @@ from firecircle.web.api.shapes import (
     CompareQuery,
     PromptQuery,
 )
-from firecircle.web.middleware import caller_of
+from firecircle.web.middleware import LOGIN, caller_of, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
@@ -36,6 +36,7 @@ from firecircle.web.viewer import circle_asked_for, viewer_of
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
+LARGEST_FORM = 10_000
 ORDERING = ("order", "rising")
 PAGING = (*ORDERING, "before", "start", "limit")
 
@@ -43,6 +44,28 @@ PAGING = (*ORDERING, "before", "start", "limit")
 def home(_: Request) -> Response:
     """The list is the front page."""
     return RedirectResponse("/circles", status_code=307)
+
+
+async def login_page(request: Request) -> Response:
+    """Where a reader gives a token of the server."""
+    access, trouble = viewer_of(request).access, ""
+    if request.method == "POST":
+        token = await _token_in(request)
+        if access.right_of(token):
+            return with_cookie(RedirectResponse("/circles", status_code=303), request, access, token)
+        trouble = "That is not the token."
+    status = 401 if trouble else 200
+    return page_response(request, "login.html", status=status, trouble=trouble, action=LOGIN)
+
+
+async def _token_in(request: Request) -> str:
+    """The only field of the form."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_FORM:
+            raise RequestError(413, "the form is too long")
+    return parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
 
 
 def circles_page(request: Request) -> Response:
@@ -133,6 +156,8 @@ def answer_part(request: Request) -> Response:
 
 def convene_page(request: Request) -> Response:
     """The form to convene a circle, empty or with the prompt of another circle or an example."""
+    if not caller_of(request).may_write:
+        raise RequestError(403, "this token only reads")
     prompt = None
     if given := request.query_params.get("from"):
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment
@@ -12,7 +12,6 @@ from firecircle.errors import ConfigError
 from firecircle.store.finding import CircleSummary
 from firecircle.store.opening import Store
 from firecircle.web.access import Access
-from firecircle.web.attempts import Attempts
 from firecircle.web.problems import RequestError
 from firecircle.web.watch import Watch
 
@@ -29,7 +28,6 @@ class Viewer:
     watch: Watch
     access: Access
     templates: Environment
-    attempts: Attempts = field(default_factory=Attempts)
 
 
 def viewer_of(request: Request) -> Viewer:

@@ -40,7 +40,6 @@ from firecircle.web.api.shapes import (
     MessageOut,
     PromptQuery,
 )
-from firecircle.web.middleware import caller_of
 from firecircle.web.problems import RequestError
 from firecircle.web.rendering import exported_html, file_name
 from firecircle.web.viewer import circle_asked_for, viewer_of
@@ -76,8 +75,6 @@ async def evaluate(request: Request) -> Response:
     viewer = viewer_of(request)
     judges = configured_by_file(_asked_for(form))
     circle_id = await viewer.convener.convene(_prompt_in(form), judges.config, form.label, judges.seating)
-    if (by := caller_of(request).name) is not None:
-        await run_in_threadpool(viewer.store.actions.record, "convened", circle_id, by=by)
     summary = await run_in_threadpool(viewer.store.circles.summary, circle_id)
     begun = Begun(id=summary.id, status=summary.status, url=f"/circles/{quote(summary.id, safe='')}")
     location = {"location": f"/api/v1/circles/{quote(summary.id, safe='')}"}
@@ -168,12 +165,9 @@ def get_prompt(request: Request) -> Response:
 def cancel_circle(request: Request) -> Response:
     """Call a circle off, here or in the process that holds it; it ends within a few seconds."""
     viewer, summary = viewer_of(request), circle_asked_for(request, exactly=True)
-    by = caller_of(request).name
-    if viewer.convener.cancel(summary.id):
-        viewer.store.actions.record("called off", summary.id, by=by)
-    else:
+    if not viewer.convener.cancel(summary.id):
         try:
-            summary = viewer.store.circles.ask_to_cancel(summary.id, by=by)
+            summary = viewer.store.circles.ask_to_cancel(summary.id)
         except ConfigError as over:
             raise RequestError(409, str(over)) from None
     return JSONResponse(summary.model_dump(), status_code=202)
@@ -183,8 +177,7 @@ async def label_circle(request: Request) -> Response:
     """Say what a circle's prompt really was."""
     form = await body_as(LabelIn, request)
     summary = await run_in_threadpool(circle_asked_for, request, exactly=True)
-    circles, by = viewer_of(request).store.circles, caller_of(request).name
-    labelled = await run_in_threadpool(circles.set_label, summary.id, form.label, by=by)
+    labelled = await run_in_threadpool(viewer_of(request).store.circles.set_label, summary.id, form.label)
     return JSONResponse(labelled.model_dump())
 
 
@@ -194,7 +187,7 @@ def delete_circle(request: Request) -> Response:
     if summary.status == "sitting":
         first = "wait until it is over" if summary.run_id else "cancel it first"
         raise RequestError(409, f"{summary.id}: the circle still sits; {first}")
-    viewer_of(request).store.circles.delete(summary.id, by=caller_of(request).name)
+    viewer_of(request).store.circles.delete(summary.id)
     return Response(status_code=204)
 
 

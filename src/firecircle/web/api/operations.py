@@ -13,13 +13,12 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
-from firecircle.names import Role
 from firecircle.rotation.fairness import FairnessReport
 from firecircle.shapes import Shape
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.web.access import WRITE_HEADER
-from firecircle.web.api import accounts, circles, lookups, runs, shapes
+from firecircle.web.api import circles, lookups, runs, shapes
 from firecircle.web.problems import MEDIA_TYPE, Problem, title_of
 
 BASE = "/api/v1"
@@ -52,8 +51,6 @@ class Operation:
     body: type[Shape] | None = None
     refusals: tuple[int, ...] = ()
     """What else can come, beyond what any request may get."""
-    role: Role = "read"
-    """Of which role an account must be at least."""
 
     @property
     def summary(self) -> str:
@@ -74,7 +71,6 @@ OPERATIONS = (
         (200, 202),
         body=shapes.Judging,
         refusals=(*BODY, 429, 502),
-        role="convene",
     ),
     Operation(
         "POST",
@@ -84,7 +80,6 @@ OPERATIONS = (
         shapes.Estimate,
         body=shapes.Judging,
         refusals=BODY,
-        role="convene",
     ),
     Operation(
         "GET",
@@ -122,17 +117,6 @@ OPERATIONS = (
         None,
         (204,),
         refusals=(404, 409),
-        role="admin",
-    ),
-    Operation(
-        "POST",
-        "/prune",
-        "prune_circles",
-        accounts.prune_circles,
-        shapes.Pruned,
-        body=shapes.PruneIn,
-        refusals=(*BODY, 409),
-        role="admin",
     ),
     Operation(
         "GET",
@@ -159,7 +143,6 @@ OPERATIONS = (
         CircleSummary,
         (202,),
         refusals=(404, 409),
-        role="convene",
     ),
     Operation(
         "PUT",
@@ -169,7 +152,6 @@ OPERATIONS = (
         CircleSummary,
         body=shapes.LabelIn,
         refusals=(404, *BODY),
-        role="convene",
     ),
     Operation(
         "GET",
@@ -204,79 +186,6 @@ OPERATIONS = (
     Operation("GET", "/rotation", "get_fairness", lookups.get_fairness, FairnessReport),
     Operation("GET", "/runs", "list_runs", runs.list_all_runs, shapes.RunLines),
     Operation("GET", "/runs/{run_id}", "get_run", runs.get_run, shapes.RunLine, refusals=(404,)),
-    Operation("GET", "/me", "get_me", accounts.get_me, shapes.Me),
-    Operation("GET", "/accounts", "list_accounts", accounts.list_accounts, shapes.AccountLines, role="admin"),
-    Operation(
-        "POST",
-        "/accounts",
-        "add_account",
-        accounts.add_account,
-        shapes.NewAccount,
-        (201,),
-        body=shapes.AccountIn,
-        refusals=(*BODY, 409),
-        role="admin",
-    ),
-    Operation(
-        "PUT",
-        "/accounts/{name}",
-        "change_account",
-        accounts.change_account,
-        shapes.NewAccount,
-        body=shapes.AccountChange,
-        refusals=(*BODY, 404, 409),
-        role="admin",
-    ),
-    Operation(
-        "DELETE",
-        "/accounts/{name}",
-        "remove_account",
-        accounts.remove_account,
-        None,
-        (204,),
-        refusals=(404, 409),
-        role="admin",
-    ),
-    Operation(
-        "PUT",
-        "/password",
-        "change_password",
-        accounts.change_password,
-        None,
-        (204,),
-        body=shapes.PasswordIn,
-        refusals=(*BODY, 409, 429),
-    ),
-    Operation("GET", "/tokens", "list_tokens", accounts.list_tokens, shapes.TokenLines, refusals=(409,)),
-    Operation(
-        "POST",
-        "/tokens",
-        "add_token",
-        accounts.add_token,
-        shapes.NewToken,
-        (201,),
-        body=shapes.TokenIn,
-        refusals=(*BODY, 409),
-    ),
-    Operation(
-        "DELETE",
-        "/tokens/{token_id}",
-        "revoke_token",
-        accounts.revoke_token,
-        None,
-        (204,),
-        refusals=(404, 409),
-    ),
-    Operation(
-        "GET",
-        "/actions",
-        "list_actions",
-        accounts.list_actions,
-        shapes.ActionLines,
-        query=shapes.ActionQuery,
-        refusals=(422,),
-        role="admin",
-    ),
 )
 
 

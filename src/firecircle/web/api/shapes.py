@@ -6,11 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from firecircle.names import CircleStatus, Focus, ModeName, Role, RunState
+from firecircle.names import CircleStatus, Focus, ModeName, RunState
 from firecircle.prompt import MAX_LAYER_CHARS
 from firecircle.shapes import Shape
-from firecircle.store.accounts import LONGEST_NOTE, LONGEST_PASSWORD, NAME, SHORTEST_PASSWORD, Account, Token
-from firecircle.store.actions import Action
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry, BankFilters
 from firecircle.store.finding import CircleSummary, Filters, Order
@@ -305,112 +303,3 @@ class CompareQuery(Shape):
 
     first: Name
     second: Name
-
-
-# -- accounts ------------------------------------------------------------------------------------------
-
-Password = Annotated[str, StringConstraints(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
-
-
-class Me(Shape):
-    """Who asks."""
-
-    name: str | None
-    """Of the account; null where the viewer runs without accounts."""
-    role: Role
-    accounts: bool
-
-
-class AccountLines(Shape):
-    """All accounts, by name."""
-
-    accounts: tuple[Account, ...]
-
-
-class AccountIn(Shape):
-    """An account to be made."""
-
-    name: Annotated[str, StringConstraints(pattern=f"^{NAME.pattern}$")]
-    role: Role
-    password: Password | None = None
-
-
-class AccountChange(Shape):
-    """What an account gets instead; what is left out stays."""
-
-    role: Role | None = None
-    password: Password | None = None
-    new_password: bool = False
-    """Make up a password and tell it."""
-
-
-class NewAccount(Shape):
-    """An account, and the password that was made up for it."""
-
-    account: Account
-    password: str | None
-    """Told once; null when it was given."""
-
-
-class PasswordIn(Shape):
-    """A new password for the account that asks."""
-
-    old: Annotated[str, StringConstraints(max_length=LONGEST_PASSWORD)]
-    new: Password
-
-
-class TokenIn(Shape):
-    """A token to be made."""
-
-    note: Annotated[str, StringConstraints(max_length=LONGEST_NOTE)] = ""
-    """What it is for."""
-
-
-class TokenLines(Shape):
-    """The tokens of an account."""
-
-    tokens: tuple[Token, ...]
-
-
-class NewToken(Shape):
-    """A token and its secret, which is told once."""
-
-    token: Token
-    secret: str
-
-
-class ActionQuery(Shape):
-    """Which actions."""
-
-    subject: Name | None = None
-    """Of this circle or account."""
-    before: int | None = Field(default=None, ge=0, lt=2**62)
-    limit: int = Field(default=50, ge=1, le=200)
-
-
-class ActionLines(Shape):
-    """Who did what, the latest first."""
-
-    actions: tuple[Action, ...]
-    next_before: int | None = None
-
-
-class PruneIn(Shape):
-    """Which circles to take out, and how many that must be."""
-
-    expected: int = Field(ge=0)
-    """As many as `/counts` says with `exact`; another number deletes nothing."""
-    until: float = Field(ge=0, le=1e11)
-    since: float | None = Field(default=None, ge=0, le=1e11)
-    alarm: bool | None = None
-    label: Name | None = None
-    mode: ModeName | None = None
-    run_id: Name | None = None
-    in_run: bool | None = None
-    batch: Name | None = None
-
-
-class Pruned(Shape):
-    """How many circles were taken out."""
-
-    deleted: int

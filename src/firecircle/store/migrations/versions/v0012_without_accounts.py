@@ -1,0 +1,14 @@
+"""Accounts of the viewer, their sessions and tokens, and the list of what they did are gone."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    """Drop the tables, with the digests of passwords in them."""
+    for table in ("sessions", "tokens", "actions", "accounts"):
+        op.drop_table(table)
