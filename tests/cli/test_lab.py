@@ -148,7 +148,6 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
         (("study", "dialog"), ["there is no 'dialog'", "validation"]),
         (("study", "chair", "--data", "none.jsonl"), ["none.jsonl"]),
         (("study", "chair", "--models", "nobody/knows,embedded:time"), ["[arms.circle]", "nobody/knows"]),
-        (("recorded", "none.jsonl"), ["none.jsonl"]),
         (("compare", "one", "two"), ["there is no 'one'"]),
     ],
 )

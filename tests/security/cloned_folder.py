@@ -227,7 +227,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "lab compare": [["run_folder", "run_folder"]],
     "lab export": [["nothing", "--inspect", "logs"]],
     "lab list": [[]],
-    "lab recorded": [["data.jsonl"]],
     "lab study": [["nothing", "--data", "data.jsonl"]],
     "local serve": [["local:nothing"]],
     "rotation show": [[]],

@@ -11,7 +11,7 @@ import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
 from firecircle.cli.engines import Address, Engine, EngineOptions
-from firecircle.cli.options import THRESHOLD, AsJson, names_in, with_options
+from firecircle.cli.options import AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
@@ -68,7 +68,6 @@ def lab_commands() -> typer.Typer:
     app.command("compare")(compare)
     app.command("export")(export)
     app.command("list")(list_all)
-    app.command("recorded")(recorded)
     app.command("study")(study)
     return app
 
@@ -216,20 +215,6 @@ def list_all(as_json: AsJson = False) -> int:
     from firecircle.lab.runs.folder import list_runs
 
     show_runs(list_runs(), as_json=as_json)
-    return 0
-
-
-def recorded(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Prompts with the T/I/F of several models.")],
-    threshold: Annotated[float, THRESHOLD] = 0.7,
-    as_json: AsJson = False,
-) -> int:
-    """What recorded judgements show: each model, rival rules, and thresholds calibrated on other prompts."""
-    require_lab("lab", "duckdb")
-    from firecircle.cli.lab.recorded import show_recorded
-    from firecircle.lab.recorded import recorded_study
-
-    show_recorded(recorded_study(Path(file), threshold), as_json=as_json)
     return 0
 
 

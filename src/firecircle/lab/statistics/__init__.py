@@ -14,14 +14,6 @@ from firecircle.lab.statistics.comparison import (
     holm,
     mcnemar,
 )
-from firecircle.lab.statistics.cross_validation import (
-    HeldOut,
-    Scorer,
-    Weights,
-    fit_weights,
-    held_out,
-    weighted_scores,
-)
 from firecircle.lab.statistics.curves import Curve, CurvePoint, auc, average_precision, curve, recall_at
 from firecircle.lab.statistics.dialogue import (
     ChairEffect,
@@ -75,17 +67,14 @@ __all__ = [
     "ExcessFlips",
     "Flips",
     "Group",
-    "HeldOut",
     "McNemar",
     "Opinions",
     "PatternFigures",
     "Performance",
     "Rates",
     "Scored",
-    "Scorer",
     "SizeRates",
     "Threshold",
-    "Weights",
     "auc",
     "average_precision",
     "calibrate",
@@ -97,9 +86,7 @@ __all__ = [
     "error_correlation",
     "excess_flips",
     "false_discovery",
-    "fit_weights",
     "flips",
-    "held_out",
     "holm",
     "krippendorff_alpha",
     "mcnemar",
@@ -113,6 +100,5 @@ __all__ = [
     "recall_at",
     "scored",
     "share_over_records",
-    "weighted_scores",
     "wilson",
 ]
