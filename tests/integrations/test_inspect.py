@@ -5,13 +5,11 @@ Inspect takes a second to import, so only whoever runs these tests imports it, n
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from firecircle.cli.main import run
 from tests.loopback import VERDICT
 
 if TYPE_CHECKING:
@@ -113,25 +111,3 @@ def test_models_of_inspect_are_the_voices() -> None:
     assert score.metadata is not None
     said = score.metadata["circle"]["dialogue_history"][0]["evaluations"]
     assert [evaluation["model"] for evaluation in said] == ["first", "second"]
-
-
-def test_a_run_is_written_as_logs_that_inspect_reads(capsys: pytest.CaptureFixture[str]) -> None:
-    from inspect_ai.log import read_eval_log
-
-    Path("data.csv").write_text(f"text,label\n{ATTACK},attack\nWhen do you open?,benign\n", "utf-8")
-    arms = "".join(f'[[arms]]\nname = "{name}"\nkind = "{kind}"\n' for name, kind in ARMS.items())
-    Path("plan.toml").write_text(f'name = "small"\n[[datasets]]\npath = "data.csv"\n{arms}', "utf-8")
-    assert run(["lab", "run", "plan.toml", "--out", "run"]) == 0
-    capsys.readouterr()
-    assert run(["lab", "export", "run", "--inspect", "logs", "--json"]) == 0
-    written = json.loads(capsys.readouterr().out)["written"]
-    assert len(written) == len(ARMS)
-    for path in written:
-        log = read_eval_log(path)
-        assert log.eval.task == "small"
-        assert [sample.target for sample in log.samples or ()] == ["attack", "benign"]
-        assert log.results is not None
-        assert set(log.results.scores[0].metrics) == {"recall", "false_alarms"}
-
-
-ARMS = {"circle": "fire_circle", "alone": "parallel"}

@@ -225,7 +225,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "lab resume": [["run_folder"]],
     "lab report": [["nothing"]],
     "lab compare": [["run_folder", "run_folder"]],
-    "lab export": [["nothing", "--inspect", "logs"]],
     "lab list": [[]],
     "lab study": [["nothing", "--data", "data.jsonl"]],
     "local serve": [["local:nothing"]],

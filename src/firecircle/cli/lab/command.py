@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,7 +65,6 @@ def lab_commands() -> typer.Typer:
     app.command("resume")(resume)
     app.command("report")(report)
     app.command("compare")(compare)
-    app.command("export")(export)
     app.command("list")(list_all)
     app.command("study")(study)
     return app
@@ -176,35 +174,6 @@ def compare(
     from firecircle.lab.runs.folder import find_run
 
     show_runs(compare_runs(find_run(first), find_run(second)), as_json=as_json)
-    return 0
-
-
-def export(
-    name: RunName,
-    inspect: Annotated[
-        str,
-        typer.Option("--inspect", metavar="FOLDER", help="Write logs of Inspect there, one for each arm."),
-    ],
-    as_json: AsJson = False,
-) -> int:
-    """Write a finished run in the format of another tool: logs that `inspect view` opens."""
-    require_lab("lab", "duckdb")
-    try:
-        import inspect_ai  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "--inspect", f"{missing.name} is not installed", "pip install 'firecircle[inspect]'"
-        ) from None
-    from firecircle.cli.output import print_json
-    from firecircle.integrations.inspect_logs import write_inspect_logs
-    from firecircle.lab.runs.folder import find_run
-
-    written = [str(path) for path in write_inspect_logs(find_run(name), Path(inspect))]
-    if as_json:
-        print_json({"written": written})
-    else:
-        print("\n".join(written))
-        print(f"next: inspect view --log-dir {inspect}", file=sys.stderr)
     return 0
 
 
