@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard, fire_circle_evaluate
-from firecircle.cli.main import run
-from firecircle.telemetry import instrument, log_to
+from firecircle.telemetry import instrument
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 
 PROMPT = MultiNeutrosophicPrompt(
@@ -124,29 +121,3 @@ async def test_nothing_is_told_when_it_was_stopped_or_rehearsed(watch: Watch) ->
 
     await rehearse(PROMPT, FireCircleConfig.embedded())
     assert not watch.finished
-
-
-async def test_log_lines_tell_events_without_words() -> None:
-    stream = io.StringIO()
-    stop = log_to(stream)
-    result = await fire_circle_evaluate(PROMPT, FireCircleConfig.embedded())
-    stop()
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert {line["circle"] for line in lines} == {result.circle_id}
-    assert [lines[0]["event"], lines[-1]["event"]] == ["circle_convened", "circle_closed"]
-    assert sum(line["event"] == "call" for line in lines) == len(result.calls)
-    assert "kestrel" not in stream.getvalue()
-    assert "agreed" not in stream.getvalue()
-
-
-def test_the_command_line_logs_where_the_environment_says(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    monkeypatch.setenv("FIRECIRCLE_LOG", str(tmp_path / "log.jsonl"))
-    assert run(["evaluate", "hello", "--no-save"]) == 0
-    assert (tmp_path / "log.jsonl").read_text().count('"circle_closed"') == 1
-    monkeypatch.setenv("FIRECIRCLE_LOG", str(tmp_path / "nowhere" / "log.jsonl"))
-    capsys.readouterr()
-    assert run(["evaluate", "hello", "--no-save"]) == 2
-    assert "FIRECIRCLE_LOG: cannot write" in capsys.readouterr().err

@@ -61,8 +61,8 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
 
 
 def _watched() -> AbstractContextManager[None]:
-    """Spans and log lines, where the environment asks for them; else nothing is imported for it."""
-    if not any(map(os.environ.get, ("FIRECIRCLE_OTEL", "FIRECIRCLE_LOG"))):
+    """Spans, where the environment asks for them; else nothing is imported for it."""
+    if not os.environ.get("FIRECIRCLE_OTEL"):
         return nullcontext()
     from firecircle.telemetry import as_the_environment_says
 
