@@ -57,6 +57,8 @@ OTHER_TYPE = "other"
 
 EMBEDDED = "embedded:"
 LOCAL = "local:"
+WireName = Literal["chat", "messages", "responses", "gemini"]
+"""The formats in which endpoints are asked: chat completions, and three of vendors' own."""
 FAMILY = "family:"
 """Before the name of a family in the catalog: whoever is its newest model today sits."""
 HOSTS = (

@@ -17,12 +17,14 @@ from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError, UntrustedSettingsWarning
 from firecircle.files import read_regular, stays_in
+from firecircle.names import WireName
 from firecircle.shapes import Location, Shape, config_error
 from firecircle.trust import TrustedFiles, allowed_part
 
@@ -61,11 +63,44 @@ class Concurrency(_Table):
         return most
 
 
+class Auth(_Table):
+    """`[providers.NAME.auth]`: how a provider wants to see its key, and what else it wants in the address."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    header: str = Field(default="authorization", pattern=r"^[A-Za-z0-9-]+$")
+    """The header that carries the key."""
+    scheme: str = Field(default="Bearer", pattern=r"^[A-Za-z0-9-]*$")
+    """What stands before the key in that header; empty for the key alone."""
+    query: dict[str, str] = Field(default_factory=dict)
+    """Parameters of every address, such as Azure's `api-version`. Not for keys, which belong in a header."""
+
+    @field_validator("query")
+    @classmethod
+    def _without_keys(cls, query: dict[str, str]) -> dict[str, str]:
+        if secret := next((name for name in query if SECRETS.fullmatch(name)), None):
+            raise ValueError(f"{secret!r} looks like a key; name the key's header in auth.header")
+        return query
+
+    def headers(self, key: SecretStr | None) -> dict[str, str]:
+        """The header that shows the key."""
+        if key is None:
+            return {}
+        shown = key.get_secret_value()
+        return {self.header.lower(): f"{self.scheme} {shown}" if self.scheme else shown}
+
+    def with_query(self, url: str) -> str:
+        """An address with the provider's parameters."""
+        return f"{url}?{urlencode(self.query)}" if self.query else url
+
+
 class ProviderTable(_Table):
     """`[providers.NAME]`: an endpoint of one's own, or what is different about a known one."""
 
     base_url: str | None = None
     key_variable: VariableName | None = None
+    auth: Auth | None = None
+    wire: WireName | None = None
     headers: dict[str, str] | None = None
     concurrency: Concurrency | None = None
     structured_output: Literal["auto", "off"] | None = None

@@ -69,4 +69,4 @@ def test_the_traps_are_real(heard: dict[str, Any]) -> None:
 def test_addresses_beyond_the_machine_are_named(heard: dict[str, Any]) -> None:
     before, _, after = heard["said"]
     assert "prompts go to" not in before
-    assert after.count(f"prompts go to {AT_AUTHOR}/v1/chat/completions\n") == 1
+    assert after.count(f"prompts go to {AT_AUTHOR}/v1\n") == 1

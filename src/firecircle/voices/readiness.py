@@ -59,7 +59,7 @@ def local_readiness(model: str) -> Readiness:
 async def _answering(provider: Provider, key: SecretStr | None) -> Readiness:
     import aiohttp
 
-    url = f"{provider.base_url}/models"
+    url = provider.auth.with_query(f"{provider.base_url}/models")
     try:
         async with (
             asyncio.timeout(SECONDS_TO_ANSWER),

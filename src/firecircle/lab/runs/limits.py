@@ -231,7 +231,7 @@ async def _limit_of(voice: Voice, *, is_local: bool, otherwise: int) -> Callable
         return lambda: otherwise
     from firecircle.voices.hosted.connections import connections_to
 
-    connections = await connections_to(f"{provider.base_url}/chat/completions", provider.concurrency)
+    connections = await connections_to(provider.base_url, provider.concurrency)
     return lambda: connections.limit
 
 

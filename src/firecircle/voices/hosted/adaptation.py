@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TURNED_DOWN = (BAD_REQUEST, 422, SERVER_FAULT, 501)
 """How endpoints answer a request that holds something they do not take. 404 is about the model."""
-FIXED = ("model", "messages")
+FIXED = ("model", "messages", "input", "contents")
 LIMITS: tuple[LimitField, ...] = ("max_tokens", "max_completion_tokens")
 LIMIT = frozenset({"limit"})
 
@@ -30,6 +30,12 @@ SCHEMA_WORDS = re.compile(
     r"\bschema\b|\bstrict\b|text\.format|json mode",
     re.IGNORECASE,
 )
+EFFORT_WORDS = re.compile(
+    r"reasoning[._ ]?effort|(output_config\.)?effort\b|thinking[ _]?(config|level|budget)?\b|reasoning$",
+    re.IGNORECASE,
+)
+OF_GOOGLE = re.compile(r"^generation_?config\.?", re.IGNORECASE)
+"""Where Google has most fields."""
 OF_TOOLS = re.compile(r"\btools?\b|tool_|function call", re.IGNORECASE)
 """Tools have schemas, too, and are never sent."""
 NO_SYSTEM = re.compile(
@@ -80,8 +86,10 @@ class Change(NamedTuple):
 
 def change_for(request: ChatRequest, complaint: Complaint) -> Change | None:
     """What the complaint asks to change about the request; None when nothing, or nothing new."""
-    if complaint.status not in TURNED_DOWN:
+    if complaint.status not in TURNED_DOWN and not complaint.wants_responses:
         return None
+    if complaint.wants_responses and request.wire.name == "chat":
+        return Change(Quirks(wire="responses"), frozenset({"wire"}))
     change = _named_change(request, complaint)
     if change is None and not complaint.is_too_long and not complaint.is_of_unknown_model:
         change = _guess(request, complaint)
@@ -130,6 +138,9 @@ def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
 
 
 def _is_path_to(name: str, path: str) -> bool:
+    path = OF_GOOGLE.sub("", path) or path
+    if name == "reasoning_effort":
+        return EFFORT_WORDS.match(path) is not None
     top = re.split(r"[.\[]", path, maxsplit=1)[0]
     if name == "response_format" and SCHEMA_WORDS.match(path):
         return True
@@ -138,6 +149,8 @@ def _is_path_to(name: str, path: str) -> bool:
 
 def _spelled(name: str) -> re.Pattern[str]:
     """A field's name with underscores, as one word, or in several; the limit goes by several names."""
+    if name == "reasoning_effort":
+        return EFFORT_WORDS
     spelling = "max[ _]?(output|new)?[ _]?tokens" if name == "max_tokens" else name.replace("_", "[ _]?")
     return re.compile(rf"(?<![a-z0-9_]){spelling}(?![a-z0-9_])", re.IGNORECASE)
 

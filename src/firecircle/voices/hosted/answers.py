@@ -1,7 +1,7 @@
 """What comes back in a good answer: the words, the thoughts, how it ended and what it took.
 
-An answer is read by what it holds, not by what its header calls it: JSON under any name, and a stream that
-nobody asked for put together again.
+An answer is read by what it holds, not by what its header calls it: JSON under any name in any wire format,
+and a stream that nobody asked for put together again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from firecircle.circle.voice import Reply, Usage
 from firecircle.voices.hosted.error_bodies import MESSAGES, as_text, is_page
 from firecircle.voices.hosted.setbacks import Setback, setback_of
-from firecircle.voices.hosted.streams import assembled, first_choice
 from firecircle.voices.hosted.usage import usage_if_any
 from firecircle.voices.hosted.verdict_word import violation_probability
+from firecircle.voices.hosted.wires import answer_in
+from firecircle.voices.hosted.wires.chat import first_choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +57,7 @@ LONGEST_NAME = 200
 
 def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     """The reply in an endpoint's answer; a `Setback` when there is none."""
-    body = _parsed(answer.body)
+    body = answer_in(answer.body)
     if not 200 <= answer.status < 300:
         setback = setback_of(body, answer, usage_if_any(body))
         if OUT_OF_ROOM.search(setback.message):
@@ -105,8 +106,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
 def holds_logprobs(answer: HttpAnswer) -> bool:
     """Whether an answer carries the log-probability of at least one of its tokens."""
     try:
-        body = json.loads(answer.body)
-        tokens = body["choices"][0]["logprobs"]["content"]
+        tokens = answer_in(answer.body)["choices"][0]["logprobs"]["content"]
         return answer.status == 200 and isinstance(tokens[0]["logprob"], int | float)
     except (ValueError, RecursionError, LookupError, TypeError):
         return False
@@ -131,20 +131,6 @@ def _not_an_answer(body: Any, answer: HttpAnswer) -> Setback:
     kind = answer.headers.get("content-type", "")
     named = "" if not kind or "json" in kind else f" but {kind}"
     return Setback("http_error", f"the answer is not a JSON object{named}: {shown}")
-
-
-def _parsed(raw: bytes) -> Any:
-    """The body as data: JSON, or a stream of it put together; else as text."""
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        text = raw.decode("utf-8", "replace")
-    if text.lstrip("\ufeff \r\n").startswith(("data:", "event:", ":", "id:")):
-        return assembled(text)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _message(choice: dict[str, Any]) -> dict[str, Any] | None:

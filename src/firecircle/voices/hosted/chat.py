@@ -1,7 +1,7 @@
-"""The chat-completions format: what is sent, and how one model's request differs from the usual one.
+"""A request in the shape of chat completions, and how one model's request differs from the usual one.
 
-Endpoints agree on the format and not on its fields. What a model was found to want is kept for the life of
-the process, so that each of its rules costs one extra call.
+The other wire formats are spelled from this shape. Endpoints agree on a format and not on its fields. What a
+model was found to want is kept for the life of the process, so that each of its rules costs one extra call.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from firecircle.voices.control_tokens import as_plain_text
 from firecircle.voices.hosted.schema import MOST_SCHEMAS, strict_schema_once, without_keywords
 from firecircle.voices.hosted.verdict_word import CANDIDATES
+from firecircle.voices.hosted.wires import WIRES, address_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from firecircle.circle.voice import Message, Turn
+    from firecircle.names import WireName
     from firecircle.voices.hosted.providers import Provider
+    from firecircle.voices.hosted.wires.format import Wire
 
 WORTH_REMEMBERING = 20_000
 """Characters of evidence; longer ones of many circles would fill the memory."""
@@ -43,6 +46,8 @@ class Quirks:
     """Keywords that it does not take in a schema; `strict` stands for the promise to keep to it."""
     no_system_role: bool = False
     """Whether the system message goes in front of the user's."""
+    wire: WireName | None = None
+    """The format it speaks, where that is not its provider's."""
 
     def __or__(self, other: Quirks) -> Quirks:
         """What is known of a model, with what was found now."""
@@ -54,6 +59,7 @@ class Quirks:
             temperature=self.temperature if other.temperature is None else other.temperature,
             schema_omitted=self.schema_omitted | other.schema_omitted,
             no_system_role=self.no_system_role or other.no_system_role,
+            wire=other.wire or self.wire,
         )
 
     def in_words(self) -> tuple[str, ...]:
@@ -69,6 +75,8 @@ class Quirks:
             words.append(f"schema without {', '.join(sorted(self.schema_omitted))}")
         if self.no_system_role:
             words.append("no system role")
+        if self.wire is not None:
+            words.append(f"asked in the format {self.wire}")
         return tuple(words)
 
 
@@ -121,6 +129,16 @@ class ChatRequest:
         """Whether the answer has a verdict whose probability is to be told."""
         return self.by_word and "verdict" in (self.turn.reply_schema or {}).get("properties", {})
 
+    @property
+    def wire(self) -> Wire:
+        """The format the model is asked in."""
+        return WIRES[self.quirks.wire or self.provider.wire]
+
+    @property
+    def url(self) -> str:
+        """Where the request goes, with the query that the provider wants."""
+        return self.provider.auth.with_query(address_of(self.wire, self.provider.base_url, self.name))
+
     def with_quirks(self, found: Quirks, changed: frozenset[str] = frozenset()) -> ChatRequest:
         """The same question to a model that wants this, too."""
         return replace(self, quirks=self.quirks | found, changed=self.changed | changed)
@@ -153,7 +171,9 @@ class ChatRequest:
         return {name: value for name, value in fields.items() if name not in quirks.omitted}
 
     def body(self) -> bytes:
-        """The request, ready to be sent."""
+        """The request in its wire format, ready to be sent."""
+        if self.wire.name != "chat":
+            return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
         settings = self._settings()
         schema = settings.pop("response_format", None)
         parts = [f'"model": {_ENCODER.encode(self.name)}', f'"messages": {self._messages_written()}']

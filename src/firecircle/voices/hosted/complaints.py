@@ -47,6 +47,12 @@ UNKNOWN_MODEL = re.compile(
     re.IGNORECASE,
 )
 
+RESPONSES_ONLY = re.compile(
+    r"only (supported|available) (in|with|via|through) (the )?[`'\"/]*(v1/)?responses", re.IGNORECASE
+)
+"""How OpenAI says that a model speaks the Responses format alone."""
+NO_CHAT_MODEL = re.compile(r"not a chat model", re.IGNORECASE)
+
 NO_WAITING_CURES = re.compile(
     r"insufficient[ _](quota|balance|credit|fund)|billing[ _](hard|not)|out of credits?|"
     r"(per|a|each|every)[ _-](day|month|week)\b|perday|permonth|(?<![a-z])(daily|monthly|weekly)\b|"
@@ -109,7 +115,14 @@ class Complaint:
         """Whether the provider does not have the model."""
         if self.status == FORBIDDEN:
             return "model_not_found" in self.codes
+        if self.wants_responses or NO_CHAT_MODEL.search(self.words):
+            return False
         return self.status in (BAD_REQUEST, UNKNOWN, 410, 422) and UNKNOWN_MODEL.search(self.text) is not None
+
+    @property
+    def wants_responses(self) -> bool:
+        """Whether the model is there, and speaks the Responses format alone."""
+        return self.status in (BAD_REQUEST, UNKNOWN) and RESPONSES_ONLY.search(self.words) is not None
 
     @property
     def waiting_helps(self) -> bool:

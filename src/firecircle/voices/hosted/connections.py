@@ -65,7 +65,6 @@ class Connections:
         """For all calls to this address."""
         self._of_models: dict[str, Slots] = {}
         self._concurrency = concurrency
-        self._url = url
         if not on_this_machine(urlsplit(url).hostname or ""):
             _log.info("prompts go to %s", url)
         self._session = open_session(url)
@@ -84,14 +83,14 @@ class Connections:
         of_models = sum(slots.limit for slots in self._of_models.values())
         return min(self.slots.limit, of_models or float(self._concurrency.start))
 
-    async def post(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Send the body and read the whole answer; the caller bounds the time it may take."""
         import aiohttp
         from aiohttp.http_exceptions import ContentEncodingError
 
         self._under_way += 1
         try:
-            sending = self._session.post(self._url, data=body, headers=headers, allow_redirects=False)
+            sending = self._session.post(url, data=body, headers=headers, allow_redirects=False)
             async with sending as response:
                 content = await _content(response)
         except aiohttp.ClientPayloadError as broken:

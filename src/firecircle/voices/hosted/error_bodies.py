@@ -24,7 +24,8 @@ STATUS_WORDS = (
     (re.compile(r"invalid api key|authenticat|unauthori[sz]ed", re.IGNORECASE), NO_KEY),
     (
         re.compile(
-            r"overload|unavailable|capacity|server[ _]error|internal[ _]error|timed? ?out", re.IGNORECASE
+            r"overload|unavailable|capacity|(server|api)[ _]error|internal[ _]error|timed? ?out",
+            re.IGNORECASE,
         ),
         503,
     ),

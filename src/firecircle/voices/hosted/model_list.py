@@ -160,11 +160,18 @@ async def _fetched(provider: Provider, key: SecretStr | None) -> bytes:
     import aiohttp
 
     from firecircle.voices.hosted.connections import open_session
+    from firecircle.voices.hosted.wires import WIRES
 
-    headers = {"accept": "application/json", "accept-encoding": "gzip", **provider.headers}
-    if key is not None:
-        headers["authorization"] = f"Bearer {key.get_secret_value()}"
-    url = f"{provider.base_url}/models"
+    if "{model}" in provider.base_url:
+        raise _NotHad("it has an address for each model, and none for a list")
+    headers = {
+        "accept": "application/json",
+        "accept-encoding": "gzip",
+        **WIRES[provider.wire].headers,
+        **provider.headers,
+        **provider.auth.headers(key),
+    }
+    url = provider.auth.with_query(f"{provider.base_url}/models")
     try:
         async with (
             asyncio.timeout(SECONDS_TO_ANSWER),
@@ -200,8 +207,11 @@ def _models_in(body: bytes) -> tuple[ListedModel, ...]:
 
 
 def _model_in(entry: Any) -> ListedModel | None:
-    """One entry, as OpenRouter, OpenAI and others write it; what else it holds is not of interest."""
-    name = entry.get("id") if isinstance(entry, dict) else None
+    """One entry, as OpenRouter, OpenAI, Google and others write it; what else it holds is not of interest."""
+    if not isinstance(entry, dict):
+        return None
+    name = entry.get("id", entry.get("name"))
+    name = name.removeprefix("models/") if isinstance(name, str) else name
     if not isinstance(name, str) or len(name) > LONGEST_ID or not AN_ID.fullmatch(name):
         return None
     created = _number(entry.get("created"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -12,8 +13,8 @@ from pydantic import Field, SecretStr, field_validator
 
 from firecircle.catalog import original_of, unknown_provider
 from firecircle.errors import ConfigError, MissingKeyError
-from firecircle.names import EMBEDDED, LOCAL
-from firecircle.settings import Concurrency, Settings, current_settings
+from firecircle.names import EMBEDDED, LOCAL, WireName
+from firecircle.settings import Auth, Concurrency, Settings, current_settings
 from firecircle.shapes import Declaration
 
 if TYPE_CHECKING:
@@ -22,14 +23,23 @@ if TYPE_CHECKING:
     from firecircle.circle.base_config import BaseEvaluationConfig
 
 
+KEY_SHAPED = re.compile(r"(sk|pk|gsk|xai|csk|fw|tgp|hf|AIza|key|api)[-_][A-Za-z0-9_-]{16,}|AIza[\w-]{30,}")
+"""How vendors' keys look: none of them belongs in an address."""
+
+
 class Provider(Declaration):
-    """An OpenAI-compatible endpoint."""
+    """An endpoint that hosts models: where it is, how it is asked, and how it wants to see its key."""
 
     name: str
     base_url: str
-    """Everything before `/chat/completions`."""
+    """Everything before `/chat/completions` or what the wire format has there; `{model}` stands for the
+    model's name, as in Azure's deployments."""
     key_variable: str | None = None
     """The environment variable that holds the key; None for an endpoint that needs none."""
+    auth: Auth = Auth()
+    """How the key is shown."""
+    wire: WireName = "chat"
+    """The format it is asked in."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Sent with every request. Not for secrets: a declaration is shown freely."""
     seed_field: str = "seed"
@@ -49,6 +59,12 @@ class Provider(Declaration):
         parts = urlsplit(value.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must be an address such as http://localhost:8000/v1")
+        if parts.query or parts.fragment:
+            raise ConfigError(
+                "base_url", "carries a query", "give parameters as auth.query, and keys as api_key"
+            )
+        if any(KEY_SHAPED.fullmatch(step) for step in parts.path.split("/")):
+            raise ConfigError("base_url", "carries what looks like a key", "give the key as api_key instead")
         return value.strip().rstrip("/")
 
     @field_validator("headers")
@@ -130,7 +146,13 @@ PROVIDERS: Mapping[str, Provider] = {
             headers={"X-Title": "Fire Circle"},
         ),
         Provider(name="openai", base_url="https://api.openai.com/v1", key_variable="OPENAI_API_KEY"),
-        Provider(name="anthropic", base_url="https://api.anthropic.com/v1", key_variable="ANTHROPIC_API_KEY"),
+        Provider(
+            name="anthropic",
+            base_url="https://api.anthropic.com/v1",
+            key_variable="ANTHROPIC_API_KEY",
+            auth=Auth(header="x-api-key", scheme=""),
+            wire="messages",
+        ),
         Provider(
             name="google",
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",

@@ -47,8 +47,8 @@ def usage_in(usage: dict[str, Any]) -> Usage:
     cached = [
         count
         for count in (
-            _count(into.get("cached_tokens")),
-            *(_count(usage.get(name)) for name in CACHED),
+            counted(into.get("cached_tokens")),
+            *(counted(usage.get(name)) for name in CACHED),
         )
         if count is not None
     ]
@@ -95,13 +95,13 @@ def _with_the_rest(
     Google and xAI do not count thinking among the tokens of the answer, though it is paid for as such.
     """
     thought = _first(out_of, "reasoning_tokens") or _first(usage, "reasoning_tokens") or 0
-    total = _count(usage.get("total_tokens"))
+    total = counted(usage.get("total_tokens"))
     if total is None:
         return asked, answered + thought if thought > answered else answered
     rest = total - asked - answered
     if rest <= 0:
         return asked, answered
-    of_question = {_count(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
+    of_question = {counted(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
     return asked, answered + (0 if rest in of_question and rest != thought else rest)
 
 
@@ -115,12 +115,13 @@ def _details(usage: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _first(holder: dict[str, Any], *names: str) -> int | None:
     for name in names:
-        if (count := _count(holder.get(name))) is not None:
+        if (count := counted(holder.get(name))) is not None:
             return count
     return None
 
 
-def _count(value: Any) -> int | None:
+def counted(value: Any) -> int | None:
+    """A number of tokens, if it is one."""
     if value is None:  # as most are
         return None
     if isinstance(value, float) and value.is_integer():
@@ -136,12 +137,19 @@ def _cost(usage: dict[str, Any]) -> float | None:
     price = _price(cost.get("total_cost") if isinstance(cost, dict) else cost)
     if price is None:
         ticks = _price(usage.get("cost_in_usd_ticks"))
-        price = _price(usage.get("estimated_cost")) if ticks is None else ticks * USD_A_TICK
+        price = _estimated_cost(usage) if ticks is None else ticks * USD_A_TICK
     details = usage.get("cost_details")
     if usage.get("is_byok") is True and isinstance(details, dict):
         upstream = _price(details.get("upstream_inference_cost"))
         price = price if upstream is None else (price or 0.0) + upstream
     return price
+
+
+def _estimated_cost(usage: dict[str, Any]) -> float | None:
+    """What a host or a gateway in front of it reckons, in a field of its own."""
+    gateways = (part.get("cost_estimate") for part in usage.values() if isinstance(part, dict))
+    stated = (_price(value) for value in (usage.get("estimated_cost"), *gateways))
+    return next((price for price in stated if price is not None), None)
 
 
 def _price(value: Any) -> float | None:

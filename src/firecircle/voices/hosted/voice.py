@@ -1,4 +1,4 @@
-"""Voices behind an OpenAI-compatible endpoint: one call, tried again within the round's time and budget."""
+"""Voices behind an HTTP endpoint: one call, tried again within the round's time and budget."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from firecircle.voices.control_tokens import as_written
 from firecircle.voices.hosted.adaptation import Change, change_for
 from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
+from firecircle.voices.hosted.complaints import NO_CHAT_MODEL, RESPONSES_ONLY
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -97,7 +98,7 @@ def _is_metered(usage: Usage) -> bool:
 
 
 class HostedVoice:
-    """A model behind an OpenAI-compatible `/chat/completions`."""
+    """A model behind an HTTP endpoint, asked in the wire format that the endpoint speaks."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class HostedVoice:
         """Whether falsehood is to be the probability of its verdict word, where the endpoint tells that."""
         self._key = key
         self._backoff = backoff or Backoff()
-        self._headers: Mapping[str, str] | None = None
+        self._headers: dict[str, Mapping[str, str]] = {}
         self._stated_tariff = stated_tariff(model, provider, name)
         self._needs_price_list = self._stated_tariff is None
 
@@ -147,10 +148,11 @@ class HostedVoice:
             max_tokens=FEW_TOKENS,
             temperature=None,
         )
-        fields = ChatRequest(turn, self.name, self.provider, self.quirks).fields()
-        body = json.dumps({**fields, "logprobs": True, "top_logprobs": 2}).encode()
+        request = ChatRequest(turn, self.name, self.provider, self.quirks)
+        fields = {**request.fields(), "logprobs": True, "top_logprobs": 2}
+        body = json.dumps(request.wire.spelled(fields)).encode()
         try:
-            answer = await (await self._connections()).post(self._sent_headers(), body)
+            answer = await (await self._connections()).post(request.url, self._sent_headers(request), body)
         except (ConnectionLost, AnswerUnreadable) as lost:
             raise VoiceError(str(lost), kind="connection", model=self.model) from None
         return holds_logprobs(answer)
@@ -216,7 +218,7 @@ class HostedVoice:
         while True:
             attempt += 1
             try:
-                reply = await self._attempt(connections, body, turn, attempt, spent)
+                reply = await self._attempt(connections, request, body, attempt, spent)
             except Setback as setback:
                 hurdle = setback
             else:
@@ -252,13 +254,13 @@ class HostedVoice:
         return change.quirks if guessed is None else guessed | change.quirks
 
     async def _connections(self) -> Connections:
-        return await connections_to(f"{self.provider.base_url}/chat/completions", self.provider.concurrency)
+        return await connections_to(self.provider.base_url, self.provider.concurrency)
 
     async def _attempt(
-        self, connections: Connections, body: bytes, turn: Turn, attempt: int, spent: _Spent
+        self, connections: Connections, request: ChatRequest, body: bytes, attempt: int, spent: _Spent
     ) -> Reply:
         """One attempt, made when model and provider have room for it; how it went decides about more room."""
-        clock = asyncio.get_running_loop().time
+        clock, turn = asyncio.get_running_loop().time, request.turn
         of_model, of_provider = connections.slots_of(self.name), connections.slots
         until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
         again = attempt > 1
@@ -268,7 +270,7 @@ class HostedVoice:
                 await of_provider.take(until, again=again)
                 started = clock()
                 try:
-                    reply = reply_in(await self._post(connections, body, turn, spent), attempt)
+                    reply = reply_in(await self._post(connections, request, body, spent), attempt)
                     of_model.went_well()
                     of_provider.went_well()
                     return reply
@@ -297,8 +299,11 @@ class HostedVoice:
                 never_sent=True,
             ) from None
 
-    async def _post(self, connections: Connections, body: bytes, turn: Turn, spent: _Spent) -> HttpAnswer:
+    async def _post(
+        self, connections: Connections, request: ChatRequest, body: bytes, spent: _Spent
+    ) -> HttpAnswer:
         """One attempt: everything from connecting to the answer's last byte, within its time."""
+        turn = request.turn
         now = asyncio.get_running_loop().time()
         seconds = turn.attempt_seconds
         if turn.deadline is not None:
@@ -307,7 +312,7 @@ class HostedVoice:
             raise Setback("timeout", "the round's deadline has passed", never_sent=True)
         try:
             async with asyncio.timeout_at(now + seconds):
-                return await connections.post(self._sent_headers(), body)
+                return await connections.post(request.url, self._sent_headers(request), body)
         except asyncio.CancelledError:
             spent.note(None, turn, was_sent=True)
             raise
@@ -325,14 +330,19 @@ class HostedVoice:
             message = f"the answer cannot be read: {unreadable}"
             raise Setback("http_error", message, unmetered=True) from None
 
-    def _sent_headers(self) -> Mapping[str, str]:
-        if self._headers is None:
-            headers = {"content-type": "application/json", "accept": "application/json"}
-            headers |= {"accept-encoding": "gzip", "user-agent": "firecircle", **self.provider.headers}
-            if self._key is not None:
-                headers["authorization"] = f"Bearer {self._key.get_secret_value()}"
-            self._headers = headers
-        return self._headers
+    def _sent_headers(self, request: ChatRequest) -> Mapping[str, str]:
+        wire = request.wire
+        if wire.name not in self._headers:
+            self._headers[wire.name] = {
+                "content-type": "application/json",
+                "accept": "application/json",
+                "accept-encoding": "gzip",
+                "user-agent": "firecircle",
+                **wire.headers,
+                **self.provider.headers,
+                **self.provider.auth.headers(self._key),
+            }
+        return self._headers[wire.name]
 
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:
         """Fail now if no attempt is left, or the next one would start too late."""
@@ -412,6 +422,10 @@ def remedy(setback: Setback, provider: Provider, name: str) -> str:
         return f"is it running and reachable? its address can be set with {provider.address_variable}"
     if setback.kind == "refused":
         return ""
+    if NO_CHAT_MODEL.search(setback.message):
+        return f"{name!r} is there, but does not chat: name a model that does"
+    if RESPONSES_ONLY.search(setback.message):
+        return f'set wire = "responses" for {provider.name} in firecircle.toml'
     if setback.unknown_model or (setback.status == UNKNOWN and not NO_ENDPOINT.search(setback.message)):
         return f"check the name of the model, {name!r} at {provider.name}"
     if NOT_HERE.search(setback.message):

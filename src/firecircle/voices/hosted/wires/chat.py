@@ -1,27 +1,23 @@
-"""An answer that came as a stream of events though nobody asked for one, put together."""
+"""Chat completions, as OpenAI shaped them and most endpoints speak them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from firecircle.voices.hosted.usage import stated_usage
+from firecircle.voices.hosted.wires.format import Body, Wire
 
 
-def assembled(stream: str) -> Any:
-    """An answer that came as a stream of events, as if it had come whole."""
-    body: dict[str, Any] = {}
-    message: dict[str, Any] = {}
-    choice: dict[str, Any] = {"message": message}
+def assembled(chunks: Iterable[Any]) -> Body:
+    """The answer that a stream adds up to, as if it had come whole."""
+    body: Body = {}
+    message: Body = {}
+    choice: Body = {"message": message}
     was_ended = any_choice = False
-    for event in _events(stream):
-        if event == "[DONE]":
+    for chunk in chunks:
+        if chunk == "[DONE]":
             was_ended = True
-            continue
-        try:
-            chunk = json.loads(event)
-        except (ValueError, RecursionError):
             continue
         if not isinstance(chunk, dict):
             continue
@@ -48,27 +44,6 @@ def assembled(stream: str) -> Any:
     return body | {"choices": [choice]} if any_choice else body
 
 
-def _events(stream: str) -> Iterable[str]:
-    """The data of each event; comments are there to keep the line open."""
-    lines: list[str] = []
-    for line in (*stream.splitlines(), ""):
-        if line.startswith("data:"):
-            lines.append(line[5:].strip())
-        elif not line.strip() and lines:
-            # Some send an event a line and no empty lines between them.
-            whole = "\n".join(lines)
-            yield from (whole,) if len(lines) == 1 or _is_json(whole) else lines
-            lines = []
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _append(message: dict[str, Any], delta: dict[str, Any]) -> None:
     for name, value in delta.items():
         before = message.get(name)
@@ -93,3 +68,14 @@ def first_choice(body: dict[str, Any]) -> dict[str, Any] | None:
     return next(
         (choice for choice in usable if choice.get("index") in (0, None)), usable[0] if usable else None
     )
+
+
+WIRE = Wire(
+    name="chat",
+    path="/chat/completions",
+    spelled=lambda request: request,
+    told=lambda body: body,
+    wrote=lambda body: "choices" in body,
+    streams=lambda chunk: "choices" in chunk,
+    assembled=assembled,
+)

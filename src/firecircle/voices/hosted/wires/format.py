@@ -1,0 +1,55 @@
+"""What a wire format has to say of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from firecircle.names import WireName
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One format: how a chat request is spelled in it, and how its answers are told as chat completions."""
+
+    name: WireName
+    path: str
+    """What follows the base address; `{model}` stands for the model's name."""
+    spelled: Callable[[Body], Body]
+    told: Callable[[Body], Body]
+    wrote: Callable[[Body], bool]
+    """Whether a body is an answer in this format."""
+    streams: Callable[[Body], bool]
+    """Whether an event is one of a stream in this format."""
+    assembled: Callable[[list[Body]], Body]
+    """The body that a stream of events adds up to, still in this format."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request in this format."""
+
+
+def text_of(content: Any) -> str:
+    """The text of a chat message, which may be in parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part["text"] for part in content)
+
+
+def dicts(value: Any) -> list[Body]:
+    """The objects in a list; nothing for anything else, for an endpoint may send anything."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def limit_of(request: Body) -> int | None:
+    """The limit of the answer, whichever of its two names a chat request gives it."""
+    limit = request.get("max_completion_tokens", request.get("max_tokens"))
+    return limit if isinstance(limit, int) else None
+
+
+def schema_of(request: Body) -> Body | None:
+    """The named schema of the answer in a chat request, if it sends one."""
+    wanted = request.get("response_format")
+    return wanted["json_schema"] if wanted else None
