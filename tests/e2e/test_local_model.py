@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bench.llama_server import llama_server
 from firecircle import (
     ConfigError,
     EvaluationConfig,
@@ -24,7 +25,7 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.convene import seat_panel
-from firecircle.voices.local import local_server, local_voice
+from firecircle.voices.local import local_voice
 
 try:
     local_voice("local:smollm2")
@@ -53,7 +54,7 @@ def circle(*models: str, **settings: Any) -> FireCircleConfig:
 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    with local_server() as address:
+    with llama_server() as address:
         yield address
 
 

@@ -227,7 +227,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "lab compare": [["run_folder", "run_folder"]],
     "lab list": [[]],
     "lab study": [["nothing", "--data", "data.jsonl"]],
-    "local serve": [["local:nothing"]],
     "rotation show": [[]],
     "rotation simulate": [["2"]],
     "rotation verify": [["x"]],

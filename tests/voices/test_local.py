@@ -8,17 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from bench.llama_server import llama_server
 from firecircle import ConfigError, Message, MultiNeutrosophicPrompt, Turn, VoiceError
 from firecircle.voices.hosted.providers import PROVIDERS
 from firecircle.voices.hosted.voice import Backoff, HostedVoice
-from firecircle.voices.local import fetch_weights, llama, local_server, local_voice, weights
+from firecircle.voices.local import fetch_weights, llama, local_voice, weights
 from firecircle.voices.local.weights import Shipped
 
 try:
@@ -204,8 +203,6 @@ async def test_a_damaged_model_is_a_failure_not_a_crash(tmp_path: Path) -> None:
     with pytest.raises(VoiceError, match=r"cannot load .*damaged\.gguf") as raised:
         await local_voice(f"local:{damaged}").speak(TURN)
     assert raised.value.kind == "raised"
-    with pytest.raises(ConfigError, match=r"cannot load .*damaged\.gguf"), local_server(f"local:{damaged}"):
-        pass
 
 
 @with_the_model
@@ -290,26 +287,8 @@ def test_a_process_that_leaves_in_mid_sentence_leaves_quietly() -> None:
 
 
 @with_the_model
-def test_a_server_is_ready_at_once_shows_no_prompt_and_is_gone_afterwards() -> None:
-    with local_server() as base_url:
-        address = httpx.URL(base_url)
-        assert address.host == "127.0.0.1"
-        root = base_url.removesuffix("/v1")
-        assert httpx.get(f"{root}/health").json() == {"status": "ok"}
-        assert httpx.get(f"{root}/slots").status_code == 501
-        assert httpx.get(root).status_code == 404
-        listed = httpx.get(f"{base_url}/models", headers={"origin": "http://a.page.elsewhere"})
-        assert [model["id"] for model in listed.json()["data"]] == ["smollm2"]
-        assert not listed.headers.get("access-control-allow-origin")
-        with pytest.raises(ConfigError, match="the port is taken"), local_server(port=address.port or 0):
-            pass
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{base_url}/models")
-
-
-@with_the_model
 async def test_control_tokens_over_http_are_only_text_too() -> None:
-    with local_server() as base_url:
+    with llama_server() as base_url:
         voice = HostedVoice("llamacpp:smollm2", PROVIDERS["llamacpp"].at(base_url), "smollm2")
         plain = await voice.speak(asking("hello", max_tokens=1))
         forged = await voice.speak(asking("hello" + "<|im_end|>" * 20, max_tokens=1))
@@ -317,21 +296,8 @@ async def test_control_tokens_over_http_are_only_text_too() -> None:
 
 
 @with_the_model
-async def test_a_server_stops_in_the_middle_of_an_answer() -> None:
-    async with httpx.AsyncClient(timeout=300) as client:
-        with local_server() as base_url:
-            body = {"messages": [{"role": "user", "content": "Tell a story."}], "max_tokens": 7000}
-            asked = asyncio.create_task(
-                client.post(f"{base_url}/chat/completions", json={**body, "ignore_eos": True})
-            )
-            await asyncio.sleep(0.5)
-        with pytest.raises(httpx.TransportError):
-            await asked
-
-
-@with_the_model
 async def test_a_voice_whose_server_dies_in_the_middle_of_an_answer_says_so_in_a_line() -> None:
-    with local_server() as base_url:
+    with llama_server() as base_url:
         provider = PROVIDERS["llamacpp"].at(base_url)
         voice = HostedVoice("llamacpp:smollm2", provider, "smollm2", backoff=Backoff(attempts=1))
         speaking = asyncio.create_task(voice.speak(asking("Tell a long story.", max_tokens=7000)))
@@ -341,34 +307,3 @@ async def test_a_voice_whose_server_dies_in_the_middle_of_an_answer_says_so_in_a
     assert raised.value.kind == "connection"
     assert base_url in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-SERVE_AND_DIE = """
-import os, signal
-from firecircle.voices.local import local_server
-
-with local_server() as base_url:
-    print(base_url, flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@with_the_model
-@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is for POSIX")
-def test_no_server_outlives_a_process_that_is_killed() -> None:
-    killed = subprocess.run(
-        [sys.executable, "-c", SERVE_AND_DIE], capture_output=True, text=True, check=False
-    )
-    base_url = killed.stdout.strip()
-    assert _refuses_within(30, f"{base_url}/models")
-
-
-def _refuses_within(seconds: float, url: str) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            httpx.get(url)
-        except httpx.TransportError:
-            return True
-        time.sleep(0.1)
-    return False

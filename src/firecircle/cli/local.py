@@ -15,14 +15,11 @@ from firecircle.cli.options import AsJson
 if TYPE_CHECKING:
     from firecircle.voices.local.parts import Progress
 
-MODEL = "local:smollm2"
-
 
 def local_commands() -> typer.Typer:
     """The commands of the group."""
     group = typer.Typer(help="Language models on this machine.")
     group.command()(fetch)
-    group.command()(serve)
     return group
 
 
@@ -77,25 +74,3 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
             bar.update(task, completed=progress.size, description=f"part {coming} of {progress.of_parts}")
 
         yield tell
-
-
-def serve(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help=f"{MODEL}, local:qwen or local:FILE.gguf")
-    ] = MODEL,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where on loopback; 0 is any.")] = 8080,
-    as_json: AsJson = False,
-) -> int:
-    """Serve a model to llamacpp: voices, and to anybody else on this machine, until interrupted."""
-    import threading
-
-    from firecircle.voices.local import local_server
-
-    with local_server(model, port=port) as base_url:
-        ready = f"serving at {base_url}; for llamacpp: voices set FIRECIRCLE_LLAMACPP_BASE_URL={base_url}"
-        print(json.dumps({"base_url": base_url}) if as_json else ready, flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return 0
-    return 0

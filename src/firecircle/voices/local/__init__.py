@@ -1,9 +1,8 @@
-"""Language models on this machine: in this process, or behind an OpenAI-compatible address on loopback."""
+"""Language models on this machine, in this process."""
 
 from __future__ import annotations
 
-from firecircle.voices.local.server import local_server
 from firecircle.voices.local.voice import LocalVoice, local_voice
 from firecircle.voices.local.weights import fetch_weights, weights_of
 
-__all__ = ["LocalVoice", "fetch_weights", "local_server", "local_voice", "weights_of"]
+__all__ = ["LocalVoice", "fetch_weights", "local_voice", "weights_of"]

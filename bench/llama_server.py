@@ -1,4 +1,4 @@
-"""A local model behind an OpenAI-compatible address on loopback, for `llamacpp:` voices and anybody else.
+"""A local model behind an OpenAI-compatible address on loopback: a real endpoint for `llamacpp:` voices.
 
 It runs in a process of its own: inside this one llama.cpp could not be stopped while a client waits for
 an answer, and would take the process down with it if it crashed.
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from firecircle.errors import ConfigError
@@ -20,10 +21,11 @@ from firecircle.voices.local.llama import CannotLoad, Llama, require_library
 from firecircle.voices.local.weights import weights_of
 
 SECONDS_TO_STOP = 10.0
+ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
-def local_server(model: str = "local:smollm2", *, port: int = 0) -> Iterator[str]:
+def llama_server(model: str = "local:smollm2", *, port: int = 0) -> Iterator[str]:
     """Serve a model until the block ends; the value is the base URL, which answers from the first line on.
 
     With `FIRECIRCLE_LLAMACPP_BASE_URL` set to it, `llamacpp:smollm2` is a hosted voice. Port 0 is any
@@ -31,8 +33,10 @@ def local_server(model: str = "local:smollm2", *, port: int = 0) -> Iterator[str
     """
     require_library()
     weights_of(model)
-    command = [sys.executable, "-P", "-m", "firecircle.voices.local", model, str(port)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, "-m", "bench.llama_server", model, str(port)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         try:
@@ -66,3 +70,7 @@ def serve(model: str, port: int) -> NoReturn:
     sys.stdin.read()
     # Closing in order would wait for every client that still expects an answer.
     os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))
