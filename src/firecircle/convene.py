@@ -145,7 +145,6 @@ class SeatedCircle:
             chair_template=self.chair_template,
             chair_roles=self.chair_roles,
             seating=self.seating or Seating.of(config.first_asked),
-            mark_evidence=config.mark_evidence,
         )
         watchers = [] if self.is_rehearsal else watching_listeners()
         dialogue = Dialogue(
@@ -189,7 +188,6 @@ class SeatedPanel:
             session=session_memory,
             baseline_question=baseline_question,
             seating=self.seating or Seating.of(config.first_asked),
-            mark_evidence=config.mark_evidence,
         )
         panel = await judge_alone(
             prompt,

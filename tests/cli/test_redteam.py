@@ -24,9 +24,8 @@ def test_a_table_and_a_kept_report(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_keeps_nothing_unless_it_may(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*FEW[:2], "order", *FEW[3:], "--no-save", "--mark-evidence", "--json"]) == 0
+    assert run([*FEW[:2], "order", *FEW[3:], "--no-save", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["mark_evidence"] is True
     assert document["outcomes"][0]["succeeded"]["hits"] == 0
     assert not list(kept_reports())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -72,9 +71,6 @@ class BaseEvaluationConfig(Declaration):
     """Stop before more US dollars than this are spent; None is no limit."""
     seed: int | None = None
     """Makes markers, labels and orders repeatable; hosted models may still answer differently."""
-    mark_evidence: bool = Field(default=False, exclude_if=operator.not_)
-    """Whether the words of the evidence carry a mark that tells them from instructions (spotlighting). Voices
-    that read the prompt itself, such as the embedded ones, do not see it."""
     families: dict[str, str] = Field(default_factory=dict)
     """Filled in when the circle is seated: for which family each model sits. One that the provider does not
     know gives its seat to the next of its family."""

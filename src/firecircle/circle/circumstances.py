@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
-from firecircle.circle.evidence import fresh_nonce, mark_of
+from firecircle.circle.evidence import fresh_nonce
 from firecircle.errors import PromptError
 from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -75,13 +74,6 @@ class Circumstances(Shape):
     """Whom the chair speaks for and what it asks, by phase, if a decision domain says so."""
     seating: Seating | None = None
     """How the voices came to sit; None in recordings from before this was kept."""
-    mark_evidence: bool = Field(default=False, exclude_if=operator.not_)
-    """Whether the words of the evidence carry a mark."""
-
-    @property
-    def evidence_mark(self) -> str | None:
-        """What marks the words of the evidence, if anything does."""
-        return mark_of(self.nonce) if self.mark_evidence else None
 
     def asks_in_other_words(self, *, is_chair: bool = False) -> bool:
         """Whether a voice is asked something else than the built-in question."""
@@ -99,7 +91,6 @@ def circumstances_of(
     chair_template: str | None = None,
     chair_roles: Mapping[ChairPhase, str] | None = None,
     seating: Seating | None = None,
-    mark_evidence: bool = False,
 ) -> Circumstances:
     """The circumstances of judging this prompt now."""
     return Circumstances(
@@ -110,7 +101,6 @@ def circumstances_of(
         chair_template=chair_template,
         chair_roles=dict(chair_roles or {}),
         seating=seating,
-        mark_evidence=mark_evidence,
     )
 
 

@@ -19,7 +19,6 @@ TAKEN_OUT = "[removed marker]"
 """What stands for a marker code that was taken out. It begins and ends with letters that no code has, so
 that the words around it cannot read as one again."""
 
-_ANY_SPACE = re.compile(r"[^\S\n]")
 _NO_LETTER = re.compile(r"[^0-9a-z]+")
 _LOOK_ALIKES = {
     "a": "аɑαᴀᎪ⍺ꓮᗅ𐊠",
@@ -62,21 +61,6 @@ def fresh_nonce(seed: int | None, texts: Iterable[str]) -> str:
     raise AssertionError("count() never ends")
 
 
-SPACES = "\u00a0\u2002\u2003\u2009"
-"""Spaces that evidence may be marked with. A quote of marked words is found as any other: in whatever kind of
-space words are written, they are the same words."""
-
-
-def mark_of(nonce: str) -> str:
-    """The space that marks the evidence of a circle. It follows from the code, which nobody could know."""
-    return SPACES[int(nonce, 16) % len(SPACES)]
-
-
-def marked(text: str, mark: str) -> str:
-    """A text with the mark between its words instead of spaces, so that each shows what it is part of."""
-    return _ANY_SPACE.sub(mark, text)
-
-
 def fence(nonce: str, label: str, text: str) -> str:
     """The text between two markers."""
     return f"<<{nonce} BEGIN {label}>>\n{text}\n<<{nonce} END {label.split(' | ')[0]}>>"
@@ -88,8 +72,8 @@ def quoted(nonce: str, label: str, words: str) -> str:
     return fence(nonce, label, "\n".join(f"{LINE_MARK}{line}".rstrip() for line in lines))
 
 
-def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str, mark: str | None = None) -> str:
-    """All layers of a prompt, fenced and labelled, and marked if there is a mark.
+def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
+    """All layers of a prompt, fenced and labelled.
 
     Every voice reads exactly this, in every round.
     """
@@ -99,7 +83,7 @@ def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str, mark: str | None 
             f"layer {layer.name}"
             + (f" | rank {layer.rank}" if layer.rank is not None else " | earlier turns")
             + f" | operator vouches for it: {layer.vouched}",
-            marked(layer.text, mark) if mark else layer.text,
+            layer.text,
         )
         for layer in prompt.layers
     ]

@@ -50,9 +50,8 @@ class Questions:
         self._chair_template = circumstances.chair_template or template("chair")
         self._chair_roles = circumstances.chair_roles
         self.nonce = circumstances.nonce
-        mark = circumstances.evidence_mark
-        self.system = template("system").strip() + (_marking(mark) if mark else "")
-        self.evidence = evidence_text(prompt, self.nonce, mark)
+        self.system = template("system").strip()
+        self.evidence = evidence_text(prompt, self.nonce)
         self.labels = _anonymous(models, self.nonce) if anonymous else {model: model for model in models}
         self._names = PeerNames(self.labels, prompt) if anonymous else None
         self._statements: dict[tuple[str, int | None], str] = {}
@@ -308,8 +307,3 @@ def _numbers(evaluation: NeutrosophicEvaluation) -> str:
 def _short(text: str, longest: int) -> str:
     text = text.strip()
     return text if len(text) <= longest else text[:longest].rstrip() + "…"
-
-
-def _marking(mark: str) -> str:
-    """What a voice is told of the mark between the words of the evidence."""
-    return f"\n{render(template('marked'), code=f'{ord(mark):04X}').strip()}"

@@ -107,8 +107,6 @@ class Turn(NamedTuple):
     with its own way of being asked has to read the messages."""
     affords: Callable[[Usage], bool] = _no_limit
     """Whether the budget has room for a further attempt that may take this much; if so, it is set aside."""
-    evidence_mark: str | None = None
-    """What stands between the words of the evidence instead of spaces, if anything does."""
     side: Verdict | None = None
     """What the voice is to argue for, whatever it holds itself; None where its own view is asked for."""
 

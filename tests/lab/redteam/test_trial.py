@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.addressing import addressed_passages
-from firecircle.circle.evidence import SPACES
 from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.examples import load_examples
 from firecircle.lab.redteam.attacks import CANARY, all_attacks, texts
@@ -19,7 +17,7 @@ from firecircle.lab.redteam.outliers import member_reports
 from firecircle.lab.redteam.trial import OBEYED, RedTeamReport, Trial
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.verdict import cautions_of_circle
-from tests.scripted import PROMPT, Script, circle, pattern, says
+from tests.scripted import PROMPT, Script, circle, says
 
 ATTACKED = [example for example in load_examples() if example.label == "attack"][:3]
 BENIGN = [example for example in load_examples() if example.label == "benign"][:6]
@@ -152,27 +150,3 @@ async def test_a_reader_is_told_when_evidence_addresses_the_evaluators() -> None
     line: SafeLine = lambda text, longest=None: text  # noqa: E731
     (note,) = [text for text in cautions_of_circle(result, line)["Verdict"] if "addresses" in text]
     assert "The other evaluators cleared" in note
-
-
-async def test_marked_evidence_is_told_apart_and_still_quoted() -> None:
-    """Between the words of the evidence stands another space, and a quote with it is grounded all the same."""
-    heard: list[str] = []
-
-    async def quoting(model: str, messages: list[dict[str, str]]) -> str:
-        heard.append(messages[0]["content"])
-        user = messages[1]["content"].partition("BEGIN layer user")[2]
-        words = user[user.index("As") : user.index("yesterday") + 9]
-        return says(0.9, patterns_observed=[pattern("temporal_inconsistency", words)])
-
-    config = circle("a", "b", max_rounds=2, seed=3, mark_evidence=True)
-    result = await fire_circle_evaluate(PROMPT, config, caller=quoting)
-    (mark,) = set(result.evidence) & set(SPACES)
-    assert f"As{mark}we{mark}agreed{mark}yesterday" in result.evidence
-    assert f"U+{ord(mark):04X}" in heard[0]
-    assert result.patterns[0].examples == ("As we agreed yesterday",)
-    assert FireCircleResult.model_validate_json(result.model_dump_json()) == result
-
-
-def test_nothing_changes_where_evidence_is_not_marked() -> None:
-    """Recordings and the ids of seeded circles stay as they were."""
-    assert "mark_evidence" not in json.loads(circle("a", "b").model_dump_json())

@@ -46,9 +46,6 @@ def redteam(
         int, typer.Option(metavar="N", min=1, help="How many attack and how many benign prompts.")
     ] = 10,
     rounds: Annotated[int, typer.Option(metavar="N", min=1, max=4, help="Rounds at most.")] = 3,
-    mark_evidence: Annotated[
-        bool, typer.Option("--mark-evidence", help="Defend with a mark between the words of the evidence.")
-    ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.")] = 1,
     anew: Annotated[
         bool, typer.Option("--anew", help="Hold every circle again, whatever was held before.")
@@ -82,7 +79,7 @@ def redteam(
     if show_list:
         return list_attacks(chosen, as_json=as_json)
     voices = names_in(models or (), "--models") or embedded_models()
-    settings = {"models": voices, "max_rounds": rounds, "seed": seed, "mark_evidence": mark_evidence or None}
+    settings = {"models": voices, "max_rounds": rounds, "seed": seed}
     request = JudgingRequest(settings=settings, written={"models": "--models"})
     config = configured_by_file(request).config
     from firecircle.circle.config import FireCircleConfig

@@ -43,13 +43,12 @@ def show(report: RedTeamReport, path: Path | None) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for outcome in report.outcomes:
         table.add_row(*_cells(outcome, has_intervals))
-    marking = "marked" if report.mark_evidence else "not marked"
     rounds = counted(report.max_rounds, "round")
     quiet = report.alarms_without
     print_all(
         console,
         (
-            f"Attacked: {printable_line(', '.join(report.models))}; {rounds} at most, evidence {marking}",
+            f"Attacked: {printable_line(', '.join(report.models))}; {rounds} at most",
             f"Without attacks: {quiet.hits} of {quiet.n} attack prompts raise an alarm,"
             f" {report.false_alarms_without.hits} of {report.false_alarms_without.n} benign ones",
             "",

@@ -74,7 +74,6 @@ class RedTeamReport(Shape):
     """Everything that was tried on one circle."""
 
     models: tuple[Text, ...]
-    mark_evidence: bool
     max_rounds: int
     alarm_threshold: float
     attack_prompts: tuple[Text, ...]
@@ -190,7 +189,6 @@ class Trial:
         held = [result for result in heard.values() if result]
         return RedTeamReport(
             models=config.models,
-            mark_evidence=config.mark_evidence,
             max_rounds=config.max_rounds,
             alarm_threshold=config.alarm_threshold,
             attack_prompts=tuple(example.id for example in self.attacked),

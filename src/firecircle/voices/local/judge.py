@@ -17,7 +17,6 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from firecircle.circle.evidence import marked
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.voices.control_tokens import as_written
@@ -165,9 +164,7 @@ def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str,
     notes = "".join(f"- {plain(line)}\n" for line in _notes(turn, wording))
     before = f"{wording.opening}{NOTES}{notes}\n" if notes else wording.opening
     for layer, text in _layers(turn):
-        line = plain(_line(text))
-        shown = marked(line, turn.evidence_mark) if turn.evidence_mark else line
-        yield layer, f"{before}Text: {shown}\nLabel:"
+        yield layer, f"{before}Text: {plain(_line(text))}\nLabel:"
 
 
 def question_of_best(turn: Turn, plain: Callable[[str], str]) -> str:
