@@ -146,6 +146,11 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
         chr(0x1D7CE + int(c)) if c.isdigit() else chr(0x1D41A + ord(c) - 97) for c in code
     ),
     "tags": lambda code: "".join(chr(0xE0000 + ord(c)) for c in code),
+    "tags for letters for digits": lambda code: "".join(
+        chr(0xE0000 + ord(c)) for c in code.upper().replace("0", "O").replace("1", "I")
+    ),
+    "tags between the letters": "\U000e007a\U000e0037".join,
+    "selectors between the letters": "\U000e0151".join,
     "cyrillic": lambda code: code.replace("a", "\u0430").replace("e", "\u0435").replace("c", "\u0441"),
     "combining": "\u0301".join,
     "circled": lambda code: "".join(c if c.isdigit() else chr(0x24D0 + ord(c) - 97) for c in code),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +14,9 @@ from firecircle.circle.config import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules, judge_quorum
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.rotation.drawing import verify_draw, waiting_time
-from firecircle.rotation.history import Draw, MemoryHistory
+from firecircle.rotation.history import Draw, MemoryHistory, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
+from firecircle.store.opening import open_store
 from tests.rotation.pools import ALL_ROUND, Clock, alike, hear, pools, tracker_at
 
 Pool = dict[str, ModelCharacteristics]
@@ -164,6 +166,24 @@ def test_every_draw_is_recorded_and_verifies() -> None:
         check = verify_draw(Draw.model_validate_json(recorded.model_dump_json()), history)
         assert check.valid
         assert check.differences == ()
+
+
+@pytest.mark.parametrize("where", ["memory", "store"])
+def test_draws_agree_with_the_history_after_the_clock_was_set_back(where: str, tmp_path: Path) -> None:
+    clock = Clock()
+    with open_store(str(tmp_path / "circles.db")) as store:
+        kept = store.participation.read_as(Participation, Draw)
+        tracker = tracker_at(clock, MemoryHistory() if where == "memory" else kept)
+        selector = WeightedVoiceSelector(tracker, characteristics=alike(6))
+        for sitting in range(8):
+            clock.pass_days(1 if sitting != 4 else -30)
+            drawn = selector.draw(list(alike(6)), 3, session_id=str(sitting))
+            for voice in drawn.selected:
+                hear(tracker, voice, str(sitting), chair=voice == drawn.chair)
+        checks = [verify_draw(drawn, tracker.history) for drawn in tracker.history.draws()]
+    assert len(checks) == 8
+    assert {check.valid for check in checks} == {True}
+    assert {check.differences for check in checks} == {()}
 
 
 @pytest.mark.parametrize(

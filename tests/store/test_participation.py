@@ -150,8 +150,10 @@ def test_a_long_history_is_added_up_where_it_is_kept(store: Store) -> None:
     history, memory = history_in(store), MemoryHistory(rows)
     for one in rows:
         history.append(one)
+    tracker = VoiceHistoryTracker(MemoryHistory(), clock=lambda: 9.0)
+    drawn = WeightedVoiceSelector(tracker, rules=None).draw(POOL, 3, record=False)
     for voices in (None, ["ash", "birch"], ["nobody"]):
-        for before in (None, 9.0):
+        for before in (None, drawn):
             kept, told = (
                 {(one.voice_id, one.decision_domain): one for one in its.tallies(voices, before=before)}
                 for its in (history, memory)

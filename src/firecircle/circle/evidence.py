@@ -6,7 +6,7 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -36,13 +36,24 @@ _LOOK_ALIKES = {
     "8": "ȣ𐌚",
     "9": "ⳋᏭ",
 }
-_READ_AS = {ord(alike): letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
+_SEEN_AS = {ord(alike): letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
 """Signs that pass for those a code is made of, in lower case."""
 _FIRST_LETTERS = (0x1F1E6, 0x1F150, 0x1F170)
-_READ_AS |= {first + place: chr(ord("a") + place) for first in _FIRST_LETTERS for place in range(26)}
-_READ_AS |= {0xE0000 + code: chr(code) for code in range(0x80)}
-_READ_AS |= {0xE0100 + code - 16: chr(code) for code in range(16, 0x80)}
-"""Letters of flags and in filled circles and squares; tags and variation selectors, which nobody sees."""
+
+
+def _sign(code: int) -> str:
+    """An ASCII character as it is read in a code: O as 0, I and L as 1."""
+    lower = chr(code).lower()
+    return _SEEN_AS.get(ord(lower), lower)
+
+
+_SEEN_AS |= {first + place: _sign(ord("a") + place) for first in _FIRST_LETTERS for place in range(26)}
+"""Letters of flags, and in filled circles and squares."""
+_UNSEEN_AS = {0xE0000 + code: _sign(code) for code in range(0x80)}
+_UNSEEN_AS |= {0xE0100 + code - 16: _sign(code) for code in range(16, 0x80)}
+"""Tags and variation selectors, which spell ASCII and are not displayed."""
+_READINGS = (_SEEN_AS | _UNSEEN_AS, _SEEN_AS | dict.fromkeys(_UNSEEN_AS, ""))
+"""How a text can be read: with what is not displayed, and without it."""
 
 
 def fresh_nonce(seed: int | None, texts: Iterable[str]) -> str:
@@ -96,13 +107,21 @@ def without_nonce(text: str, nonce: str) -> str:
     The code is taken out in every spelling that looks or reads like it: in any case, width, script or style
     of letter, with invisible signs or separators in it, and from right to left.
     """
-    plain = _read_plainly(text)
+    if text.isascii():
+        return _without(text, nonce, _SEEN_AS)
+    for reading in _READINGS:
+        text = _without(text, nonce, reading)
+    return text
+
+
+def _without(text: str, nonce: str, reading: Mapping[int, str]) -> str:
+    plain = _read_plainly(text, reading)
     if nonce not in plain and nonce[::-1] not in plain:
         return text
     letters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
-        for letter in _read_plainly(character):
+        for letter in _read_plainly(character, reading):
             letters.append(letter)
             places.append(place)
     kept: list[str] = []
@@ -113,10 +132,10 @@ def without_nonce(text: str, nonce: str) -> str:
     return "".join((*kept, text[end:]))
 
 
-def _read_plainly(text: str) -> str:
+def _read_plainly(text: str, reading: Mapping[int, str]) -> str:
     """The letters and digits a text reads as, without space, punctuation and invisible signs."""
     if text.isascii():
-        return _NO_LETTER.sub("", text.lower().translate(_READ_AS))
-    plain = unicodedata.normalize("NFKD", text).casefold().translate(_READ_AS)
+        return _NO_LETTER.sub("", text.lower().translate(reading))
+    plain = unicodedata.normalize("NFKD", text).casefold().translate(reading)
     digits = (sign if sign.isascii() else str(unicodedata.digit(sign, "")) for sign in plain)
     return _NO_LETTER.sub("", "".join(digits).lower())

@@ -220,7 +220,7 @@ def _wrong_choice(draw: Draw) -> Iterable[str]:
 
 def _differences(draw: Draw, history: ParticipationHistory) -> Iterable[str]:
     names = [candidate.voice_id for candidate in draw.candidates]
-    earlier = stats_in(history.tallies(names, before=draw.at), names)
+    earlier = stats_in(history.tallies(names, before=draw), names)
     for candidate in draw.candidates:
         its = earlier[candidate.voice_id]
         here = its.domains.get(draw.decision_domain)

@@ -149,9 +149,12 @@ class ParticipationHistory(Protocol):
         ...
 
     def tallies(
-        self, voices: Collection[str] | None = None, *, before: float | None = None
+        self, voices: Collection[str] | None = None, *, before: Draw | None = None
     ) -> Sequence[Tally]:
-        """What each voice's rows in each domain add up to; of these voices or rows before a moment, if asked.
+        """What each voice's rows in each domain add up to; of these voices or rows before a draw, if asked.
+
+        Rows come before a draw if they were there when it was recorded, whatever the clock says. The moment
+        decides only for a draw that was recorded elsewhere.
 
         Every draw asks for this, however long the history is.
         """
@@ -161,8 +164,8 @@ class ParticipationHistory(Protocol):
         """How many sittings there were; of these voices, if asked."""
         ...
 
-    def record_draw(self, draw: Draw) -> None:
-        """Keep one draw."""
+    def record_draw(self, draw: Draw, *, imported: bool = False) -> None:
+        """Keep one draw: one that was made by this history, or elsewhere."""
         ...
 
     def draws(self) -> Iterator[Draw]:
@@ -213,6 +216,7 @@ class MemoryHistory:
     def __init__(self, rows: Iterable[Participation] = (), draws: Iterable[Draw] = ()) -> None:
         self._rows = list(rows)
         self._draws = list(draws)
+        self._rows_before: dict[str, int] = {}
 
     @classmethod
     def copy_of(cls, other: ParticipationHistory) -> MemoryHistory:
@@ -232,10 +236,14 @@ class MemoryHistory:
                 yield row
 
     def tallies(
-        self, voices: Collection[str] | None = None, *, before: float | None = None
+        self, voices: Collection[str] | None = None, *, before: Draw | None = None
     ) -> Sequence[Tally]:
         """What each voice's rows in each domain add up to."""
-        return tallied(row for row in self._of(voices) if before is None or row.at < before)
+        if before is None:
+            return tallied(self._of(voices))
+        known = self._rows_before.get(before.draw_id)
+        rows = [row for row in self._rows if row.at < before.at] if known is None else self._rows[:known]
+        return tallied(row for row in rows if voices is None or row.voice_id in voices)
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """How many sittings there were."""
@@ -244,9 +252,11 @@ class MemoryHistory:
     def _of(self, voices: Collection[str] | None) -> Iterator[Participation]:
         return (row for row in self._rows if voices is None or row.voice_id in voices)
 
-    def record_draw(self, draw: Draw) -> None:
+    def record_draw(self, draw: Draw, *, imported: bool = False) -> None:
         """Keep one draw."""
         self._draws.append(draw)
+        if not imported:
+            self._rows_before[draw.draw_id] = len(self._rows)
 
     def draws(self) -> Iterator[Draw]:
         """The draws, in the order they were kept."""

@@ -87,7 +87,7 @@ def import_history(path: str | Path, into: ParticipationHistory) -> Imported:
     for row in new_rows:
         into.append(row)
     for draw in new_draws:
-        into.record_draw(draw)
+        into.record_draw(draw, imported=True)
     total = len(document.participations) + len(document.draws)
     return Imported(len(new_rows), len(new_draws), total - len(new_rows) - len(new_draws))
 

@@ -149,10 +149,13 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
     def tallies(
-        self, voices: Collection[str] | None = None, *, before: float | None = None
+        self, voices: Collection[str] | None = None, *, before: DrawShape | None = None
     ) -> list[ParticipationTally]:
-        """What each voice's rows in each domain add up to, without reading them one by one."""
-        query = _TALLIES if before is None else _TALLIES.where(_of.at < before)
+        """What each voice's rows in each domain add up to, without reading them one by one.
+
+        Before a draw: the rows that were there when it was recorded. Of an imported draw its moment decides.
+        """
+        query = _TALLIES if before is None else _TALLIES.where(self._before(before))
         damaged = sa.or_(*_DAMAGED, *(_OF_ANOTHER_TYPE if self._database.is_sqlite else ()))
         # Of everybody: a damaged row may have lost its voice's name, and a draw must not overlook it.
         rows = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
@@ -166,17 +169,27 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             if asked is None or row["voice_id"] in asked
         ]
 
+    def _before(self, draw: DrawShape) -> sa.ColumnElement[bool]:
+        drawn = draw.model_dump(include={"draw_id", "at"})
+        query = sa.select(draws.c.newest_row).where(draws.c.draw_id == drawn["draw_id"])
+        with self._database.reading() as connection:
+            newest = connection.execute(query).scalar_one_or_none()
+        return _of.at < drawn["at"] if newest is None else _of.pk <= newest
+
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """How many sittings there were; of these voices, if asked."""
         query = sa.select(sa.func.count(_of.session_id.distinct())).where(*_sat(voices))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
-    def record_draw(self, draw: DrawShape) -> None:
+    def record_draw(self, draw: DrawShape, *, imported: bool = False) -> None:
         """Keep one draw; its id is a digest of it, so the same draw again changes nothing."""
         values = draw.model_dump(include={"draw_id", "at"})
         with self._database.writing() as connection:
             values["body"] = draw.model_dump_json()
+            if not imported:
+                newest = sa.select(sa.func.max(participations.c.pk))
+                values["newest_row"] = connection.execute(newest).scalar_one() or 0
             connection.execute(insert_unless_there(connection.dialect.name, draws), values)
 
     def draws(self) -> Iterator[DrawShape]:

@@ -224,6 +224,7 @@ draws = Table(
     Column("draw_id", Text, nullable=False, unique=True),
     Column("at", Double, nullable=False),
     Column("body", Text, nullable=False),  # JSON
+    Column("newest_row", Key),  # of `participations` when it was drawn; unknown of one that was imported
 )
 
 calibrated = Table(
