@@ -174,7 +174,9 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         query = sa.select(draws.c.newest_row).where(draws.c.draw_id == drawn["draw_id"])
         with self._database.reading() as connection:
             newest = connection.execute(query).scalar_one_or_none()
-        return _of.at < drawn["at"] if newest is None else _of.pk <= newest
+        if newest is None:
+            return participations.c.at < sa.literal(float(drawn["at"]))
+        return participations.c.pk <= sa.literal(int(newest))
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """How many sittings there were; of these voices, if asked."""
