@@ -231,7 +231,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "rotation simulate": [["2"]],
     "rotation verify": [["x"]],
     "rotation pairs": [[]],
-    "rotation mend": [[]],
     "rotation export": [[]],
     "rotation import": [["data.jsonl"]],
 }

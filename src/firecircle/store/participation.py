@@ -6,33 +6,25 @@ brings the two together and says what to read them as.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from pydantic import ValidationError
+from sqlalchemy.engine import Connection
 
 from firecircle.errors import StoreError
 from firecircle.shapes import Shape, config_error
-from firecircle.store.broken_history import (
-    BrokenRowError,
-    Damage,
-    Read,
-    Row,
-    delete_broken,
-    find_damage,
-    raw_columns,
-    undecodable_as_bytes,
-    write_copy,
-)
 from firecircle.store.database import Database, insert_unless_there, storable
 from firecircle.store.tables import draws, participations
 
 AT_ONCE = 1000
 """How many rows are read in one go; nothing is held open in between."""
 
+Row = Mapping[str, object]
 RowShape = TypeVar("RowShape", bound=Shape)
 DrawShape = TypeVar("DrawShape", bound=Shape)
 
@@ -66,6 +58,10 @@ _TALLIES = sa.select(
 ).group_by(_of.voice_id, _of.decision_domain)
 
 
+class BrokenRowError(Exception):
+    """Why a row cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParticipationTally:
     """One voice's rows in one domain, added up by the database."""
@@ -82,14 +78,6 @@ class ParticipationTally:
 
 
 _TALLIED = tuple(column.name for column in fields(ParticipationTally))
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """What was taken out of a history, and the copy in which it still is; None when nothing was broken."""
-
-    damage: Damage
-    copy: Path | None
 
 
 class ParticipationStore:
@@ -133,7 +121,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
     ) -> Iterator[RowShape]:
         """The rows, oldest first; of one voice or one domain, if asked."""
         at, pk = participations.c.at, participations.c.pk
-        query = sa.select(*raw_columns(participations)).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*_raw_columns(participations)).order_by(at, pk).limit(AT_ONCE)
         if voice_id is not None:
             query = query.where(participations.c.voice_id == voice_id)
         if decision_domain is not None:
@@ -144,7 +132,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 try:
                     yield self._row_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(f"participation {row['pk']}", why) from None
+                    raise self._refused(participations, row, why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -197,37 +185,18 @@ class StoredHistory(Generic[RowShape, DrawShape]):
     def draws(self) -> Iterator[DrawShape]:
         """The draws, oldest first."""
         at, pk = draws.c.at, draws.c.pk
-        query = sa.select(*raw_columns(draws)).order_by(at, pk).limit(AT_ONCE)
+        query = sa.select(*_raw_columns(draws)).order_by(at, pk).limit(AT_ONCE)
         page = self._page(query)
         while page:
             for row in page:
                 try:
                     yield self._draw_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(f"draw {row['draw_id']}", why) from None
+                    raise self._refused(draws, row, why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
     # -- what cannot be read -----------------------------------------------------------------------
-
-    def unreadable(self) -> Damage:
-        """All that cannot be read."""
-        with self._database.reading() as connection, undecodable_as_bytes(connection):
-            return find_damage(connection, self._readers)
-
-    def mend(self) -> Mended:
-        """Copy the history to a file aside and take out what cannot be read; everything else stays."""
-        with self._database.writing() as connection, undecodable_as_bytes(connection):
-            damage = find_damage(connection, self._readers)
-            if not damage:
-                return Mended(damage, None)
-            copy = write_copy(connection, self._database, damage)
-            delete_broken(connection, damage)
-        return Mended(damage, copy)
-
-    @property
-    def _readers(self) -> dict[sa.Table, Read]:
-        return {participations: self._row_in, draws: self._draw_in}
 
     def _row_in(self, row: Row) -> RowShape:
         facts = {name: value for name, value in row.items() if name != "pk"}
@@ -254,22 +223,42 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         except ValidationError as damaged:
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
-    def _refused(self, what: str, why: BrokenRowError) -> StoreError:
-        """The refusal, once a copy of everything is aside; it is the same until somebody decides."""
-        try:
-            with self._database.reading() as connection, undecodable_as_bytes(connection):
-                damage = find_damage(connection, self._readers)
-                copy = f"a copy is in {write_copy(connection, self._database, damage)}"
-        except StoreError as trouble:
-            copy = f"no copy could be made ({trouble})"
+    def _refused(self, table: sa.Table, row: Row, why: BrokenRowError) -> StoreError:
+        """The refusal. A history is evidence: nothing resets it or guesses what a broken row meant."""
         return StoreError(
-            f"history: {what} in {self._database.name} is damaged: {why}; it was left as it is, {copy};"
-            " `firecircle rotation mend` takes out what cannot be read"
+            f"history: {self._database.name} has a damaged row: {table.name} {row['pk']}: {why}; nothing was"
+            f" changed; fix the row, or save a copy and DELETE FROM {table.name} WHERE pk = {row['pk']}"
         )
 
     def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
-        with self._database.reading() as connection, undecodable_as_bytes(connection):
+        with self._database.reading() as connection, _undecodable_as_bytes(connection):
             return list(connection.execute(query).mappings())
+
+
+def _raw_columns(table: sa.Table) -> list[sa.Label[Any]]:
+    """The columns, with whatever is in them: a file of SQLite may hold anything anywhere."""
+    return [sa.type_coerce(column, sa.types.NullType()).label(column.name) for column in table.c]
+
+
+@contextmanager
+def _undecodable_as_bytes(connection: Connection) -> Iterator[None]:
+    """Read bytes that are no text as what they are; else SQLite refuses the whole answer."""
+    raw = connection.connection.driver_connection
+    if not isinstance(raw, sqlite3.Connection):
+        yield
+        return
+    raw.text_factory = _text_or_bytes
+    try:
+        yield
+    finally:
+        raw.text_factory = str
+
+
+def _text_or_bytes(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _is_time(value: object) -> bool:

@@ -16,7 +16,6 @@ from firecircle.cli.options import (
     HeedAffinity,
     MatchExpertise,
     StoreOption,
-    Yes,
     names_in,
     refuse_json_beside_export,
     refuse_to_replace,
@@ -26,7 +25,6 @@ from firecircle.errors import ConfigError
 if TYPE_CHECKING:
     from firecircle.rotation.affinity import Affinity
     from firecircle.rotation.history import Draw, ParticipationHistory
-    from firecircle.store.broken_history import Damage
 
 Pool = Annotated[
     list[str] | None,
@@ -38,13 +36,11 @@ HistoryFile = Annotated[
 ]
 Domain = Annotated[str, typer.Option("--domain", metavar="D", help="The decision domain.")]
 
-NOTHING_TAKEN_OUT = "nothing was taken out"
-
 
 def rotation_commands() -> typer.Typer:
     """The commands of the group."""
     group = typer.Typer(help="Who is invited: participation, fairness and draws.")
-    for command in (show, simulate, verify, pairs, mend):
+    for command in (show, simulate, verify, pairs):
         group.command()(command)
     group.command("export")(export_to)
     group.command("import")(import_from)
@@ -182,34 +178,6 @@ def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
     return show_pairs(known_pairs, as_json=as_json)
 
 
-def mend(yes: Yes = False, store: StoreOption = None, as_json: AsJson = False) -> int:
-    """Take out of the participation history what cannot be read; a copy of all is written aside first."""
-    from firecircle.cli.output import is_confirmed, print_outcome
-    from firecircle.rotation.history import Draw, Participation
-    from firecircle.store.opening import open_store
-
-    nothing: dict[str, object] = {"participations": 0, "draws": 0, "copy": None}
-    with open_store(store) as opened:
-        history = opened.participation.read_as(Participation, Draw)
-        damage = history.unreadable()
-        question = f"Take {_counted_damage(damage)} that cannot be read out of {opened.name}?"
-        if damage and not is_confirmed(question, yes=yes, otherwise=NOTHING_TAKEN_OUT):
-            return print_outcome(NOTHING_TAKEN_OUT, nothing, as_json=as_json)
-        mended = history.mend()
-    if mended.copy is None:
-        return print_outcome(f"everything can be read; {NOTHING_TAKEN_OUT}", nothing, as_json=as_json)
-    taken_out = mended.damage
-    return print_outcome(
-        f"{_counted_damage(taken_out)} taken out; a copy of all is in {mended.copy}",
-        {
-            "participations": len(taken_out.participations),
-            "draws": len(taken_out.draws),
-            "copy": str(mended.copy),
-        },
-        as_json=as_json,
-    )
-
-
 def export_to(
     file: ExportFile = "-",
     force: Force = False,
@@ -319,10 +287,3 @@ def _find_draw(history: ParticipationHistory, given: str) -> Draw:
     if len({draw.draw_id for draw in draws}) > 1:
         raise ConfigError("DRAW_ID", f"{len(draws)} draws begin with {given!r}", "write more of the id")
     return draws[0]
-
-
-def _counted_damage(damage: Damage) -> str:
-    from firecircle.telling.words import counted
-
-    counts = ((damage.participations, "participation"), (damage.draws, "draw"))
-    return " and ".join(counted(len(rows), thing) for rows, thing in counts if rows)
