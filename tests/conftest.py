@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +13,6 @@ from hypothesis import HealthCheck, settings
 from firecircle.settings import FILE_VARIABLE
 from firecircle.store.address import STORE_VARIABLE
 from firecircle.voices.hosted.chat import forget_quirks
-from tests.forking import fork_from_one
 from tests.network import forbid_network
 
 pytest_plugins = ["pytester"]
@@ -45,12 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def is_long(pytestconfig: pytest.Config) -> bool:
     """Whether the long variant of a test was asked for."""
     return bool(pytestconfig.getoption("--long"))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
-    """Load everything once for all processes of a parallel run."""
-    fork_from_one(config, specs)
 
 
 def pytest_unconfigure() -> None:

@@ -132,7 +132,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 try:
                     yield self._row_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(participations, row, why) from None
+                    raise self._refused(participations, dict(row), why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -192,7 +192,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 try:
                     yield self._draw_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(draws, row, why) from None
+                    raise self._refused(draws, dict(row), why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
