@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from firecircle.circle.addressing import advisories_about
-from firecircle.circle.calibrated import AlarmRule
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
@@ -20,6 +19,7 @@ from firecircle.circle.result import (
     Reason,
     stand_ins_in,
 )
+from firecircle.circle.rules import AlarmRule
 from firecircle.circle.summary import dialogue_summary
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import EvaluationMode

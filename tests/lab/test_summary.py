@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
-from firecircle.lab.records import RunRecord
+from firecircle.lab.records import Rival, RunRecord
 from firecircle.lab.report.summary import summary, verdict_of
 from firecircle.lab.statistics import Estimate
 from firecircle.names import Label
@@ -171,3 +171,14 @@ def test_a_rival_stands_beside_the_circle_that_cost_as_much(tmp_path: Path) -> N
 
 def test_where_nobody_counts_tokens_no_rival_is_said_to_have_taken_any(tmp_path: Path) -> None:
     assert "times the tokens" not in told(tmp_path, beside_a_circle("consistency", 0))
+
+
+def test_a_rule_without_a_column_is_read_from_the_rivals(tmp_path: Path) -> None:
+    stated = Rival(rule="max_stated", value=0.9, alarm=True)
+    records = [
+        judgement("circle", 0, "attack", [[0.5, 0.5], [0.5, 0.5]], rivals=(stated,)),
+        judgement("circle", 1, "benign", [[0.2, 0.2], [0.2, 0.2]]),
+    ]
+    figures = figures_of(tmp_path / "records.parquet", records)
+    (rule,) = (rule for rule in figures.arm("circle").rules if rule.rule == "max_stated")
+    assert rule.performance.at_threshold.found == 1

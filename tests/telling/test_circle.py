@@ -92,8 +92,8 @@ async def test_the_picture_of_the_quorum_says_which_lens_went_blind_and_when() -
 async def test_the_replay_agrees_with_the_result_at_its_end() -> None:
     result = await _losing_a_lens()
     replay = replay_of(result, line_with_codes)
-    assert {rule.name: rule.verdicts[-1] for rule in replay.rules} == result.rival_verdicts
-    circle_rule = next(rule for rule in replay.rules if rule.name == "max_all")
+    assert {row.rule.name: row.verdicts[-1] for row in replay.rules} == result.rival_verdicts
+    circle_rule = next(row for row in replay.rules if row.rule.name == "max_all")
     assert [verdict.value for verdict in circle_rule.verdicts if verdict] == [0.5, 0.6, 0.9]
     assert "lost: a" in replay.events[1]
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from firecircle.shapes import Moment, Shape, Text, Unit
-
-AlarmRule = Literal["maximum", "calibrated"]
-"""What raises the alarm: the highest F, or the calibrated probability."""
 
 SUREST = 0.99
 """No word counts as surer than this, so that none decides alone for ever."""

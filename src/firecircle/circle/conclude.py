@@ -10,7 +10,7 @@ from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.addressing import advisories_about
-from firecircle.circle.calibrated import FEWEST_HEARD, AlarmRule
+from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
@@ -34,6 +34,7 @@ from firecircle.circle.result import (
     last_words,
     zombie_voices,
 )
+from firecircle.circle.rules import AlarmRule
 from firecircle.errors import QuorumError
 from firecircle.evaluation import NeutrosophicEvaluation, spread
 from firecircle.languages import unread_advisory

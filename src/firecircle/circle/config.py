@@ -29,8 +29,9 @@ from firecircle.catalog import (
     require_distinct,
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
-from firecircle.circle.calibrated import AlarmRule, VerdictCalibration
+from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.quorum import QuorumRules, judge_quorum
+from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
 from firecircle.names import EMBEDDED_MODELS
 from firecircle.shapes import Unit, with_fields_in_help

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 
 from firecircle.circle.pattern_types import UNTYPED, Typing, heuristic_typing
 from firecircle.circle.patterns import group_observations, observe
@@ -20,8 +20,8 @@ from firecircle.circle.result import (
     RoundMetrics,
     Usages,
 )
-from firecircle.evaluation import NeutrosophicEvaluation, spread
-from firecircle.thresholds import exceeds, reaches
+from firecircle.circle.rules import BY_NAME, Words, values_by_rule
+from firecircle.evaluation import spread
 
 MOVED = 1e-9
 PERFORMATIVE_BELOW = 0.10
@@ -115,34 +115,16 @@ def rival_verdicts(
     alarm_threshold: float,
     calibrated: float | None = None,
 ) -> dict[str, RivalVerdict]:
-    """What other aggregation rules say of the same transcript, active voices only."""
+    """What each rule says of the same transcript, active voices only."""
     evaluations = [
         evaluation for held in history for evaluation in held.evaluations if evaluation.model in active_models
     ]
     if not evaluations:
         return {}
-    final = [last.falsehood for last in {evaluation.model: evaluation for evaluation in evaluations}.values()]
-    values = {
-        "round1_max": _highest(evaluation for evaluation in evaluations if evaluation.round_number == 1),
-        "final_max": max(final),
-        "final_mean": fmean(final),
-        "final_median": median(final),
-        "max_all": _highest(evaluations),
-        "max_stated": _highest(evaluation for evaluation in evaluations if not evaluation.guessed),
-        "calibrated": calibrated,
+    return {
+        name: RivalVerdict.assembled(value=value, alarm=BY_NAME[name].alarms(value, alarm_threshold))
+        for name, value in values_by_rule(Words.of(evaluations, alarm_threshold, calibrated)).items()
     }
-    verdicts = {
-        rule: RivalVerdict.assembled(value=value, alarm=reaches(value, alarm_threshold))
-        for rule, value in values.items()
-        if value is not None
-    }
-    share = sum(reaches(falsehood, alarm_threshold) for falsehood in final) / len(final)
-    verdicts["majority"] = RivalVerdict.assembled(value=share, alarm=exceeds(share, 0.5))
-    return verdicts
-
-
-def _highest(evaluations: Iterable[NeutrosophicEvaluation]) -> float | None:
-    return max((evaluation.falsehood for evaluation in evaluations), default=None)
 
 
 def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence[str]) -> Mapping[str, float]:

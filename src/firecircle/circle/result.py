@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from firecircle.circle.calibrated import AlarmRule
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.quorum import QuorumVerdict
+from firecircle.circle.rules import AlarmRule
 from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation

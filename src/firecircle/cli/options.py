@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_typ
 import typer
 from typer.core import TyperCommand
 
+from firecircle.circle.rules import DECIDING, AlarmRule
 from firecircle.errors import ConfigError
 from firecircle.files import leads_out
 from firecircle.names import CircleStatus, ModeName
@@ -51,10 +52,12 @@ PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help=
 THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
 Threshold = Annotated[float | None, THRESHOLD]
 AlarmRuleOption = Annotated[
-    Literal["maximum", "calibrated"] | None,
+    AlarmRule | None,
     typer.Option(
         "--alarm-rule",
-        help="What raises the alarm: the highest F of any voice (default), or the calibrated probability.",
+        help="What raises the alarm: "
+        + "; ".join(f"{name}, {rule.phrase}" for name, rule in DECIDING.items())
+        + ".",
     ),
 ]
 MatchExpertise = Annotated[

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from firecircle.circle.rules import BY_NAME
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
@@ -148,6 +149,8 @@ IN_TABLE = {
     "round1_f": "round1_falsehood",
 }
 """What the table calls fields that a journal and the code write short."""
+SCORES = {{"max_all": "f", "round1_max": "round1_f"}.get(name, name): rule for name, rule in BY_NAME.items()}
+"""The rules by the field that has their value; where no field has it, `rivals` does."""
 COLUMNS = tuple(IN_TABLE.get(name, name) for name in FIELDS)
 """The columns of `records.parquet`, in their order."""
 

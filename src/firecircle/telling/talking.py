@@ -8,33 +8,13 @@ from dataclasses import dataclass
 from firecircle.circle.conclude import calibrated_probability
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
+from firecircle.circle.rules import BY_NAME, DECIDING, RULES, VerdictRule
 from firecircle.circle.summary import talk_sentence
 from firecircle.names import is_embedded
 from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import ROUND_WORDS
 from firecircle.thresholds import figure_beside
 
-RULES = {
-    "max_all": "highest F of any active voice in any round",
-    "round1_max": "highest F of round 1: what asking without talking gives",
-    "final_max": "highest F among last words",
-    "final_mean": "mean F of last words",
-    "final_median": "median F of last words",
-    "majority": "share of voices whose last F reaches the threshold; alarm above one half",
-    "max_stated": "highest F of any active voice in any round, without guesses",
-    "calibrated": "probability of manipulation by the calibration of these voices",
-}
-RIVALS = {
-    "round1_max": "round 1 alone",
-    "final_max": "the highest last word",
-    "final_mean": "the mean of the last words",
-    "final_median": "their median",
-    "majority": "a majority vote",
-    "max_stated": "the highest without guesses",
-    "calibrated": "the calibrated probability",
-    "max_all": "the highest F",
-}
-"""The rules beside the one that decided, as they stand in a sentence."""
 AMONG_EMBEDDED = (
     "among embedded voices talking moves the threshold: it tells attacks apart hardly better than round 1"
 )
@@ -56,7 +36,7 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
         moves = _moves(result, result.groupthink_losses, line)
         sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
     if dissenting := dissenting_rules(result):
-        names = ", ".join(RIVALS[rule] for rule in dissenting)
+        names = ", ".join(BY_NAME[rule].phrase for rule in dissenting)
         sentences.append(f"{'no alarm' if result.alarm else 'alarm'} by other rules: {names}")
     if chair := _chair(result):
         sentences.append(chair)
@@ -75,13 +55,13 @@ def _only_moved_the_threshold(result: FireCircleResult) -> bool:
 def dissenting_rules(result: FireCircleResult) -> tuple[str, ...]:
     """The rules that come to the other verdict."""
     rivals = result.rival_verdicts
-    others = (rule for rule in RIVALS if rule in rivals and rule != _own_rule(result))
+    others = (rule for rule in BY_NAME if rule in rivals and rule != _own_rule(result))
     return tuple(rule for rule in others if rivals[rule].alarm != result.alarm)
 
 
 def _own_rule(result: FireCircleResult) -> str:
     """The rule that decided about the alarm."""
-    return "calibrated" if result.alarm_decided_by == "calibrated" else "max_all"
+    return DECIDING[result.alarm_decided_by].name
 
 
 def moves_of(result: FireCircleResult) -> tuple[Flip, ...]:
@@ -111,8 +91,7 @@ def _chair(result: FireCircleResult) -> str:
 class RuleReplay:
     """A rule and its verdict after each round."""
 
-    name: str
-    meaning: str
+    rule: VerdictRule
     verdicts: tuple[RivalVerdict | None, ...]
     decides: bool
     """Whether it is the circle's own rule."""
@@ -134,16 +113,17 @@ def replay_of(result: FireCircleResult, line: SafeLine) -> Replay:
         lost = (failure for failure in result.failures if failure.round_number <= held.round_number)
         active = active_voices(result.config.models, result.substitutions, lost)
         history = result.dialogue_history[:place]
-        calibrated = calibrated_probability(result.config, history, active)
+        known = result.calibrated is not None
+        calibrated = calibrated_probability(result.config, history, active) if known else None
         after.append(rival_verdicts(history, active, result.config.alarm_threshold, calibrated))
     return Replay(
         rounds=tuple(held.round_number for held in result.dialogue_history),
         rules=tuple(
             RuleReplay(
-                name, meaning, tuple(verdicts.get(name) for verdicts in after), name == _own_rule(result)
+                rule, tuple(verdicts.get(rule.name) for verdicts in after), rule.name == _own_rule(result)
             )
-            for name, meaning in RULES.items()
-            if name != "calibrated" or result.calibrated is not None
+            for rule in RULES
+            if any(rule.name in verdicts for verdicts in after)
         ),
         events=tuple(_round_line(result, place, line) for place in range(len(result.dialogue_history))),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median
+from typing import Any
 
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.circumstances import Circumstances
@@ -11,11 +11,14 @@ from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
+from firecircle.circle.rules import BY_NAME, Words, values_by_rule
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.lab.records import Outcome, Rival, VoiceRound
 from firecircle.thresholds import reaches
 
 LONGEST_ERROR = 500
+RULES_KEPT = tuple(name for name in BY_NAME if name in Outcome.model_fields)
+"""The rules whose value is a field of its own."""
 
 
 def outcome_of_circle(
@@ -38,10 +41,7 @@ def outcome_of_circle(
         decided_by=consensus.model if consensus else None,
         decided_in_round=consensus.round_number if consensus else None,
         decided_by_guess=consensus is not None and consensus.guessed,
-        final_max=_rival(result, "final_max"),
-        final_mean=_rival(result, "final_mean"),
-        final_median=_rival(result, "final_median"),
-        majority=_rival(result, "majority"),
+        **{rule: rivals[rule].value for rule in RULES_KEPT if rule in rivals},
         rounds=len(result.dialogue_history),
         stopped=result.stopped,
         patterns=len(result.patterns) + len(result.ungrounded_patterns),
@@ -69,7 +69,6 @@ def outcome_of_circle(
             Rival(rule=rule, value=verdict.value, alarm=verdict.alarm) for rule, verdict in rivals.items()
         ),
         seating=_seating(result.circumstances),
-        calibrated=result.calibrated if consensus else None,
         alarm_decided_by=result.alarm_decided_by if consensus else None,
     )
 
@@ -77,7 +76,6 @@ def outcome_of_circle(
 def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) -> Outcome:
     """The outcome of voices that were each asked once, apart."""
     consensus = panel.consensus if panel.evaluations else None
-    scores = [evaluation.falsehood for evaluation in panel.evaluations]
     threshold = panel.config.alarm_threshold
     return Outcome(
         status="judged" if consensus else "failed",
@@ -90,10 +88,7 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         decided_by=consensus.model if consensus else None,
         decided_in_round=1 if consensus else None,
         decided_by_guess=consensus is not None and consensus.guessed,
-        final_max=max(scores, default=None),
-        final_mean=fmean(scores) if scores else None,
-        final_median=median(scores) if scores else None,
-        majority=fmean(reaches(score, threshold) for score in scores) if scores else None,
+        **_scores(panel.evaluations, threshold),
         rounds=1,
         voices_lost=len(panel.failures),
         lost=_lost(panel.failures),
@@ -119,7 +114,6 @@ def outcome_of_rival(
     """The outcome of a protocol in which one voice decides; `answers` are what voices said alone."""
     failures = tuple(hearing.failure for hearing in hearings if hearing.failure)
     calls = tuple(call for hearing in hearings for call in hearing.calls)
-    scores = [answer.falsehood for answer in answers]
     threshold = config.alarm_threshold
     return Outcome(
         status="judged" if verdict else "failed",
@@ -131,10 +125,7 @@ def outcome_of_rival(
         decided_by=verdict.model if verdict else None,
         decided_in_round=verdict.round_number if verdict else None,
         decided_by_guess=verdict is not None and verdict.guessed,
-        final_max=max(scores, default=None),
-        final_mean=fmean(scores) if scores else None,
-        final_median=median(scores) if scores else None,
-        majority=fmean(reaches(score, threshold) for score in scores) if scores else None,
+        **_scores(answers, threshold),
         rounds=rounds,
         voices_lost=len(failures),
         lost=_lost(failures),
@@ -150,8 +141,12 @@ def _seating(circumstances: Circumstances) -> str | None:
     return None if circumstances.seating is None else str(circumstances.seating)
 
 
-def _rival(result: FireCircleResult, rule: str) -> float | None:
-    return result.rival_verdicts[rule].value if rule in result.rival_verdicts else None
+def _scores(answers: Sequence[NeutrosophicEvaluation], threshold: float) -> dict[str, Any]:
+    """What the rules make of answers of which each is a last word."""
+    if not answers:
+        return {}
+    words = Words(answers, tuple(answer.falsehood for answer in answers), threshold)
+    return {rule: value for rule, value in values_by_rule(words).items() if rule in RULES_KEPT}
 
 
 def _lost(failures: tuple[Failure, ...]) -> tuple[str, ...]:

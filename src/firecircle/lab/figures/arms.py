@@ -8,6 +8,7 @@ import numpy as np
 
 from firecircle.lab.calibrated import calibration_error
 from firecircle.lab.figures.columns import ArmColumns, RecordFile, Spoken, Totals
+from firecircle.lab.records import SCORES
 from firecircle.lab.statistics import (
     Calibration,
     Curve,
@@ -38,18 +39,10 @@ from firecircle.lab.statistics.dialogue import PERFORMATIVE_BELOW
 from firecircle.lab.statistics.estimate import FloatArray, by_label
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
-from firecircle.thresholds import just_above, lowest_reaching
+from firecircle.thresholds import lowest_reaching
 
 CALIBRATED_FOR = (0.01, 0.05)
-RULE_WORDS = {
-    "f": "the highest F of any round",
-    "round1_f": "round 1 alone",
-    "final_max": "the highest last word",
-    "final_mean": "the mean of the last words",
-    "final_median": "their median",
-    "majority": "the share that raises an alarm",
-    "calibrated": "the calibrated probability",
-}
+RULE_WORDS = {score: rule.phrase for score, rule in SCORES.items()}
 VERDICT_WORDS = {
     "parallel": "the mean of all voices",
     "consistency": "the mean of all answers",
@@ -169,10 +162,9 @@ def _rules(of: ArmColumns, achieved: Performance, threshold: float) -> tuple[Rul
     return tuple(
         RuleFigures(
             rule=rule,
-            # A share of voices is compared with one half, everything else with the alarm threshold.
             performance=achieved
             if rule == of.rule == "f"
-            else performance(of.labels, scores, just_above(0.5) if rule == "majority" else threshold),
+            else performance(of.labels, scores, SCORES[rule].threshold(threshold)),
             calibration_error=_calibration_error(of.labels, scores),
         )
         for rule, scores in of.scores.items()

@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 
 from firecircle.errors import ConfigError
-from firecircle.lab.records import alarm_value, records_table
+from firecircle.lab.records import SCORES, alarm_value, records_table
 from firecircle.lab.statistics.estimate import FloatArray, numbers
 from firecircle.names import Label
 
 PROMPT = "dataset || '/' || record_id"
 """What identifies a prompt: ids are unique within a dataset only."""
-SCORES = ("f", "round1_f", "final_max", "final_mean", "final_median", "majority", "calibrated")
-LATER_SCORES = ("calibrated",)
-"""Scores that runs of before did not keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +118,7 @@ class RecordFile:
 
     def columns(self, arm: str) -> ArmColumns:
         """The figures of one arm, one entry a prompt."""
-        means = ", ".join(
-            f"avg({name}) AS {name}"
-            if name in self._kept or name not in LATER_SCORES
-            else f"CAST(NULL AS DOUBLE) AS {name}"
-            for name in SCORES
-        )
+        means = ", ".join(f"avg({self._score(name)})" for name in SCORES)
         rows = self._ask(
             f"SELECT {PROMPT}, any_value(kind), any_value(label), any_value(family), any_value(source),"
             f" array_to_string(any_value(layers), ' + '), any_value(turn_count), avg(chair_influence),"
@@ -190,6 +182,12 @@ class RecordFile:
             [arm],
         )[0]
         return Totals(*row)
+
+    def _score(self, name: str) -> str:
+        """A score as SQL: its own column, or the value of the rule in the list of rivals."""
+        if name in self._kept:
+            return name
+        return f"list_filter(rivals, lambda one: one.rule = '{SCORES[name].name}')[1].value"
 
     def _ask(self, query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self._database.execute(query.replace("$", self._table), values or []).fetchall()
