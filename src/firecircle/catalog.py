@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
-from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, is_family
+from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, Effort, is_family
 from firecircle.plugins import plugin_characteristics, plugin_with
 from firecircle.settings import current_settings
 from firecircle.shapes import Declaration, Shape, Text, Unit
@@ -133,6 +133,8 @@ class Limits(_Matching):
     timeout_seconds: float
     """For one attempt."""
     timeout_per_round: float
+    reasoning_effort: Effort = "default"
+    """How hard it is asked to think."""
 
 
 @cache

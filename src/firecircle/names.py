@@ -59,6 +59,8 @@ EMBEDDED = "embedded:"
 LOCAL = "local:"
 WireName = Literal["chat", "messages", "responses", "gemini"]
 """The formats in which endpoints are asked: chat completions, and three of vendors' own."""
+Effort = Literal["none", "low", "medium", "high", "default"]
+"""How hard a model is asked to think before it answers; `default` leaves it to the endpoint."""
 FAMILY = "family:"
 """Before the name of a family in the catalog: whoever is its newest model today sits."""
 HOSTS = (

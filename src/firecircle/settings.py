@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 
 from firecircle.errors import ConfigError, UntrustedSettingsWarning
 from firecircle.files import read_regular, stays_in
-from firecircle.names import WireName
+from firecircle.names import Effort, WireName
 from firecircle.shapes import Location, Shape, config_error
 from firecircle.trust import TrustedFiles, allowed_part
 
@@ -122,6 +122,8 @@ class PriceTable(_Table):
     output: Price
     cached_input: Price | None = None
     """What the part of the input that the provider had cached costs; without it, as much as the rest."""
+    cache_write: Price | None = None
+    """What the part of the input that is written to the cache costs; without it, as much as the rest."""
 
 
 class LimitsTable(_Table):
@@ -131,6 +133,7 @@ class LimitsTable(_Table):
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """For one attempt."""
     timeout_per_round: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    reasoning_effort: Effort | None = None
 
 
 class StoreTable(_Table):

@@ -87,6 +87,8 @@ class Turns:
             max_tokens=limits.max_tokens,
             temperature=self.config.temperature,
             seed=self.config.seed,
+            effort=limits.reasoning_effort,
+            opens_again=self.config.max_rounds > 1,
             attempt_seconds=limits.timeout_seconds,
             deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
             on_retry=partial(self._tell_retry, page.number, model),
@@ -274,6 +276,7 @@ async def judge_alone(
         limits = config.limits(asked.model)
         return turn._replace(
             max_tokens=limits.max_tokens,
+            effort=limits.reasoning_effort,
             attempt_seconds=limits.timeout_seconds,
             deadline=started + limits.timeout_per_round,
         )

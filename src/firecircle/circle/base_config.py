@@ -19,7 +19,7 @@ from firecircle.catalog import (
     require_distinct,
 )
 from firecircle.errors import ConfigError
-from firecircle.names import DEFAULT_MODELS, EvaluationMode, Focus
+from firecircle.names import DEFAULT_MODELS, Effort, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit, with_fields_in_help
 
 PATTERN_THRESHOLD = 0.5
@@ -50,6 +50,9 @@ class BaseEvaluationConfig(Declaration):
     that thinks first. The same goes for the two times below: 30 s and 60 s, or minutes."""
     temperature: float | None = Field(default=0.7, ge=0, le=2)
     """None (in a file and on the command line `none`) sends none and leaves it to the endpoint."""
+    reasoning_effort: Effort | dict[str, Effort] | None = None
+    """How hard voices are asked to think: `none`, `low`, `medium`, `high` or `default` for all, or a word for
+    each model. None leaves it to `[limits]` in the settings file, else to the endpoint."""
     timeout_seconds: Seconds | None = None
     """Bounds one attempt of one call."""
     timeout_per_round: Seconds | None = None
@@ -111,7 +114,11 @@ class BaseEvaluationConfig(Declaration):
 
     def limits(self, model: str) -> Limits:
         """How much room and time a model is given: as configured, else as the catalog says."""
+        effort = self.reasoning_effort
+        if isinstance(effort, dict):
+            effort = effort.get(model, effort.get(original_of(model)))
         stated = {
+            "reasoning_effort": effort,
             "max_tokens": self.max_tokens,
             "timeout_seconds": self.timeout_seconds,
             "timeout_per_round": self.timeout_per_round,

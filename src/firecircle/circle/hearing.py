@@ -290,6 +290,8 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
                 cost_usd=usage.cost_usd if usage else None,
                 estimated_tokens=usage.estimated_tokens if usage else 0,
                 estimated_usd=usage.estimated_usd if usage else 0.0,
+                saved_usd=usage.saved_usd if usage else None,
+                effort=reply.effort if reply else None,
                 finished=reply is not None and reply.finished,
                 cut_short=reply is not None and reply.cut_short,
                 cached=reply is not None and reply.cached,

@@ -156,7 +156,7 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
     attempts = cached = tokens_in = tokens_cached = tokens_out = without_tokens = without_price = (
         estimated
     ) = 0
-    latency = cost = estimated_usd = 0.0
+    latency = cost = estimated_usd = saved = 0.0
     for call in calls:
         attempts += call.attempts
         cached += call.cached
@@ -169,6 +169,7 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         cost += call.cost_usd or 0.0
         estimated += call.estimated_tokens
         estimated_usd += call.estimated_usd
+        saved += call.saved_usd or 0.0
     return Usages.assembled(
         calls=len(calls),
         attempts=attempts,
@@ -182,6 +183,7 @@ def _sum(calls: Sequence[CallRecord]) -> Usages:
         calls_without_price=without_price,
         estimated_tokens=estimated,
         estimated_usd=estimated_usd,
+        saved_usd=saved,
     )
 
 

@@ -15,7 +15,7 @@ from firecircle.circle.voice import Message, Role
 from firecircle.errors import FailureKind
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
 from firecircle.languages import unread_advisory
-from firecircle.names import StopReason
+from firecircle.names import Effort, StopReason
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Moment, Shape, Text, Unit
 from firecircle.thresholds import figure_beside
@@ -133,6 +133,10 @@ class CallRecord(Shape):
     estimated_tokens: int = 0
     """What attempts may have taken that were sent and of which nobody says what they took."""
     estimated_usd: float = 0.0
+    saved_usd: float | None = None
+    """What the provider's cache saved, by tariff."""
+    effort: Effort | None = None
+    """How hard the model was asked to think; None where nothing was said of it."""
     finished: bool = False
     """Whether the provider said that the answer is whole."""
     cut_short: bool = False
@@ -172,6 +176,8 @@ class Usages(Shape):
     """By estimate, what attempts took of which nobody says what they took. No part of the tokens above."""
     estimated_usd: float = 0.0
     """By estimate, what such attempts cost. No part of `cost_usd`."""
+    saved_usd: float = 0.0
+    """What providers' caches saved, by tariff, as far as prices are known."""
 
 
 class Accounting(Shape):

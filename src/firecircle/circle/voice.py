@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from firecircle.evaluation import NeutrosophicEvaluation, Verdict
-from firecircle.names import Focus
+from firecircle.names import Effort, Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 Role = Literal["system", "user", "assistant"]
@@ -109,6 +109,10 @@ class Turn(NamedTuple):
     """Whether the budget has room for a further attempt that may take this much; if so, it is set aside."""
     side: Verdict | None = None
     """What the voice is to argue for, whatever it holds itself; None where its own view is asked for."""
+    effort: Effort = "default"
+    """How hard the voice is asked to think."""
+    opens_again: bool = False
+    """Whether other questions of this circle open with the same text, so that a provider's cache pays."""
 
     def told_of(self, on_retry: Callable[[Retry], None], affords: Callable[[Usage], bool]) -> Turn:
         """The same with these in the place of those who were told of retries; quicker than `_replace`."""
@@ -120,6 +124,7 @@ class Turn(NamedTuple):
         Caches and journals on users' disks are looked up by it, so what goes into it must not change.
         """
         shaping = (*asked, self.messages, self.max_tokens, self.temperature, self.seed, self.reply_schema)
+        shaping = shaping if self.effort == "default" else (*shaping, self.effort)
         return hashlib.sha256(json.dumps(shaping, sort_keys=True, default=dict).encode()).digest()
 
 
@@ -138,6 +143,10 @@ class Usage:
     """What attempts may have taken that were sent and of which nobody says what they took. No part of the
     tokens above, but of what a budget counts."""
     estimated_usd: float = 0.0
+    tokens_written: int | None = None
+    """The part of `tokens_in` that was written to the provider's cache, which may cost more than the rest."""
+    saved_usd: float | None = None
+    """What the provider's cache saved by tariff; below zero where writing to it cost more."""
 
     @property
     def charged_tokens(self) -> int:
@@ -158,14 +167,7 @@ class Usage:
 
     def at_a_cost(self, cost_usd: float | None) -> Usage:
         """The same at this price."""
-        return Usage(
-            self.tokens_in,
-            self.tokens_cached,
-            self.tokens_out,
-            cost_usd,
-            self.estimated_tokens,
-            self.estimated_usd,
-        )
+        return replace(self, cost_usd=cost_usd)
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; what is unknown of one is not known to be nothing, but adds nothing."""
@@ -176,6 +178,8 @@ class Usage:
             _sum(self.cost_usd, other.cost_usd),
             self.estimated_tokens + other.estimated_tokens,
             self.estimated_usd + other.estimated_usd,
+            _sum(self.tokens_written, other.tokens_written),
+            _sum(self.saved_usd, other.saved_usd),
         )
 
 
@@ -217,21 +221,12 @@ class Reply:
     violation_probability: float | None = None
     """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
     Falsehood is then this, whatever numbers the text states."""
+    effort: Effort | None = None
+    """How hard the endpoint was asked to think; None where nothing was said of it."""
 
     def at_a_cost(self, usage: Usage) -> Reply:
         """The same with what it took."""
-        return Reply(
-            self.text,
-            self.reasoning_trace,
-            usage,
-            self.attempts,
-            self.finished,
-            self.cut_short,
-            self.cached,
-            self.asked_id,
-            self.answered_by,
-            self.violation_probability,
-        )
+        return replace(self, usage=usage)
 
     def dump(self) -> dict[str, Any]:
         """The reply as plain data, to be written down."""

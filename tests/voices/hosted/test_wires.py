@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +22,11 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.voice import Usage
-from firecircle.settings import Auth
+from firecircle.settings import Auth, PriceTable
 from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
+from firecircle.voices.hosted.prices import FlatTariff, priced, saved_by_cache
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
 from firecircle.voices.hosted.setbacks import Setback
 from firecircle.voices.hosted.voice import HostedVoice
@@ -385,6 +387,125 @@ def test_a_key_in_the_query_is_refused_and_not_repeated() -> None:
     with pytest.raises(ValueError, match="looks like a key") as raised:
         Auth(query={"api_key": KEY})
     assert KEY not in str(raised.value)
+
+
+# -- caches, money and effort ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wire", "provider", "name"),
+    [("messages", "anthropic", "claude-x"), ("chat", "openrouter", "anthropic/claude-x")],
+)
+async def test_claude_is_told_what_to_cache(wire: str, provider: str, name: str) -> None:
+    forget_quirks()
+    async with LoopbackServer(lambda _: claude(said()) if wire == "messages" else completion()) as server:
+        voice = HostedVoice(
+            f"{provider}:{name}", PROVIDERS[provider].at(server.base_url), name, SecretStr(KEY)
+        )
+        await voice.speak(TURN._replace(opens_again=True))
+        await voice.speak(TURN)
+        marked, plain = (request.body["messages"][-1]["content"] for request in server.requests)
+        assert [part["text"] for part in marked] == ["the evidence\n", "the question"]
+        assert marked[0]["cache_control"] == {"type": "ephemeral"}
+        assert plain == "the evidence\nthe question"
+
+
+async def test_others_are_not_told() -> None:
+    _, request = await asked(completion(), "chat", TURN._replace(opens_again=True))
+    assert request.body["messages"][-1]["content"] == "the evidence\nthe question"
+
+
+def test_writing_to_a_cache_has_its_price_and_reading_saves() -> None:
+    tariff = FlatTariff(PriceTable(input=10, output=20, cached_input=1, cache_write=12.5))
+    wrote = Usage(tokens_in=1_000_000, tokens_cached=0, tokens_out=0, tokens_written=1_000_000)
+    read = Usage(tokens_in=1_000_000, tokens_cached=1_000_000, tokens_out=0)
+    assert priced(wrote, tariff) == pytest.approx(12.5)
+    assert priced(read, tariff) == pytest.approx(1.0)
+    assert saved_by_cache(wrote, tariff) == pytest.approx(-2.5)
+    assert saved_by_cache(read, tariff) == pytest.approx(9.0)
+    three_rounds = [priced(usage, tariff) or 0.0 for usage in (wrote, read, read)]
+    assert sum(three_rounds) == pytest.approx(14.5)  # 1.45 instead of 3.0 times the price of the evidence
+
+
+async def test_tokens_written_to_the_cache_are_counted() -> None:
+    for wire in ("messages", "responses"):
+        reply, _ = await asked(ANSWERS[wire][0], wire)
+        assert reply.usage.tokens_written == 30
+
+
+async def test_a_gateway_s_header_tells_the_cost() -> None:
+    answer = completion(usage={"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7})
+    costly = replace(answer, headers={"x-litellm-response-cost": "1.25e-05"})
+    reply, _ = await asked(costly, "chat")
+    assert reply.usage.cost_usd == pytest.approx(1.25e-05)
+    odd = replace(answer, headers={"x-litellm-response-cost": "nan"})
+    reply, _ = await asked(odd, "chat")
+    assert reply.usage.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("wire", "effort", "place", "value"),
+    [
+        ("chat", "low", "reasoning_effort", "low"),
+        ("messages", "high", "output_config", {"effort": "high"}),
+        ("messages", "none", "thinking", {"type": "disabled"}),
+        ("responses", "medium", "reasoning", {"effort": "medium"}),
+        ("gemini", "low", "generationConfig", {"thinkingConfig": {"thinkingLevel": "low"}}),
+        ("gemini", "none", "generationConfig", {"thinkingConfig": {"thinkingBudget": 0}}),
+    ],
+)
+async def test_effort_is_asked_for_and_recorded(wire: str, effort: Any, place: str, value: Any) -> None:
+    reply, request = await asked(completion(), wire, TURN._replace(effort=effort))
+    sent = request.body[place]
+    assert sent == value if isinstance(value, str) else sent.items() >= value.items()
+    assert reply.effort == effort
+
+
+async def test_an_endpoint_without_effort_is_asked_without_it() -> None:
+    def plain(request: ChatRequest) -> Answer:
+        if "reasoning" in request.body:
+            words = "Unsupported parameter: 'reasoning.effort' is not supported with this model."
+            return as_json({"error": {"message": words, "param": "reasoning.effort"}}, 400)
+        return gpt(output())
+
+    forget_quirks()
+    async with LoopbackServer(plain) as server:
+        voice = HostedVoice("own:m", endpoint(server, "responses"), "m", SecretStr(KEY), backoff=QUICK)
+        reply = await voice.speak(TURN._replace(effort="low"))
+        assert reply.effort is None
+        assert reply.attempts == 2
+
+
+def test_effort_is_a_word_for_all_or_for_each() -> None:
+    models = ("openai:gpt-5", "anthropic:claude-sonnet-4-5")
+    for_all = FireCircleConfig(models=models, reasoning_effort="low", enforce_quorum=False)
+    assert [for_all.limits(model).reasoning_effort for model in models] == ["low", "low"]
+    for_one = FireCircleConfig(models=models, reasoning_effort={models[0]: "high"}, enforce_quorum=False)
+    assert [for_one.limits(model).reasoning_effort for model in models] == ["high", "default"]
+
+
+# -- answers in other places -----------------------------------------------------------------------------
+
+
+async def test_a_judgement_in_a_tool_s_arguments_is_read() -> None:
+    call = {"type": "function", "function": {"name": "judge", "arguments": VERDICT}}
+    reply, _ = await asked(completion(None, finish_reason="tool_calls", tool_calls=[call]), "chat")
+    assert json.loads(reply.text) == json.loads(VERDICT)
+    other = {"type": "function", "function": {"name": "go", "arguments": '{"city": "Paris"}'}}
+    reply, _ = await asked(completion(None, finish_reason="tool_calls", tool_calls=[other]), "chat")
+    assert reply.text == ""
+
+
+async def test_an_object_as_content_is_its_json() -> None:
+    reply, _ = await asked(completion(json.loads(VERDICT)), "chat")
+    assert json.loads(reply.text) == json.loads(VERDICT)
+
+
+async def test_a_stream_that_ends_at_the_token_limit_is_cut() -> None:
+    chunk = {"choices": [{"index": 0, "delta": {"content": "It tries to"}}]}
+    ended = {"error": {"message": "Token limit reached", "code": 400}}
+    reply, _ = await asked(events(chunk, ended), "chat")
+    assert (reply.text, reply.cut_short) == ("It tries to", True)
 
 
 # -- a circle in three formats --------------------------------------------------------------------------

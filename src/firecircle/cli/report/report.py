@@ -195,6 +195,8 @@ def _cost_line(accounting: Accounting, seconds: float | None = None) -> str:
     if total.estimated_tokens:
         parts.append(f"by estimate {total.estimated_tokens:,} more tokens that nobody counted")
     parts.append(_price(total))
+    if total.saved_usd > 0:
+        parts.append(f"${total.saved_usd:.4f} saved by the providers' caches")
     return "; ".join(parts)
 
 

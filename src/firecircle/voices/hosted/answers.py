@@ -50,16 +50,19 @@ BROKEN_OFF = frozenset(
     {"error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout"}
 )
 """Finish reasons that mean: something other than the model ended the answer."""
-OUT_OF_ROOM = re.compile(r"could not finish .{0,60}(max_tokens|output limit)", re.IGNORECASE)
-"""How OpenAI says by a 400 that a model thought until its limit."""
+OUT_OF_ROOM = re.compile(
+    r"could not finish .{0,60}(max_tokens|output limit)|\b(token|length) limit (was )?reached", re.IGNORECASE
+)
+"""How endpoints say by an error that a model went on until its limit."""
 LONGEST_NAME = 200
 
 
 def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     """The reply in an endpoint's answer; a `Setback` when there is none."""
     body = answer_in(answer.body)
+    usage = _stated_usage(body, answer)
     if not 200 <= answer.status < 300:
-        setback = setback_of(body, answer, usage_if_any(body))
+        setback = setback_of(body, answer, usage)
         if OUT_OF_ROOM.search(setback.message):
             return Reply("", None, setback.usage or Usage(), attempts, cut_short=True)
         raise setback
@@ -67,9 +70,13 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         raise setback_of(body, answer)
     if not isinstance(body, dict):
         raise _not_an_answer(body, answer)
-    usage = usage_if_any(body)
     if body.get("error"):
-        raise setback_of(body, answer, usage)
+        setback = setback_of(body, answer, usage)
+        if OUT_OF_ROOM.search(setback.message):
+            words = _message(first_choice(body) or {}) or {}
+            said = _words_said(words.get("content"))
+            return Reply(said, _trace(words), usage or Usage(), attempts, cut_short=True)
+        raise setback
     choice = first_choice(body)
     if choice is None:
         if _is_complaint(body):
@@ -87,7 +94,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         raise _broken(f"the endpoint broke the answer off (finish_reason {reason})", usage)
     if message is None:
         raise _broken("the answer holds no message", usage)
-    text, trace = _words_said(message.get("content")), _trace(message)
+    text, trace = _words_said(message.get("content")) or _judgement_in_call(message), _trace(message)
     if not (reason or text or trace or message.get("tool_calls")):
         raise _broken("the answer is empty: no text, and no reason why it ended", usage)
     return Reply(
@@ -101,6 +108,18 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         answered_by=_name_of_model(body),
         violation_probability=violation_probability(choice),
     )
+
+
+def _stated_usage(body: Any, answer: HttpAnswer) -> Usage | None:
+    """What the body says it took; a gateway may say the cost in a header."""
+    usage = usage_if_any(body)
+    stated = answer.headers.get("x-litellm-response-cost", "")
+    if usage is None or usage.cost_usd is not None or not A_COST.fullmatch(stated):
+        return usage
+    return usage.at_a_cost(float(stated))
+
+
+A_COST = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,2})?", re.IGNORECASE)
 
 
 def holds_logprobs(answer: HttpAnswer) -> bool:
@@ -188,9 +207,31 @@ THOUGHTS = ("thinking", "reasoning", "thought")
 
 def _words_said(content: Any) -> str:
     """A message's text, given whole or in parts; what was thought on the way is no part of it."""
+    if isinstance(content, dict):
+        # Cloudflare gives an answer that keeps to a schema as the object itself.
+        return _text_in(content) or (json.dumps(content) if content else "")
     if not isinstance(content, list):
         return _text_in(content)
     return "".join(_text_in(part) for part in content if not _is_thought(part))
+
+
+JUDGEMENT = ("falsehood", "verdict")
+"""What a judgement holds, and arguments of a tool do not."""
+
+
+def _judgement_in_call(message: dict[str, Any]) -> str:
+    """A judgement that a model gave as the arguments of a tool instead of in words."""
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        given = function.get("arguments") if isinstance(function, dict) else None
+        try:
+            arguments = json.loads(given) if isinstance(given, str) else given
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(arguments, dict) and any(name in arguments for name in JUDGEMENT):
+            return json.dumps(arguments)
+    return ""
 
 
 def _trace(message: dict[str, Any]) -> str | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from firecircle.circle.voice import Message, Turn
-    from firecircle.names import WireName
+    from firecircle.names import Effort, WireName
     from firecircle.voices.hosted.providers import Provider
     from firecircle.voices.hosted.wires.format import Wire
 
@@ -130,6 +130,20 @@ class ChatRequest:
         return self.by_word and "verdict" in (self.turn.reply_schema or {}).get("properties", {})
 
     @property
+    def effort(self) -> Effort | None:
+        """How hard the model is asked to think; None where nothing is said of it."""
+        asked = self.turn.effort != "default" and "reasoning_effort" not in self.quirks.omitted
+        return self.turn.effort if asked else None
+
+    @property
+    def marks_cache(self) -> bool:
+        """Whether the endpoint wants to be told what to cache, and further rounds make it pay."""
+        told = self.wire.name == "messages" or (
+            self.provider.name == "openrouter" and self.name.lstrip("~").startswith("anthropic/")
+        )
+        return told and self.turn.opens_again and "cache_control" not in self.quirks.omitted
+
+    @property
     def wire(self) -> Wire:
         """The format the model is asked in."""
         return WIRES[self.quirks.wire or self.provider.wire]
@@ -146,7 +160,18 @@ class ChatRequest:
     def fields(self) -> dict[str, Any]:
         """The request, field by field."""
         messages = _messages(self.turn.messages, self._spelled, fold_system=self.quirks.no_system_role)
+        if self.marks_cache:
+            messages[-1] = self._with_mark(messages[-1])
         return {"model": self.name, "messages": messages, **self._settings()}
+
+    def _with_mark(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The last message in two parts: what all questions of the circle open with is to be cached."""
+        content, question = message["content"], self._spelled(self.turn.question)
+        before = content[: -len(question)] if question and content.endswith(question) else ""
+        if not before.strip():
+            return message
+        opening = {"type": "text", "text": before, "cache_control": {"type": "ephemeral"}}
+        return {**message, "content": [opening, {"type": "text", "text": question}]}
 
     @property
     def _spelled(self) -> Callable[[str], str]:
@@ -163,6 +188,8 @@ class ChatRequest:
             fields["temperature"] = turn.temperature if only is None else only
         if turn.seed is not None:
             fields[self.provider.seed_field] = turn.seed
+        if self.effort is not None:
+            fields["reasoning_effort"] = self.effort
         if self.sends_schema:
             fields["response_format"] = {"type": "json_schema", "json_schema": self._schema()}
         logprobs = {"logprobs": True, "top_logprobs": CANDIDATES}
@@ -172,7 +199,7 @@ class ChatRequest:
 
     def body(self) -> bytes:
         """The request in its wire format, ready to be sent."""
-        if self.wire.name != "chat":
+        if self.wire.name != "chat" or self.marks_cache:
             return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
         settings = self._settings()
         schema = settings.pop("response_format", None)
@@ -226,7 +253,7 @@ class ChatRequest:
 
 def _messages(
     messages: Sequence[Message], spelled: Callable[[str], str], *, fold_system: bool
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     written = [
         {
             "role": message.role,

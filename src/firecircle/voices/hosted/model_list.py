@@ -231,13 +231,14 @@ def _price_in(pricing: Any) -> PriceTable | None:
     if not isinstance(pricing, Mapping):
         return None
     prompt, completion = _number(pricing.get("prompt")), _number(pricing.get("completion"))
-    cached = _number(pricing.get("input_cache_read"))
+    cached, written = _number(pricing.get("input_cache_read")), _number(pricing.get("input_cache_write"))
     if prompt is None or completion is None:
         return None
     return PriceTable(
         input=round(prompt * MILLION, 6),
         output=round(completion * MILLION, 6),
         cached_input=None if cached is None else round(cached * MILLION, 6),
+        cache_write=None if written is None else round(written * MILLION, 6),
     )
 
 

@@ -32,8 +32,11 @@ A_DATE = re.compile(r"-20\d{6}$")
 class Tariff(Protocol):
     """What a model's tokens cost."""
 
-    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
-        """US dollars for these tokens; `tokens_cached` of the input were read from the provider's cache."""
+    def cost(
+        self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
+    ) -> float | None:
+        """US dollars for these tokens; of the input, `tokens_cached` were read from the provider's cache and
+        `tokens_written` written to it."""
         ...
 
 
@@ -43,12 +46,16 @@ class FlatTariff:
 
     table: PriceTable
 
-    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
+    def cost(
+        self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
+    ) -> float | None:
         """US dollars for this many tokens."""
         price = self.table
-        cached_price = price.input if price.cached_input is None else price.cached_input
-        fresh = tokens_in - tokens_cached
-        return (fresh * price.input + tokens_cached * cached_price + tokens_out * price.output) / MILLION
+        read = price.input if price.cached_input is None else price.cached_input
+        write = price.input if price.cache_write is None else price.cache_write
+        fresh = tokens_in - tokens_cached - tokens_written
+        asked = fresh * price.input + tokens_cached * read + tokens_written * write
+        return (asked + tokens_out * price.output) / MILLION
 
 
 FREE = FlatTariff(PriceTable(input=0.0, output=0.0))
@@ -60,11 +67,18 @@ class ListedTariff:
 
     price: ModelPrice
 
-    def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float | None:
+    def cost(
+        self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
+    ) -> float | None:
         """US dollars for this many tokens."""
         from genai_prices import Usage as Counted
 
-        counted = Counted(input_tokens=tokens_in, cache_read_tokens=tokens_cached, output_tokens=tokens_out)
+        counted = Counted(
+            input_tokens=tokens_in,
+            cache_read_tokens=tokens_cached,
+            cache_write_tokens=tokens_written,
+            output_tokens=tokens_out,
+        )
         return float(self.price.calc_price(counted)["total_price"])
 
 
@@ -95,7 +109,24 @@ def priced(usage: Usage, tariff: Tariff | None) -> float | None:
         return 0.0
     if usage.tokens_in is None or usage.tokens_out is None:
         return None
-    return tariff.cost(usage.tokens_in, min(usage.tokens_cached or 0, usage.tokens_in), usage.tokens_out)
+    return tariff.cost(*_counts(usage, usage.tokens_in, usage.tokens_out))
+
+
+def saved_by_cache(usage: Usage, tariff: Tariff | None) -> float | None:
+    """What the provider's cache made cheaper, by tariff; None if it was not used or has no known price."""
+    used = usage.tokens_cached or usage.tokens_written
+    if not used or tariff is None or tariff is FREE:
+        return None
+    if usage.tokens_in is None or usage.tokens_out is None:
+        return None
+    plain = tariff.cost(usage.tokens_in, 0, usage.tokens_out)
+    actual = tariff.cost(*_counts(usage, usage.tokens_in, usage.tokens_out))
+    return None if plain is None or actual is None else plain - actual
+
+
+def _counts(usage: Usage, tokens_in: int, tokens_out: int) -> tuple[int, int, int, int]:
+    read = min(usage.tokens_cached or 0, tokens_in)
+    return tokens_in, read, tokens_out, min(usage.tokens_written or 0, tokens_in - read)
 
 
 def require_price(model: str, tariff: Tariff | None) -> Tariff:

@@ -52,11 +52,18 @@ def usage_in(usage: dict[str, Any]) -> Usage:
         )
         if count is not None
     ]
+    written = [
+        count
+        for holder in (into, usage)
+        for name in WRITTEN
+        if (count := counted(holder.get(name))) is not None
+    ]
     return Usage(
         tokens_in=asked,
         tokens_cached=max(cached, default=None),
         tokens_out=answered,
         cost_usd=_cost(usage),
+        tokens_written=max(written, default=None),
     )
 
 
@@ -84,6 +91,7 @@ OF_THE_QUESTION = (
     "cache_creation_input_tokens",
 )
 """Parts of the question that some count in the total alone."""
+WRITTEN = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cache_read_input_tokens")
 
 

@@ -32,6 +32,7 @@ from firecircle.voices.hosted.prices import (
     load_price_list,
     priced,
     require_price,
+    saved_by_cache,
     stated_tariff,
     tariff_of,
 )
@@ -205,6 +206,8 @@ class HostedVoice:
 
     def _priced(self, usage: Usage) -> Usage:
         # What the provider says it costs needs no price list.
+        if usage.tokens_cached or usage.tokens_written:
+            usage = replace(usage, saved_usd=saved_by_cache(usage, self.tariff))
         if usage.cost_usd is not None or (cost := priced(usage, self.tariff)) is None:
             return usage
         return usage.at_a_cost(cost)
@@ -225,7 +228,7 @@ class HostedVoice:
                 if guessed is not None:
                     remember(self.provider, self.name, guessed)
                 spent.note(reply.usage, turn, was_sent=True)
-                return self._as_said(reply)
+                return self._as_said(replace(reply, effort=request.effort) if request.effort else reply)
             was_paid = spent.note(hurdle.usage, turn, was_sent=hurdle.unmetered)
             change = change_for(request, hurdle.complaint) if hurdle.complaint else None
             if change is not None:

@@ -344,8 +344,23 @@ def _library() -> _Library:
 
 
 def _threads() -> int:
-    """One unless told otherwise: two threads on two busy cores are ten times slower than one."""
-    told = os.environ.get(THREADS_VARIABLE, "1").strip()
+    """The physical cores less one, unless told otherwise: a thread on a busy core is ten times slower."""
+    told = os.environ.get(THREADS_VARIABLE, "").strip() or str(max(1, physical_cores() - 1))
     if not told.isdecimal() or not 1 <= int(told) <= 512:
         raise ConfigError(THREADS_VARIABLE, f"must be a number of threads, got {told!r}")
     return int(told)
+
+
+CORES = Path("/sys/devices/system/cpu")
+
+
+def physical_cores() -> int:
+    """The cores this process may use; two threads of one core count as one, where the system tells."""
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    siblings = set()
+    for number in usable:
+        try:
+            siblings.add((CORES / f"cpu{number}/topology/thread_siblings_list").read_text())
+        except OSError:
+            return len(usable)
+    return len(siblings)
