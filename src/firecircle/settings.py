@@ -142,6 +142,8 @@ class StoreTable(_Table):
     save: bool = True
     path: str | None = None
     """A SQLite file, from the folder of the settings file on, or a PostgreSQL URL without a password."""
+    synchronous: Literal["normal", "full"] = "normal"
+    """Whether SQLite waits for the disk at every commit (`full`): a power cut then loses no circle."""
 
 
 PROMPT_ENDINGS = ("prompt", "md", "txt", "yaml", "yml", "json")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -22,6 +22,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from firecircle.errors import ConfigError, StoreError
+from firecircle.settings import current_settings
 from firecircle.store.address import STORE_VARIABLE, Where, place_of
 from firecircle.store.tables import ONLY_IN, metadata
 
@@ -49,6 +50,7 @@ ADVICE = {
     "database is locked": "another process is writing; try again",
     "file is not a database": "it is something else; name another file",
     "attempt to write a readonly database": "make it writable, or name another file",
+    "malformed": "`firecircle doctor --store` shows what can be saved",
     "database or disk is full": "make room and try again",
     "disk I/O error": "make room or mend the disk, and try again",
     "no password supplied": "put it into ~/.pgpass (host:port:database:user:password) or PGPASSWORD",
@@ -146,7 +148,8 @@ def _sqlite_engine(path: Path, *, only_reading: bool = False) -> Engine:
         URL.create("sqlite", database=f"file:{quote(str(path))}" if only_reading else str(path), query=query),
         connect_args={"timeout": SECONDS_TO_WAIT, "check_same_thread": False},
     )
-    sa.event.listen(engine, "connect", _prepare_sqlite)
+    synchronous = current_settings().store.synchronous
+    sa.event.listen(engine, "connect", lambda connection, _: _prepare_sqlite(connection, synchronous))
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
@@ -165,10 +168,10 @@ def _postgresql_engine(address: URL) -> Engine:
         ) from None
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+def _prepare_sqlite(connection: sqlite3.Connection, synchronous: str) -> None:
     connection.isolation_level = None  # transactions begin where we say so
     # What is taken out is overwritten: a deleted prompt must not linger in free pages of the file.
-    for pragma in ("foreign_keys=ON", "synchronous=NORMAL", "secure_delete=ON"):
+    for pragma in ("foreign_keys=ON", f"synchronous={synchronous}", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

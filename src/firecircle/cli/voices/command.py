@@ -97,13 +97,28 @@ def doctor(
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The longest answer in tokens.")
     ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Check the store instead: is it sound, what can be read?")
+    ] = False,
+    salvage: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --store: copy what can be read into a new SQLite store."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Ask voices for a real judgement each. Exit status 0: all can judge, 1: some cannot, 2: error.
 
     The answer is read as in any circle: an empty, cut or refused one is none. An endpoint is also asked in a
-    call of a few tokens whether it gives log-probabilities.
+    call of a few tokens whether it gives log-probabilities. With --store, 1 means that the store is damaged.
     """
+    if store or salvage is not None:
+        from firecircle.cli.voices.store_checkup import check_up
+
+        if not store or models:
+            raise ConfigError(
+                "--salvage", "goes with --store, without voices", "doctor --store --salvage FILE"
+            )
+        return check_up(salvage, as_json=as_json)
     import asyncio
     import sys
 
