@@ -14,7 +14,7 @@ from firecircle import ConfigError, FireCircleResult
 from firecircle.store.bank.transfer import entries_in
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.transfer import BadLine, ImportProgress, export_lines, import_circles
+from firecircle.store.transfer import IMPORTED, BadLine, ImportProgress, export_lines, import_circles
 from tests.store.samples import asked_apart, held
 
 HEADER = json.dumps({"kind": "firecircle circles", "format": 1})
@@ -47,18 +47,23 @@ async def test_a_forged_verdict_gives_way_to_what_was_said_and_is_marked(store: 
     assert [pattern.pattern_type for pattern in kept.patterns] == ["false_authority"]
     assert kept.advisories == (
         "imported with another verdict (no_alarm, F 0 by ash in round 1, no quorum; patterns: none); concluded"
-        " anew from what was said: alarm, F 0.9 by ash in round 1, no quorum; patterns: false_authority 1.00",
+        " again: alarm, F 0.9 by ash in round 1, no quorum; patterns: false_authority 1.00",
     )
     [summary] = store.circles.each_summary()
     assert (summary.alarm, summary.falsehood) == (True, 0.9)
 
 
-async def test_an_honest_circle_is_not_marked(store: Store, tmp_path: Path) -> None:
+async def test_an_honest_circle_is_marked_as_imported_once(store: Store, tmp_path: Path) -> None:
     result = await held(store, 0.1, 0.9, patterns=("temporal_inconsistency",))
     lines = list(export_lines(store.circles, Filters()))
     with open_store(tmp_path / "other.sqlite") as other:
         list(import_circles(other.circles, io.BytesIO("\n".join(lines).encode())))
-        assert other.circles.load(result.circle_id) == result
+        kept = other.circles.load(result.circle_id)
+        assert kept == result.model_copy(update={"advisories": (*result.advisories, IMPORTED)})
+        again = list(export_lines(other.circles, Filters()))
+    with open_store(tmp_path / "third.sqlite") as third:
+        list(import_circles(third.circles, io.BytesIO("\n".join(again).encode())))
+        assert third.circles.load(result.circle_id) == kept
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from firecircle import ConfigError
+from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
-from firecircle.store.transfer import BadLine, ImportProgress, export_lines, import_circles
+from firecircle.store.transfer import IMPORTED, BadLine, ImportProgress, export_lines, import_circles
 from tests.store.samples import asked_apart, held, saying
 
 
@@ -41,11 +42,15 @@ async def test_everything_arrives_as_it_was(store: Store, tmp_path: Path) -> Non
         assert taken_from(other, *lines)[0] == ImportProgress(known=4)
         there = [one.model_dump(exclude={"pk"}) for one in other.circles.each_summary()]
         assert there == [one.model_dump(exclude={"pk"}) for one in store.circles.each_summary()]
-        assert other.circles.load(first.circle_id) == first
-        assert other.circles.load(second.circle_id) == second
-        assert other.circles.load(f"{again.circle_id}-2") == again
+        assert other.circles.load(first.circle_id) == imported(first)
+        assert other.circles.load(second.circle_id) == imported(second)
+        assert other.circles.load(f"{again.circle_id}-2") == imported(again)
         assert panel.kept_as
-        assert other.circles.load(panel.kept_as) == store.circles.load(panel.kept_as)
+        assert other.circles.load(panel.kept_as) == imported(store.circles.load(panel.kept_as))
+
+
+def imported(judged: CircleOrPanel) -> CircleOrPanel:
+    return judged.model_copy(update={"advisories": (*judged.advisories, IMPORTED)})
 
 
 async def test_only_what_matches_is_exported(store: Store) -> None:
@@ -99,7 +104,7 @@ async def test_one_result_of_evaluate(store: Store) -> None:
     document = result.model_dump_json(indent=2)
     assert taken_from(store, document)[0] == ImportProgress(added=1)
     assert taken_from(store, json.dumps({"error": "x", "partial_result": json.loads(document)}))[0].known == 1
-    assert store.circles.load(result.circle_id) == result
+    assert store.circles.load(result.circle_id) == imported(result)
 
 
 @pytest.mark.parametrize(

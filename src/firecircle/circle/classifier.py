@@ -51,15 +51,6 @@ async def classify_observations(
     )
 
 
-def classified_by(replies: Sequence[str], history: Sequence[DialogueRound]) -> dict[str, str]:
-    """The types that these replies gave to what was observed, as `classify_observations` asked for them."""
-    batches = _batches(_untyped_in(history)[:MOST_OBSERVATIONS])
-    types: dict[str, str] = {}
-    for reply, batch in zip(replies, batches, strict=False):
-        types.update(read_classification(reply, batch))
-    return types
-
-
 def _untyped_in(history: Sequence[DialogueRound]) -> tuple[str, ...]:
     """The observations that declare none of the eight types, each once."""
     notes = (

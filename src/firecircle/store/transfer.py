@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -20,10 +20,8 @@ from sqlalchemy.engine import Connection
 from firecircle.circle.conclude import reaggregate
 from firecircle.circle.panel import Panel
 from firecircle.circle.plausible import require_plausible
-from firecircle.circle.rereading import reread_circle, reread_panel
 from firecircle.circle.result import SCHEMA_VERSION, FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error, writable
 from firecircle.store.circles import CircleStore, id_begins, load_circle
@@ -37,8 +35,9 @@ FORMAT = 1
 HEADER = json.dumps({"kind": KIND, "format": FORMAT})
 """The first line of a file of circles."""
 LONGEST_LINE = 256_000_000
-MOST_MARKS = 10
-"""Answers of one circle that are marked one by one."""
+IMPORTED = "imported: what was said is as the file has it, and the verdict was concluded again from that"
+"""The advisory of every circle from a file."""
+Judged = TypeVar("Judged", FireCircleResult, Panel)
 AT_ONCE = 50
 """How many circles one transaction takes over: others may write in between."""
 
@@ -195,48 +194,22 @@ def _checked(document: Mapping[str, Any], **about: str | None) -> ImportedCircle
 
 
 def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
-    """The circle with the verdict that follows from what was said in it; marked if another was claimed.
-
-    Its answers are those that its replies give, and marked where others were claimed. What a panel says
-    together is never written down, so nobody can claim it.
-    """
-    if isinstance(claimed, Panel):
-        panel, wrong = reread_panel(claimed)
-        marks = _marks(claimed.panel_id, wrong, claimed.evaluations)
-        return panel.model_copy(update={"advisories": (*panel.advisories, *marks)}) if marks else panel
-    record, misread = reread_circle(claimed)
-    said = [answer for held in claimed.dialogue_history for answer in held.evaluations]
-    marks = _marks(claimed.circle_id, misread, said)
-    if claimed.classified and not claimed.classifier_replies:
-        marks.append(
-            f"imported, {claimed.circle_id}: without a reply of its classifier, whose types nobody can check"
-        )
+    """The circle, marked as imported, with the verdict that follows from what was said in it."""
+    if isinstance(claimed, Panel):  # what a panel says together is never written down
+        return _marked(claimed, IMPORTED)
     try:
-        concluded = reaggregate(record)
+        concluded = reaggregate(claimed)
     except (ConfigError, ValidationError, LookupError, ValueError, ArithmeticError) as impossible:
         raise ConfigError("circle", f"what was said in it gives no verdict: {impossible}") from None
-    if _verdict_of(claimed) != _verdict_of(concluded):
-        marks.append(
-            f"imported with another verdict ({_verdict_of(claimed)}); concluded anew from what was said:"
-            f" {_verdict_of(concluded)}"
-        )
-    if not marks:
-        return concluded
-    return concluded.model_copy(update={"advisories": (*concluded.advisories, *marks)})
+    then, now = _verdict_of(claimed), _verdict_of(concluded)
+    another = f"imported with another verdict ({then}); concluded again: {now}"
+    return _marked(concluded, IMPORTED if then == now else another)
 
 
-def _marks(judged_as: str, misread: Sequence[object], answers: Sequence[NeutrosophicEvaluation]) -> list[str]:
-    """A line for each answer that is not what its reply gives, and one for those that have no reply."""
-    marks = [f"imported, {judged_as}: {wrong}" for wrong in misread[:MOST_MARKS]]
-    if len(misread) > MOST_MARKS:
-        marks.append(f"imported, {judged_as}: so it is with {len(misread) - MOST_MARKS:,} more")
-    if without := [answer for answer in answers if not answer.raw_replies]:
-        first = f"{without[0].model} in round {without[0].round_number or 1}"
-        more = f" and {len(without) - 1:,} more" if len(without) > 1 else ""
-        marks.append(
-            f"imported, {judged_as}: without a reply of {first}{more}, whose numbers nobody can check"
-        )
-    return marks
+def _marked(judged: Judged, mark: str) -> Judged:
+    if mark in judged.advisories:
+        return judged
+    return judged.model_copy(update={"advisories": (*judged.advisories, mark)})
 
 
 def _verdict_of(result: FireCircleResult) -> str:

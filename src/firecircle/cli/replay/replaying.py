@@ -19,7 +19,6 @@ from firecircle.circle.conclude import CONCLUSIVE, reaggregate
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.plausible import require_plausible
-from firecircle.circle.rereading import reread_circle
 from firecircle.circle.result import SCHEMA_VERSION, CircleRecord, FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.request import Request
@@ -165,17 +164,13 @@ class Replay:
 def replay_and_report(replay: Replay) -> int:
     """Hold the recorded circle, tell its verdict under the settings asked for; the exit status."""
     console = console_on(sys.stderr if replay.as_json else sys.stdout)
-    record, misread = reread_circle(replay.record)
     with _shown(console, replay) as listener:
-        held = _replayed(record, listener)
-    recorded = reaggregate(record)
+        held = _replayed(replay.record, listener)
+    recorded = reaggregate(replay.record)
     if held.without_times() == recorded.without_times():
-        held = recorded  # with the times of then
-    claimed = reaggregate(replay.record)
-    if held.without_times() != claimed.without_times():
-        print_all(console, [f"note: {_difference(claimed, held)}"])
-    circle = printable_line(record.circle_id)
-    print_all(console, [f"note: circle {circle}: {printable_line(str(wrong))}" for wrong in misread])
+        held = recorded  # with the recorded times
+    else:
+        print_all(console, [f"note: {_difference(recorded, held)}"])
     result = reaggregate(held, replay.config)
     if result.stopped not in CONCLUSIVE:
         return _report_unfinished(console, replay, result)
