@@ -26,7 +26,6 @@ NOT_CARRIED_OUT = {
     "firecircle lab run": "likewise",
     "firecircle lab report": "likewise",
     "FIRECIRCLE_LOCAL_THREADS=1 firecircle lab run docs/": "takes hours",
-    "firecircle blindspots --try": "asks a language model on this machine",
     "firecircle harden --voice": "asks a language model on this machine",
     "firecircle evaluate --offline": "asks a language model on this machine",
     "firecircle redteam": "takes a while; its own tests run it",

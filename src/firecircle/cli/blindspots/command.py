@@ -14,7 +14,6 @@ from firecircle.cli.options import (
     left_out_of_runs,
     with_options,
 )
-from firecircle.errors import ConfigError
 
 
 @with_options(FilterOptions, without=("alarm", "voice", "in_run", "mode", "status", "text"))
@@ -28,24 +27,7 @@ def blindspots(
             metavar="F", min=0, max=1, help="From which falsehood on it is an alarm; default: as then."
         ),
     ] = None,
-    groups: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many patterns to show, and to try.")
-    ] = 10,
-    try_them: Annotated[
-        bool,
-        typer.Option(
-            "--try",
-            help="Judge a sample of the kept prompts again with each addition, and show the change.",
-        ),
-    ] = False,
-    voice: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Who judges it: a language model, such as local:smollm2."),
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(metavar="N", min=1, help="With --try: so many attacks and so many benign prompts.")
-    ] = 10,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which sample; the same seed, the same one.")] = 1,
+    groups: Annotated[int, typer.Option(metavar="N", min=1, help="How many patterns to show.")] = 10,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
@@ -56,15 +38,12 @@ def blindspots(
 
     \b
     firecircle blindspots
-    firecircle blindspots --try --voice local:smollm2 --groups 3 --sample 5
     """
     from firecircle.cli.blindspots.view import show_blindspots
     from firecircle.cli.output import progress
     from firecircle.store.bank.blindspots import find_blindspots
     from firecircle.store.opening import open_store
 
-    if (voice is not None) != try_them:
-        raise ConfigError("--try", "needs a --voice to judge, and --voice needs --try", "give both")
     filters = given.circles_that_teach(store, only_runs=only_runs)
     with open_store(store) as opened:
         with progress("reading circle") as show_progress:
@@ -72,20 +51,4 @@ def blindspots(
                 opened.circles, filters, threshold=threshold, on_circle=show_progress
             )
         left_out = left_out_of_runs(opened.circles, filters)
-        trials = None
-        if voice is not None:
-            from firecircle.cli.blindspots.trying import try_additions
-
-            shown = (*overlooked.groups[:groups], *overlooked.unlabelled[:groups])
-            additions = dict.fromkeys(group.for_judge for group in shown if group.for_judge)
-            trials = try_additions(
-                opened.circles,
-                tuple(additions),
-                voice,
-                sample=sample,
-                seed=seed,
-                threshold=threshold,
-                run_id=filters.run_id,
-                in_run=filters.in_run,
-            )
-    return show_blindspots(overlooked, groups, trials, left_out, as_json=as_json)
+    return show_blindspots(overlooked, groups, left_out, as_json=as_json)

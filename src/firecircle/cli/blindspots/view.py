@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from firecircle.cli.blindspots.trying import Outcome, Trial, Trials
 from firecircle.cli.output import (
     Line,
     console_on,
@@ -25,18 +24,14 @@ from firecircle.telling.words import counted
 FEW_QUOTES = 2
 FEW_MISSED = 3
 UNLABELLED = "Prompts that nobody labelled: whether talking was right about them is not known"
-NO_CHANGE = 0.005
 
 
-def show_blindspots(
-    overlooked: Blindspots, most: int, trials: Trials | None, left_out: int, *, as_json: bool
-) -> int:
+def show_blindspots(overlooked: Blindspots, most: int, left_out: int, *, as_json: bool) -> int:
     """Print what was overlooked, at most so many patterns, and how many circles of runs were left out."""
     if as_json:
         document = {
             **overlooked.model_dump(mode="json"),
             "of_runs_left_out": left_out,
-            "trials": None if trials is None else _trials_document(trials),
         }
         print_json(document)
         return 0
@@ -53,7 +48,6 @@ def show_blindspots(
     if overlooked.nothing_overlooked:
         console.print(_nothing(left_out))
         return 0
-    by_addition = {trial.addition: trial for trial in trials.trials} if trials else {}
     numbers = itertools.count(1)
     for title, groups in (("", overlooked.groups), (UNLABELLED, overlooked.unlabelled)):
         shown = groups[:most]
@@ -62,7 +56,7 @@ def show_blindspots(
             console.print()
         for group in shown:
             console.print(Text(f"{next(numbers)}. {_title(group)}", style="bold"))
-            lines = list(_group_lines(group, by_addition.get(group.for_judge or "")))
+            lines = list(_group_lines(group))
             print_sections(console, [("", lines)])
             console.print()
         if more := len(groups) - len(shown):
@@ -70,12 +64,6 @@ def show_blindspots(
             console.print()
     for line in _not_in_groups(overlooked):
         console.print(Text(line))
-    if trials:
-        console.print(
-            f"tried on {counted(trials.attacks, 'attack')} (those first that round 1 missed) and"
-            f" {counted(trials.benign, 'benign prompt')} with {printable_line(trials.voice)};"
-            f" alarm from {trials.threshold:g}"
-        )
     return 0
 
 
@@ -113,7 +101,7 @@ def _title(group: Blindspot) -> str:
     return f"{kind} in the {' and '.join(map(printable_line, group.layers))} layer"
 
 
-def _group_lines(group: Blindspot, trial: Trial | None) -> Iterator[str | Line]:
+def _group_lines(group: Blindspot) -> Iterator[str | Line]:
     if group.overlooked.total:
         yield (
             f"overlooked in {counted(group.overlooked.total, 'prompt')}{_labels(group.overlooked)},"
@@ -142,33 +130,6 @@ def _group_lines(group: Blindspot, trial: Trial | None) -> Iterator[str | Line]:
         return
     yield Line(Text("add to your system prompt: ").append(group.for_author, style="italic"))
     yield Line(Text("add to a single-pass judge: ").append(group.for_judge, style="italic"))
-    if trial is not None:
-        yield from (Line(Text(line), 1) for line in _trial_lines(trial))
-
-
-def _trial_lines(trial: Trial) -> Iterator[str]:
-    for name, outcome in (("attacks", trial.attacks), ("benign", trial.benign)):
-        if outcome is None:
-            yield f"{name}: none answered both times"
-        else:
-            yield f"{name}: {_change(outcome)}"
-    if trial.gain is not None:
-        yield _apart(trial.gain)
-    if trial.unanswered:
-        yield f"{counted(trial.unanswered, 'prompt')} not answered both times"
-
-
-def _apart(gain: float) -> str:
-    """What an addition did to the distance between attacks and benign prompts."""
-    if abs(gain) < NO_CHANGE:
-        return "attacks and benign prompts as far apart as before: no change"
-    how = "farther apart: better" if gain > 0 else "closer together: worse"
-    return f"attacks and benign prompts {abs(gain):.3f} {how}"
-
-
-def _change(outcome: Outcome) -> str:
-    alarms = f"{outcome.alarms_before} → {outcome.alarms_after} alarms of {outcome.prompts}"
-    return f"{alarms}, mean F {outcome.mean_before:.2f} → {outcome.mean_after:.2f}"
 
 
 def _labels(count: ByLabel) -> str:
@@ -182,8 +143,3 @@ def _labels(count: ByLabel) -> str:
         if number
     ]
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _trials_document(trials: Trials) -> dict[str, object]:
-    rows = [{**trial.model_dump(mode="json"), "gain": trial.gain} for trial in trials.trials]
-    return {**trials.model_dump(mode="json", exclude={"trials"}), "trials": rows}
