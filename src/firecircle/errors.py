@@ -156,6 +156,17 @@ class EvaluationError(FireCircleError):
         """The voices that were lost, and how."""
 
 
+def unexpected_error(error: Exception) -> EvaluationError:
+    """An error of the system or a bug as one of the tree: what happened, and where in the source."""
+    if isinstance(error, OSError):
+        return EvaluationError(f"could not be judged: {error}")
+    place = error.__traceback__
+    while place and place.tb_next:
+        place = place.tb_next
+    where = f" ({place.tb_frame.f_globals.get('__name__')}, line {place.tb_lineno})" if place else ""
+    return EvaluationError(f"this is a bug in firecircle: {type(error).__name__}: {error}{where}")
+
+
 class VoiceError(EvaluationError):
     """One voice could not answer; the message is the provider's own."""
 

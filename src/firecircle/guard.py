@@ -15,7 +15,13 @@ from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, PanelListener
 from firecircle.convene import hold_circle, kept_in, seat_panel
-from firecircle.errors import ConfigError, EvaluationError, FireCircleError, PromptError
+from firecircle.errors import (
+    ConfigError,
+    EvaluationError,
+    FireCircleError,
+    PromptError,
+    unexpected_error,
+)
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt, PromptLike, as_prompt
@@ -302,6 +308,8 @@ class PromptGuard:
             )
         except FireCircleError as error:
             outcome = error
+        except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
+            outcome = unexpected_error(unexpected)
         return Judged(index, kept.label, outcome)
 
     def _mode(

@@ -212,14 +212,19 @@ class Questions:
         )
 
 
-@cache
 def template(name: str) -> str:
     """The text of a prompt template that ships with the package."""
-    place = resources.files("firecircle.circle").joinpath("templates", f"{name}.txt")
     try:
-        return place.read_text("utf-8")
-    except FileNotFoundError:
+        return _templates()[f"{name}.txt"]
+    except KeyError:
         raise ConfigError(None, f"prompt template {name}.txt is missing", "reinstall firecircle") from None
+
+
+@cache
+def _templates() -> dict[str, str]:
+    """All of them at once: in the middle of a dialogue a file might not be opened any more."""
+    folder = resources.files("firecircle.circle").joinpath("templates")
+    return {place.name: place.read_text("utf-8") for place in folder.iterdir() if place.is_file()}
 
 
 def render(text: str, **values: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Annotated, Any
 
@@ -36,6 +36,9 @@ from firecircle.cli.trust import trust
 from firecircle.cli.view import view
 from firecircle.cli.voices.command import doctor, voices
 
+MOST_FILES = 4096
+"""More than any command needs."""
+
 
 def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> int:
     """Run one command line and return its exit status; no mistake of the user ends in a traceback.
@@ -44,6 +47,7 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
     """
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
+        _allow_many_files()
         with _watched(), naming_addresses():
             if (
                 arguments
@@ -58,6 +62,19 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
             sys.stdout.flush()  # what cannot be written must be known while the status can still say so
         return status if isinstance(status, int) else 0
     return trouble.status
+
+
+def _allow_many_files() -> None:
+    """Take as many open files as the system lets this process have: connections and stores need them."""
+    try:
+        import resource
+    except ImportError:  # Windows: no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):  # some systems allow less than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _watched() -> AbstractContextManager[None]:

@@ -95,6 +95,8 @@ def status_of_trouble(options: Callable[[], Collection[str]]) -> Iterator[Troubl
             _write_nothing_more()
             where = error.filename or "the output"
             complain(f"{where}: cannot be written: {error.strerror}")
+        elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            complain("too many open files; `ulimit -n 1024` allows more")
         else:
             traceback.print_exc()
             complain("this is a bug in firecircle; please report it with the lines above")

@@ -7,6 +7,7 @@ them. Why aiohttp speaks here is in docs/decisions/008.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -31,6 +32,8 @@ _log = logging.getLogger(__name__)
 KEEP_IDLE_SECONDS = 60.0
 """Rounds of slow models are half a minute apart; a connection should outlive that."""
 MAX_ANSWER_BYTES = 16_000_000
+MOST_CONNECTIONS, FILES_OF_ONES_OWN = 100_000, 24
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL)
 UNKNOWN_ENCODING = re.compile(r"content-encoding: \w+ \((\w+)\)\. Please install `([^`]+)`")
 """What aiohttp says of an encoding that needs a package which is not there."""
 
@@ -47,10 +50,12 @@ class HttpAnswer(NamedTuple):
 class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
     """The endpoint could not be reached, or hung up before its answer was whole."""
 
-    def __init__(self, message: str, *, was_reached: bool) -> None:
+    def __init__(self, message: str, *, was_reached: bool, no_room: bool = False) -> None:
         super().__init__(message)
         self.was_reached = was_reached
         """Whether the endpoint may have got the question."""
+        self.no_room = no_room
+        """Whether this machine has no room for another connection."""
 
 
 class AnswerUnreadable(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
@@ -61,6 +66,8 @@ class Connections:
     """The connections to one address."""
 
     def __init__(self, url: str, concurrency: Concurrency) -> None:
+        most = min(concurrency.most, _room_for_connections())
+        concurrency = concurrency.model_copy(update={"most": most, "start": min(concurrency.start, most)})
         self.slots = Slots(concurrency, wide_open=True)
         """For all calls to this address."""
         self._of_models: dict[str, Slots] = {}
@@ -106,7 +113,9 @@ class Connections:
                 )
                 raise AnswerUnreadable(message) from None
             was_reached = not isinstance(lost, aiohttp.ClientConnectorError)
-            raise ConnectionLost(str(lost) or type(lost).__name__, was_reached=was_reached) from None
+            no_room = isinstance(lost, OSError) and lost.errno in NO_ROOM
+            message = str(lost) or type(lost).__name__
+            raise ConnectionLost(message, was_reached=was_reached, no_room=no_room) from None
         finally:
             self._under_way -= 1
             await self._hang_up_if_done()
@@ -120,6 +129,18 @@ class Connections:
     async def _hang_up_if_done(self) -> None:
         if self._closed and not self._under_way:
             await self._session.close()
+
+
+def _room_for_connections() -> int:
+    """For one address: half of the files that this process may have open, without those it needs anyway."""
+    try:
+        import resource
+    except ImportError:  # Windows: no such limit
+        return MOST_CONNECTIONS
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, (allowed - FILES_OF_ONES_OWN) // 2)
 
 
 def open_session(url: str) -> aiohttp.ClientSession:

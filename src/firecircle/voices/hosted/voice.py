@@ -278,7 +278,7 @@ class HostedVoice:
                     of_provider.went_well()
                     return reply
                 except Setback as setback:
-                    if setback.kind == "rate_limited" and setback.worth_retrying:
+                    if setback.worth_retrying and (setback.kind == "rate_limited" or setback.of_everybody):
                         limited = of_provider if setback.of_everybody else of_model
                         pause = min(setback.retry_after or 0.0, self._backoff.longest_pause)
                         limited.turned_away(started, pause)
@@ -327,6 +327,7 @@ class HostedVoice:
                 "connection",
                 f"{_why_lost(lost)} ({self.provider.name} at {self.provider.base_url})",
                 worth_retrying=True,
+                of_everybody=lost.no_room,
                 unmetered=lost.was_reached,
             ) from None
         except AnswerUnreadable as unreadable:

@@ -201,6 +201,10 @@ async def _judge_all(request: BatchRequest, progress: _Progress) -> str | None:
                 return stopped
     except asyncio.CancelledError:
         return INTERRUPTION
+    except ConfigError as wrong:  # of settings that changed, or a model file that is gone
+        if not progress.accounts:
+            raise
+        return str(wrong)
     return None
 
 
