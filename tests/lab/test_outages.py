@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 
 from firecircle.cli.main import run
 from firecircle.lab.runs.folder import RunFolder
+from firecircle.settings import WaitingTable
 from firecircle.telling.words import shown_pause
+from firecircle.voices.hosted import voice
+from firecircle.voices.outages import Lost, Outages, StillOut
 from tests.cli.running import endpoint
 from tests.lab.hosting import CIRCLE, TRIO, arm, opinion, plan_text
 from tests.loopback import Answer, ChatRequest, LoopbackServer, failure
@@ -108,6 +112,57 @@ def test_one_long_retry_after_makes_the_run_wait_that_long(
     assert {arm["voices_lost"] for arm in told["arms"].values()} == {0}
     assert sum(arm["records"] for arm in told["arms"].values()) == JUDGEMENTS
     assert len(refused_at) <= 6, "those that were under way, and no more"
+
+
+def test_an_absurd_retry_after_does_not_end_a_run(
+    lab: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voice, "Backoff", partial(voice.Backoff, longest_pause=0.2))
+    refused = 0
+
+    def script(request: ChatRequest) -> Answer:
+        nonlocal refused
+        if request.model == TRIO[1] and refused < 2:
+            refused += 1
+            return failure(429, "too many", retry_after="Fri, 31 Dec 9999 23:59:59 GMT")
+        return opinion(request)
+
+    with endpoint(opinion) as server:
+        assert lab(server, "calm")[0] == 0
+    with endpoint(script) as server:
+        status, _, err = lab(server)
+    assert (status, refused) == (0, 2), err
+    assert figures(tmp_path / "run") == figures(tmp_path / "calm")
+
+
+async def _one_by_one(function: Callable[[], Awaitable[None]], times: int) -> None:
+    for _ in range(times):
+        await function()
+
+
+async def test_a_wait_beyond_all_patience_is_tried_again_after_the_longest_pause() -> None:
+    waiting = WaitingTable(first_seconds=0.01, longest_seconds=0.1, patience_seconds=0.5)
+    outages = Outages(waiting, lambda _: None)
+    began = time.monotonic()
+    pauses = []
+
+    async def refused() -> None:
+        outages.lost("h", "m", Lost("rate_limited", "too many", 1e8), began=time.monotonic())
+        started = time.monotonic()
+        async with outages.passage():
+            pauses.append(time.monotonic() - started)
+
+    with pytest.raises(StillOut, match=r"m is still out after 0 s: too many"):
+        await _one_by_one(refused, 20)
+    assert 0.3 < time.monotonic() - began < 0.6
+    assert all(0.09 < pause < 0.2 for pause in pauses)
+    assert len(pauses) >= 3
+
+    outages = Outages(waiting, lambda _: None)
+    outages.lost("h", "m", Lost("rate_limited", "too many", 0.3), began=time.monotonic())
+    started = time.monotonic()
+    async with outages.passage():
+        assert 0.28 < time.monotonic() - started < 0.45, "a wait within the patience is kept"
 
 
 def test_a_provider_that_stays_out_stops_the_run_and_the_same_command_goes_on(

@@ -116,6 +116,10 @@ class Outages:
     def _pause(self, host: str, why: str, began: float, retry_after: float | None) -> None:
         now = time.monotonic()
         outage = self._out.get(host)
+        since = outage.since if outage else now
+        if retry_after and now + retry_after - since > self._waiting.patience_seconds:
+            # Nobody would wait so long, and it may be a mistake: ask again after the longest pause.
+            retry_after = self._waiting.longest_seconds
         if outage is None:
             wait = retry_after or self._waiting.first_seconds
             self._out[host] = _Outage(why, now, wait, now + wait)
