@@ -199,16 +199,6 @@ def test_an_aborted_circle_is_kept_and_shown(client: httpx.Client, store: Store)
     assert "No consensus" in page.text
 
 
-def test_patterns_and_voices_are_told(client: httpx.Client, store: Store) -> None:
-    judged(store)
-    kinds = {one["pattern_type"]: one for one in client.get("/api/v1/patterns").json()["patterns"]}
-    assert kinds["temporal_inconsistency"]["circles"] >= 1
-    assert len(kinds) >= 8
-    voices = client.get("/api/v1/voices").json()
-    assert set(voices["embedded"]) <= set(voices["default"])
-    assert any("embedded:time" in family["names"] for family in voices["families"])
-
-
 def test_what_is_not_there_is_told_in_kind(client: httpx.Client) -> None:
     _problem(client.get("/api/v1/nowhere"), 404)
     answer = client.post("/api/v1/circles")

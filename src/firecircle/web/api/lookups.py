@@ -1,20 +1,15 @@
-"""What can be looked up: kinds of patterns, voices, the bank, blind spots of judging alone, who was heard."""
+"""What can be looked up: the bank, blind spots of judging alone, who was heard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sqlalchemy as sa
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.catalog import families
-from firecircle.circle.pattern_types import MEANINGS
 from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
-from firecircle.request import JudgingRequest, configured_by_file, embedded_models
 from firecircle.rotation.fairness import FairnessReport, fairness_in
-from firecircle.store import tables
 from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.circles import CircleStore
@@ -26,62 +21,12 @@ from firecircle.web.api.shapes import (
     BankQuery,
     BlindspotPage,
     BlindspotQuery,
-    PatternKind,
-    PatternKinds,
-    VoiceKind,
-    Voices,
 )
 from firecircle.web.problems import RequestError
 from firecircle.web.viewer import viewer_of
 
 MOST_READ = 100
 """Circles read for one page of blind spots: about a second of work."""
-
-
-def list_patterns(request: Request) -> Response:
-    """The kinds of manipulation, and how often each was found."""
-    columns = tables.patterns.c
-    counted = (
-        sa.select(columns.pattern_type, sa.func.count(sa.distinct(columns.circle_pk)))
-        .where(columns.grounded.is_(True))
-        .group_by(columns.pattern_type)
-    )
-    with viewer_of(request).store.database.reading() as connection:
-        counts = {str(kind): int(number) for kind, number in connection.execute(counted)}
-    kinds = [
-        PatternKind(pattern_type=kind.value, meaning=meaning, circles=counts.pop(kind.value, 0))
-        for kind, meaning in MEANINGS.items()
-    ]
-    kinds += [
-        PatternKind(pattern_type=kind, meaning="", circles=number) for kind, number in sorted(counts.items())
-    ]
-    return JSONResponse(PatternKinds(patterns=tuple(kinds)).model_dump())
-
-
-def list_voices(_: Request) -> Response:
-    """The voices that the catalog knows, and who sits by default."""
-    voices = Voices(
-        default=default_models(),
-        embedded=embedded_models(),
-        families=tuple(
-            VoiceKind(
-                names=family.names,
-                provider_lineage=family.provider_lineage,
-                alignment_style=family.alignment_style,
-                cognitive_roles=family.cognitive_roles,
-            )
-            for family in families()
-        ),
-    )
-    return JSONResponse(voices.model_dump())
-
-
-def default_models() -> tuple[str, ...]:
-    """Who sits in a circle when nobody is named."""
-    try:
-        return configured_by_file(JudgingRequest()).config.models
-    except ConfigError:
-        return embedded_models()
 
 
 def list_bank(request: Request) -> Response:

@@ -162,8 +162,6 @@ OPERATIONS = (
         query=shapes.ExportQuery,
         refusals=(404, 422),
     ),
-    Operation("GET", "/patterns", "list_patterns", lookups.list_patterns, shapes.PatternKinds),
-    Operation("GET", "/voices", "list_voices", lookups.list_voices, shapes.Voices),
     Operation(
         "GET",
         "/bank",

@@ -199,37 +199,6 @@ class Asked(Shape):
     messages: tuple[MessageOut, ...]
 
 
-class PatternKind(Shape):
-    """A kind of manipulation, and in how many circles it was agreed on and grounded."""
-
-    pattern_type: str
-    meaning: str
-    circles: int
-
-
-class PatternKinds(Shape):
-    """All kinds."""
-
-    patterns: tuple[PatternKind, ...]
-
-
-class VoiceKind(Shape):
-    """A voice or a family of voices and what it is declared to bring."""
-
-    names: tuple[str, ...]
-    provider_lineage: str
-    alignment_style: str
-    cognitive_roles: dict[str, float]
-
-
-class Voices(Shape):
-    """Who is known, and who sits when nobody is named."""
-
-    default: tuple[str, ...]
-    embedded: tuple[str, ...]
-    families: tuple[VoiceKind, ...]
-
-
 class BankQuery(BankFilters):
     """Which entries of the bank: the filters of the store, with limits."""
 
