@@ -19,6 +19,7 @@ def main() -> None:
     heeds_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heeds_interrupts:  # a shell that starts it in the background has them ignored
         signal.signal(signal.SIGINT, _leave)
+    _write_whole_outputs()
     import gc
 
     # What is imported stays. Python would look through it for garbage again and again while it grows, and
@@ -46,6 +47,17 @@ def main() -> None:
     if "duckdb" not in sys.modules:  # it prints a page about leaks where nobody looks for garbage at the end
         gc.freeze()
     sys.exit(status)
+
+
+def _write_whole_outputs() -> None:
+    """Under PYTHONUNBUFFERED Python drops the rest of a write that a nearly full disk took a part of."""
+    import io
+
+    if sys.stdout is not None and isinstance(sys.stdout.buffer, io.RawIOBase):
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(sys.stdout.buffer), encoding, errors, line_buffering=True
+        )
 
 
 def _leave(*_: object) -> None:

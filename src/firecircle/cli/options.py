@@ -288,9 +288,13 @@ def written_whole(file: str) -> Iterator[IO[str]]:
     except BrokenPipeError:
         raise
     except OSError as unwritable:
-        raise ConfigError(
-            "FILE", f"cannot write {file}: {unwritable.strerror or unwritable}", "name another file"
-        ) from None
+        raise cannot_write(file, unwritable) from None
+
+
+def cannot_write(file: str, why: Exception) -> ConfigError:
+    """The error of an export that cannot be written: by the system, or by DuckDB."""
+    reason = getattr(why, "strerror", None) or str(why).splitlines()[0]
+    return ConfigError("FILE", f"cannot write {file}: {reason}", "name another file")
 
 
 def target_of(file: str, option: str = "FILE") -> str:

@@ -97,6 +97,8 @@ def status_of_trouble(options: Callable[[], Collection[str]]) -> Iterator[Troubl
             complain(f"{where}: cannot be written: {error.strerror}")
         elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             complain("too many open files; `ulimit -n 1024` allows more")
+        elif type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+            complain(f"DuckDB: {str(error).partition(chr(10))[0]}")  # such as a full disk or damaged file
         else:
             traceback.print_exc()
             complain("this is a bug in firecircle; please report it with the lines above")

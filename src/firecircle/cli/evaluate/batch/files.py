@@ -11,7 +11,7 @@ from typing import Any
 
 from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
-from firecircle.cli.options import require_writable, target_of, written_whole
+from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.names import BATCH_KIND, EvaluationMode
 from firecircle.verdict import VERDICT_WORDS
@@ -94,15 +94,18 @@ def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) 
 
     columns = ", ".join(f'"{name}" {PARQUET_TYPES[name]}' for name in FLAT_COLUMNS)
     target = target_of(file)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(target), prefix=".firecircle-") as folder:
-        half = os.path.join(folder, "rows.parquet")
-        with duckdb.connect() as connection:
-            connection.execute(f"CREATE TABLE outcomes ({columns})")
-            if rows:
-                marks = ", ".join("?" * len(FLAT_COLUMNS))
-                connection.executemany(
-                    f"INSERT INTO outcomes VALUES ({marks})",
-                    [[row[name] for name in FLAT_COLUMNS] for row in rows],
-                )
-            connection.table("outcomes").write_parquet(half)
-        os.replace(half, target)
+    try:
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(target), prefix=".firecircle-") as folder:
+            half = os.path.join(folder, "rows.parquet")
+            with duckdb.connect() as connection:
+                connection.execute(f"CREATE TABLE outcomes ({columns})")
+                if rows:
+                    marks = ", ".join("?" * len(FLAT_COLUMNS))
+                    connection.executemany(
+                        f"INSERT INTO outcomes VALUES ({marks})",
+                        [[row[name] for name in FLAT_COLUMNS] for row in rows],
+                    )
+                connection.table("outcomes").write_parquet(half)
+            os.replace(half, target)
+    except (OSError, duckdb.Error) as unwritable:
+        raise cannot_write(file, unwritable) from None
