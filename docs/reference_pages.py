@@ -15,6 +15,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 import firecircle
 from firecircle import FireCircleConfig
+from firecircle.circle.columns import COLUMNS
 from firecircle.cli.main import command_line
 from firecircle.web.api.operations import openapi
 
@@ -43,6 +44,7 @@ def write_reference(folder: Path) -> None:
         "index.md": _index(),
         "decisions.md": _decisions(),
         "settings.md": _settings(),
+        "columns.md": _columns(),
         "http.md": _http(),
         **dict(_commands()),
         **dict(_python()),
@@ -71,7 +73,7 @@ def _index() -> str:
         "# Reference\n\nWritten from the code of this version.\n\n"
         f"```{{toctree}}\n:caption: Commands\n\n{commands}\n```\n\n"
         f"```{{toctree}}\n:caption: Python\n\n{topics}\npython-others\n```\n\n"
-        "```{toctree}\n:caption: Formats\n\nsettings\nhttp\n```\n"
+        "```{toctree}\n:caption: Formats\n\nsettings\ncolumns\nhttp\n```\n"
     )
 
 
@@ -103,6 +105,18 @@ def _settings() -> str:
     return (
         "# Settings\n\nThe fields of `FireCircleConfig`, as keyword arguments in Python, under `[circle]` in"
         " `firecircle.toml`, and in plans of the lab.\n\n" + _fields(FireCircleConfig)
+    )
+
+
+def _columns() -> str:
+    rows = (
+        (f"`{column.name}`", column.kind.__name__, _escaped(column.meaning), ", ".join(column.forms))
+        for column in COLUMNS
+    )
+    return (
+        "# Columns\n\nThe facts of a verdict. `row`: `to_row()` and the files of `--out`; `json`: `--json`"
+        " and MCP; `store`: the table `circles`; `scan`: the shards of a scan.\n\n"
+        + _table(("name", "type", "meaning", "in"), rows)
     )
 
 

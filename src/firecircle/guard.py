@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
+from firecircle.circle.columns import Cell
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
@@ -46,7 +47,7 @@ class Judged:
     label: str | None
     outcome: ReciprocityMetrics | FireCircleError
 
-    def to_row(self) -> dict[str, str | float | bool | None]:
+    def to_row(self) -> dict[str, Cell]:
         """One flat row; of a prompt that could not be judged, the error."""
         place = {"index": self.index, "label": self.label}
         if isinstance(self.outcome, FireCircleError):

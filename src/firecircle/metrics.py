@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from firecircle.circle.addressing import advisories_about
 from firecircle.circle.circumstances import Seating
+from firecircle.circle.columns import Cell, Judgement, cells_of
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import (
@@ -100,37 +101,36 @@ class ReciprocityMetrics(Shape):
         """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
         return self.patterns + self.single_voice_patterns
 
-    def to_row(self) -> dict[str, str | float | bool | None]:
-        """One flat row for a data frame, a CSV file or a line of JSON."""
+    @property
+    def judgement(self) -> Judgement:
+        """What the columns of `circle/columns.py` are read from."""
         circle = self.fire_circle
-        total = self.accounting.total
-        return {
-            "mode": self.mode.value,
-            "verdict": self.verdict,
-            "alarm": self.alarm,
-            "falsehood": self.consensus.falsehood,
-            "truth": self.consensus.truth,
-            "indeterminacy": self.consensus.indeterminacy,
-            "balance": self.balance,
-            "exchange_type": self.exchange_type,
-            "decided_by": self.consensus.model,
-            "decided_in_round": self.consensus.round_number,
-            "agreement": self.agreement,
-            "rounds": len(circle.dialogue_history) if circle else 1,
-            "voices": len(self.evaluations),
-            "voices_lost": len(self.failures),
-            "patterns": ", ".join(pattern.pattern_type for pattern in self.patterns),
-            "single_voice_patterns": ", ".join(seen.pattern_type for seen in self.single_voice_patterns),
-            "round1_falsehood": circle.rival_verdicts["round1_max"].value if circle else None,
-            "calls": total.calls,
-            "tokens_in": total.tokens_in,
-            "tokens_out": total.tokens_out,
-            "cost_usd": total.cost_usd,
-            "unread": self.unread,
-            "kept_as": self.kept_as,
-            "calibrated": self.calibrated,
-            "alarm_decided_by": self.alarm_decided_by,
-        }
+        first = circle.rival_verdicts["round1_max"].value if circle else None
+        return Judgement(
+            mode=self.mode.value,
+            verdict=self.verdict,
+            threshold=self.alarm_threshold,
+            consensus=self.consensus,
+            rounds=len(circle.dialogue_history) if circle else 1,
+            round1_falsehood=first if self.mode is EvaluationMode.FIRE_CIRCLE else self.consensus.falsehood,
+            voices=len(self.evaluations),
+            voices_lost=len(self.failures),
+            total=self.accounting.total,
+            seconds=circle.duration_seconds if circle else None,
+            patterns=self.patterns,
+            single_voice_patterns=self.single_voice_patterns,
+            balance=self.balance,
+            exchange_type=self.exchange_type,
+            agreement=self.agreement,
+            unread=self.unread,
+            kept_as=self.kept_as,
+            calibrated=self.calibrated,
+            alarm_decided_by=self.alarm_decided_by,
+        )
+
+    def to_row(self) -> dict[str, Cell]:
+        """One flat row for a data frame, a CSV file or a line of JSON."""
+        return cells_of(self.judgement, "row")
 
     def to_frame(self) -> DataFrame:
         """The row as a pandas data frame."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from firecircle.circle.measures import account
-from firecircle.circle.panel import Panel
+from firecircle.circle.columns import cells_of, judgement_of
 from firecircle.circle.result import CallRecord, Failure, FireCircleResult, PatternObservation
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -30,69 +29,28 @@ def title_of(prompt: MultiNeutrosophicPrompt) -> str:
 
 def circle_row(judged: CircleOrPanel) -> Row:
     """The row of `circles`, but for what only the store knows."""
-    return _row_of_result(judged) if isinstance(judged, FireCircleResult) else _row_of_panel(judged)
-
-
-def _row_of_result(result: FireCircleResult) -> Row:
-    first = result.rival_verdicts.get("round1_max")
+    judgement = judgement_of(judged)
+    cells = cells_of(judgement, "store")
+    row = {name: storable(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
     return {
-        **_verdict(result.consensus, result.alarm),
-        **_common(result, result.accounting.total.cost_usd),
-        "verdict": result.verdict,
-        "unread": result.unread is not None if result.final_evaluations else None,
-        "mode": "fire_circle",
-        "status": result.stopped,
-        "round1_falsehood": first.value if first else None,
-        "voices": "\n".join(_seated(result)),
-        "pattern_types": "\n".join(dict.fromkeys(pattern.pattern_type for pattern in result.patterns)),
-        "rounds": len(result.dialogue_history),
-        "partial": result.partial,
-        "tokens_in": result.accounting.total.tokens_in,
-        "tokens_out": result.accounting.total.tokens_out,
-    }
-
-
-def _row_of_panel(panel: Panel) -> Row:
-    total = account(panel.calls).total
-    consensus = panel.consensus if panel.evaluations else None
-    return {
-        **_verdict(consensus, panel.alarm),
-        **_common(panel, total.cost_usd),
-        "verdict": panel.verdict,
-        "unread": panel.unread is not None if panel.evaluations else None,
-        "mode": panel.config.mode.value,
-        "status": "all_rounds_held" if consensus else "aborted",
-        "round1_falsehood": consensus.falsehood if consensus else None,
-        "voices": "\n".join(_seated(panel)),
-        "rounds": 1,
-        "partial": bool(panel.failures),
-        "tokens_in": total.tokens_in,
-        "tokens_out": total.tokens_out,
-    }
-
-
-def _verdict(consensus: NeutrosophicEvaluation | None, alarm: bool) -> Row:
-    if consensus is None:
-        return {"alarm": None}
-    return {
-        "alarm": alarm,
-        "truth": consensus.truth,
-        "indeterminacy": consensus.indeterminacy,
-        "falsehood": consensus.falsehood,
-        "decided_by": storable(consensus.model),
-        "decided_in_round": consensus.round_number,
-    }
-
-
-def _common(judged: CircleOrPanel, cost_usd: float | None) -> Row:
-    return {
+        **row,
         "started_at": judged.started_at,
         "duration_seconds": judged.duration_seconds,
         "title": title_of(judged.prompt),
+        "status": _status(judged),
+        "unread": judgement.unread is not None if judgement.voices else None,
+        "voices": "\n".join(_seated(judged)),
+        "pattern_types": "\n".join(dict.fromkeys(pattern.pattern_type for pattern in judgement.patterns)),
         "failures": len(judged.failures),
-        "cost_usd": cost_usd,
-        "alarm_threshold": judged.config.alarm_threshold,
+        "partial": judged.partial if isinstance(judged, FireCircleResult) else bool(judged.failures),
+        "alarm_threshold": judgement.threshold,
     }
+
+
+def _status(judged: CircleOrPanel) -> str:
+    if isinstance(judged, FireCircleResult):
+        return judged.stopped
+    return "all_rounds_held" if judged.evaluations else "aborted"
 
 
 def _seated(judged: CircleOrPanel) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from firecircle.circle.columns import cells_of
 from firecircle.circle.result import Failure, FireCircleResult, PatternObservation
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import print_json
@@ -135,18 +137,9 @@ def compact_result(
     cautions = (
         cautions_of_circle(circle, printable_line) if circle else cautions_of_panel(metrics, printable_line)
     )
+    values: dict[str, Any] = {**cells_of(metrics.judgement, "json"), "threshold": threshold}
     return CompactResult(
-        verdict=metrics.verdict,
-        alarm=metrics.alarm,
-        falsehood=metrics.consensus.falsehood,
-        truth=metrics.consensus.truth,
-        indeterminacy=metrics.consensus.indeterminacy,
-        balance=metrics.balance,
-        exchange_type=metrics.exchange_type,
-        mode=metrics.mode.value,
-        threshold=threshold,
-        decided_by=metrics.consensus.model,
-        decided_in_round=metrics.consensus.round_number,
+        **values,
         reason=deciding_reason(metrics, printable_line),
         patterns=_patterns(metrics.patterns),
         single_voice_patterns=_patterns(metrics.single_voice_patterns),
@@ -164,19 +157,7 @@ def compact_result(
         cautions=tuple(
             sentence for heading in ("Verdict", "Quorum") for sentence in cautions.get(heading, ())
         ),
-        unread=metrics.unread,
-        agreement=metrics.agreement,
-        rounds=len(circle.dialogue_history) if circle else 1,
-        round1_falsehood=circle.rival_verdicts["round1_max"].value if circle else None,
-        calibrated=metrics.calibrated,
-        alarm_decided_by=metrics.alarm_decided_by,
-        seconds=circle.duration_seconds if circle else None,
-        calls=metrics.accounting.total.calls,
-        tokens_in=metrics.accounting.total.tokens_in,
-        tokens_out=metrics.accounting.total.tokens_out,
-        cost_usd=metrics.accounting.total.cost_usd,
         label=label,
-        kept_as=metrics.kept_as,
     )
 
 

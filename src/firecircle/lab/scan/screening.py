@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from firecircle.circle.columns import IN_PARQUET, cells_of, columns_of
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.errors import ConfigError, EvaluationError, StoreError
@@ -28,12 +29,7 @@ COLUMNS = {
     "row": "BIGINT",
     "id": "VARCHAR",
     "label": "VARCHAR",
-    "verdict": "VARCHAR",
-    "alarm": "BOOLEAN",
-    "falsehood": "DOUBLE",
-    "truth": "DOUBLE",
-    "indeterminacy": "DOUBLE",
-    "decided_by": "VARCHAR",
+    **{column.name: IN_PARQUET[column.kind] for column in columns_of("scan")},
     "patterns": "VARCHAR[]",
     "quotes": "STRUCT(pattern VARCHAR, layer VARCHAR, quote VARCHAR)[]",
     "unread": "VARCHAR[]",
@@ -183,19 +179,13 @@ class Screener:
             metrics = metrics_of_circle(await self._circle.hold(record.prompt, seed=SEED))
         except (EvaluationError, ConfigError) as failed:
             return {**known, "verdict": "no_verdict", "error": str(failed)}
-        return {**known, **cells_of(metrics, record.prompt)}
+        return {**known, **cells_of_prompt(metrics, record.prompt)}
 
 
-def cells_of(metrics: ReciprocityMetrics, prompt: MultiNeutrosophicPrompt) -> dict[str, object]:
+def cells_of_prompt(metrics: ReciprocityMetrics, prompt: MultiNeutrosophicPrompt) -> dict[str, object]:
     """What a judgement says, for the columns of a shard."""
-    consensus = metrics.consensus
     return {
-        "verdict": metrics.verdict,
-        "alarm": metrics.alarm,
-        "falsehood": consensus.falsehood,
-        "truth": consensus.truth,
-        "indeterminacy": consensus.indeterminacy,
-        "decided_by": consensus.model,
+        **cells_of(metrics.judgement, "scan"),
         "patterns": list(dict.fromkeys(pattern.pattern_type for pattern in metrics.patterns)),
         "quotes": [
             {

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from firecircle.circle.columns import IN_PARQUET, Cell
 from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
@@ -17,14 +18,6 @@ from firecircle.names import BATCH_KIND, EvaluationMode
 from firecircle.verdict import VERDICT_WORDS
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
-PARQUET_TYPES = {
-    **dict.fromkeys(FLAT_COLUMNS, "VARCHAR"),
-    **dict.fromkeys(("row", "decided_in_round", "rounds", "voices", "voices_lost", "calls"), "BIGINT"),
-    **dict.fromkeys(("tokens_in", "tokens_out"), "BIGINT"),
-    **dict.fromkeys(("falsehood", "truth", "indeterminacy", "balance", "agreement"), "DOUBLE"),
-    **dict.fromkeys(("round1_falsehood", "cost_usd", "calibrated"), "DOUBLE"),
-    "alarm": "BOOLEAN",
-}
 
 
 def require_known_format(file: str) -> None:
@@ -89,10 +82,10 @@ def _in_short(row: Outcome, mode: EvaluationMode, threshold: float) -> CompactRe
     return compact_failure(row.error or "", mode.value, threshold, label=row.label)
 
 
-def _write_parquet(rows: list[dict[str, str | float | bool | None]], file: str) -> None:
+def _write_parquet(rows: list[dict[str, Cell]], file: str) -> None:
     import duckdb
 
-    columns = ", ".join(f'"{name}" {PARQUET_TYPES[name]}' for name in FLAT_COLUMNS)
+    columns = ", ".join(f'"{name}" {IN_PARQUET[kind]}' for name, kind in FLAT_COLUMNS.items())
     target = target_of(file)
     try:
         with tempfile.TemporaryDirectory(dir=os.path.dirname(target), prefix=".firecircle-") as folder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from firecircle.circle.columns import Cell, Kind, columns_of
 from firecircle.circle.result import Usages
 from firecircle.cli.evaluate.batch.options import FailOn
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
@@ -20,22 +21,16 @@ FAILING: dict[FailOn, tuple[VerdictWord, ...]] = {
     "unsure": ("alarm", "unsure", "unread"),
     "never": (),
 }
-FLAT_COLUMNS = (
-    *("batch", "id", "row", "label", "verdict", "mode", "alarm", "falsehood", "truth", "indeterminacy"),
-    *("balance", "exchange_type", "decided_by", "decided_in_round", "agreement", "rounds", "voices"),
-    *(
-        "voices_lost",
-        "patterns",
-        "single_voice_patterns",
-        "round1_falsehood",
-        "calls",
-        "tokens_in",
-        "tokens_out",
-        "cost_usd",
-    ),
-    *("unread", "kept_as", "error", "user", "calibrated", "alarm_decided_by"),
-)
-"""The columns of `--out`, in their order; every row has all of them."""
+FLAT_COLUMNS: dict[str, Kind] = {
+    "batch": str,
+    "id": str,
+    "row": int,
+    "label": str,
+    **{column.name: column.kind for column in columns_of("row")},
+    "error": str,
+    "user": str,
+}
+"""The columns of `--out` and their types, in their order; every row has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +90,15 @@ class Outcome:
         """How the verdict is wrong, as far as a label tells: `missed`, `false alarm`, or nothing."""
         return mistake_of(self.word, self.label) or ""
 
-    def to_row(self, batch: str) -> dict[str, str | float | bool | None]:
+    def to_row(self, batch: str) -> dict[str, Cell]:
         """One flat row with all of `FLAT_COLUMNS`."""
-        figures = self.metrics.to_row() if self.metrics else {}
-        own: dict[str, str | float | bool | None] = {
+        cells: dict[str, Cell] = {
+            **(self.metrics.to_row() if self.metrics else {}),
             "batch": batch,
             "id": self.id,
             "row": self.row,
             "label": self.label,
             "verdict": self.word,
-        }
-        cells: dict[str, str | float | bool | None] = {
-            **figures,
-            **own,
             "error": self.error,
             "user": self.text,
         }
