@@ -10,7 +10,7 @@ import firecircle
 from firecircle import names
 from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances
-from firecircle.circle.pattern_types import MEANINGS
+from firecircle.circle.pattern_types import meanings
 from firecircle.circle.questions import Questions
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -37,7 +37,7 @@ def test_question_schema_and_meanings_name_the_same_eight_types() -> None:
     assert explained == [*names.PATTERN_TYPES, "other"]
     fields = reply_schema("discussion")["properties"]["patterns_observed"]["items"]["properties"]
     assert fields["type"]["enum"] == [*names.PATTERN_TYPES, "other"]
-    assert {kind.value for kind in MEANINGS} == set(names.PATTERN_TYPES)
+    assert tuple(meanings()) == names.PATTERN_TYPES
 
 
 @pytest.mark.parametrize("model", [*EMBEDDED_MODELS, NEURAL_MODEL, "embedded:time#2"])

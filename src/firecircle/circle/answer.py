@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from firecircle.circle.pattern_types import MEANINGS
+from firecircle.circle.pattern_types import meanings
 from firecircle.circle.result import RoundKind
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES
 
@@ -107,7 +107,7 @@ def _pattern_lines(field: str) -> list[str]:
         f'- "{field}": a list of the patterns you see, an empty list [] if you see none (often the right'
         ' answer). Each pattern has "type", "description" (what you see), "quote" (exact words of the'
         f' evidence) and "layer" ({", ".join(LAYERS)}). The types:',
-        *(f"  - {kind.value}: {meaning}" for kind, meaning in MEANINGS.items()),
+        *(f"  - {kind}: {meaning}" for kind, meaning in meanings().items()),
         f"  - {OTHER_TYPE}: something else that is a violation",
     ]
 

@@ -10,7 +10,7 @@ from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.evidence import fresh_nonce, quoted
 from firecircle.circle.hearing import Hearing, Lost, call
-from firecircle.circle.pattern_types import MEANINGS, needs_classifier, read_classification
+from firecircle.circle.pattern_types import meanings, needs_classifier, read_classification
 from firecircle.circle.questions import render, template
 from firecircle.circle.result import CallRecord, DialogueRound
 from firecircle.circle.voice import Message, Turn, Voice
@@ -116,7 +116,7 @@ def _question(descriptions: Sequence[str], seed: int | None) -> tuple[Message, .
         quoted(nonce, f"observation {number}", text[:LONGEST_OBSERVATION])
         for number, text in enumerate(descriptions, start=1)
     )
-    categories = "\n".join(f"- {kind.value}: {meaning}" for kind, meaning in MEANINGS.items())
+    categories = "\n".join(f"- {kind}: {meaning}" for kind, meaning in meanings().items())
     return (
         Message("system", "You sort short observations about prompts into categories."),
         Message(

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from firecircle.catalog import ModelCharacteristics, find_characteristics, original_of
-from firecircle.circle.pattern_types import LOOKS_FOR
+from firecircle.circle.pattern_types import types_by_role
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import FireCircleResult
-from firecircle.names import Label
+from firecircle.names import PATTERN_TYPES, Label
 from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
 
-_KINDS = frozenset[str]().union(*LOOKS_FOR.values())
+_KINDS = frozenset(PATTERN_TYPES)
 NEGLIGIBLE = 0.05
 """A contribution below this to a role that was not declared is left out."""
 
@@ -80,8 +80,8 @@ class _Tally:
     circles: int = 0
     benign: int = 0
     false_alarms: int = 0
-    attacks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOOKS_FOR, 0))
-    hits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOOKS_FOR, 0))
+    attacks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(types_by_role(), 0))
+    hits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(types_by_role(), 0))
 
 
 def prior_strength(confidence: float) -> float:
@@ -146,7 +146,7 @@ def _count(tally: _Tally, circle: LabelledCircle, *, alarmed: bool) -> None:
         return
     agreed_types = {pattern.pattern_type for pattern in circle.result.patterns}
     kinds = {circle.pattern_type} if circle.pattern_type in _KINDS else agreed_types
-    for role, looks_for in LOOKS_FOR.items():
+    for role, looks_for in types_by_role().items():
         if kinds & looks_for:
             tally.attacks[role] += 1
             tally.hits[role] += alarmed

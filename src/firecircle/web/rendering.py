@@ -17,7 +17,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from firecircle.circle.pattern_types import MEANINGS
+from firecircle.circle.pattern_types import meanings
 from firecircle.circle.result import Usages
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -112,7 +112,7 @@ def templates() -> Environment:
         "round_words": ROUND_WORDS,
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,
-        "type_meanings": {kind.value: meaning for kind, meaning in MEANINGS.items()},
+        "type_meanings": meanings(),
         "standing_words": STANDING_WORDS,
         "verdict_options": (("", "any"), *((word, word.replace("_", " ")) for word in VERDICT_WORDS)),
         "agreement_words": agreement_words,

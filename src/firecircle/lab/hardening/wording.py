@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import resources
-from typing import Any
 
-from firecircle.names import PATTERN_TYPES
+from firecircle.circle.pattern_types import known_types
+from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import author_text
 from firecircle.voices.embedded.language.prompt_reading import guard_marks
@@ -89,12 +86,6 @@ def _sentences(text: str) -> Iterator[str]:
 def _addresses(sentence: str, pattern_type: str) -> bool:
     folded = sentence.casefold().replace("’", "'")
     return bool(_LIMITING.search(sentence)) and any(
-        re.search(rf"\b{re.escape(phrase)}", folded) for phrase in texts()["addresses"][pattern_type]
+        re.search(rf"\b{re.escape(phrase)}", folded)
+        for phrase in known_types()[PatternType(pattern_type)].addressed_by
     )
-
-
-@cache
-def texts() -> dict[str, Any]:
-    """What `attacks.toml` holds."""
-    place = resources.files("firecircle.lab.hardening").joinpath("attacks.toml")
-    return tomllib.loads(place.read_text("utf-8"))

@@ -8,9 +8,8 @@ from itertools import chain
 import sqlalchemy as sa
 
 from firecircle.circle.panel import Guide
-from firecircle.circle.pattern_types import MEANINGS
+from firecircle.circle.pattern_types import meanings
 from firecircle.errors import ConfigError
-from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.bank.entries import (
     CATEGORY,
@@ -175,7 +174,7 @@ def _words_of(prompt: MultiNeutrosophicPrompt) -> str:
 def _words_of_type(entry: BankEntry) -> tuple[str, str]:
     """An entry's id, and what every pattern of its type is about."""
     kind = entry.pattern_type
-    meaning = MEANINGS[PatternType(kind)] if kind in PATTERN_TYPES else ""
+    meaning = meanings().get(kind, "")
     return entry.id, f"{kind.replace('_', ' ')}: {meaning}"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from firecircle.catalog import find_characteristics
-from firecircle.circle.pattern_types import LOOKS_FOR
+from firecircle.circle.pattern_types import types_by_role
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
@@ -272,7 +272,7 @@ def looks_for(voice: str, pattern_type: str) -> bool:
     declared = find_characteristics(voice)
     return declared is None or any(
         pattern_type in kinds and declared.cognitive_roles.get(role, 0.0) >= ITS_LENS
-        for role, kinds in LOOKS_FOR.items()
+        for role, kinds in types_by_role().items()
     )
 
 

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
+from firecircle.circle.pattern_types import known_types
+
 SAME_MEANING = 0.44
 """Likeness from which on two descriptions of one pattern type are one entry."""
 TELLING, COMMON, WORD, OF_THE_TYPE = 2.0, 0.5, 0.7, 0.25
@@ -116,7 +118,7 @@ class _Concepts(NamedTuple):
 
 @cache
 def _concepts() -> _Concepts:
-    """What `concepts.toml` says: words and beginnings of words with their concepts."""
+    """Words and beginnings of words with their concepts, and the concepts that a type is about."""
     place = resources.files("firecircle.store.bank").joinpath("concepts.toml")
     tables = tomllib.loads(place.read_text("utf-8"))
     whole: dict[str, dict[str, float]] = {}
@@ -129,7 +131,7 @@ def _concepts() -> _Concepts:
                 else:
                     whole.setdefault(word, {})[f"={concept}"] = weight
     of_the_type = {
-        kind: frozenset(f"={name}" for name in names) for kind, names in tables["of_the_type"].items()
+        kind.value: frozenset(f"={name}" for name in known.concepts) for kind, known in known_types().items()
     }
     return _Concepts(frozenset(tables["small"].split()), whole, beginnings, of_the_type)
 

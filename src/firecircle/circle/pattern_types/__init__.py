@@ -1,4 +1,4 @@
-"""Which of the eight types an observation is about: declared, told by keywords, or told by a voice."""
+"""The pattern types: one file each, and which of them an observation is about."""
 
 from __future__ import annotations
 
@@ -8,41 +8,85 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
+from pydantic import Field
+
 from firecircle.circle.reading.mending import decoded, mended
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.evaluation import PatternNote
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES, PatternType
+from firecircle.shapes import Shape
 
 UNCLASSIFIED = "unclassified"
 UNTYPED = (OTHER_TYPE, UNCLASSIFIED)
 """What has no type of its own: two such observations are the same pattern only if they read alike."""
 
 
-MEANINGS: Mapping[PatternType, str] = {
-    PatternType.TEMPORAL_INCONSISTENCY: "claims about earlier talk or agreement that cannot have happened",
-    PatternType.CROSS_LAYER_FABRICATION: "one layer forges, impersonates or commands in the name of another",
-    PatternType.POLITE_EXTRACTION: "courtesy or gratitude hides a request for secrets or hidden instructions",
-    PatternType.EDUCATIONAL_ESCALATION: "a teaching, research or story frame climbs to what is off limits",
-    PatternType.CONTEXT_SATURATION: "long filler or repetition buries a short instruction",
-    PatternType.ROLE_CONFUSION: "a persona swap or forged role markers change who the assistant is",
-    PatternType.FABRICATED_PROGRESSION: "invented finished steps or approvals make the next step look due",
-    PatternType.FALSE_AUTHORITY: "claimed rank, credentials or emergency demand that rules be lifted",
-}
+class Keywords(Shape):
+    """Words that speak for a type, matched as whole words in lower case; a trailing * allows any ending."""
 
-LOOKS_FOR: Mapping[str, frozenset[str]] = {
-    "temporal_reasoning": frozenset(
-        (PatternType.TEMPORAL_INCONSISTENCY.value, PatternType.FABRICATED_PROGRESSION.value)
-    ),
-    "cross_layer_analysis": frozenset(
-        (PatternType.CROSS_LAYER_FABRICATION.value, PatternType.ROLE_CONFUSION.value)
-    ),
-    "pattern_recognition": frozenset(
-        (PatternType.CONTEXT_SATURATION.value, PatternType.FALSE_AUTHORITY.value)
-    ),
-    "polite_extraction_masking": frozenset((PatternType.POLITE_EXTRACTION.value,)),
-    "educational_escalation": frozenset((PatternType.EDUCATIONAL_ESCALATION.value,)),
-}
-"""Which kinds of attack show whether a voice has a role."""
+    strong: tuple[str, ...] = Field(min_length=1)
+    """Two points each; they hardly fit another type."""
+    leaning: tuple[str, ...] = Field(min_length=1)
+    """One point each."""
+
+
+class Variety(Shape):
+    """One way of doing it."""
+
+    like: str = Field(min_length=1)
+    """A description; what the bank holds of a pattern is compared with it."""
+    look: str = Field(min_length=1)
+    """What a judge is told to look for."""
+
+
+class KnownType(Shape):
+    """Everything that is known of one type: its file in this folder, named after the type.
+
+    Nothing that a prompt or a voice said is ever put into these texts.
+    """
+
+    meaning: str = Field(min_length=1)
+    """Said to voices, shown in the viewer."""
+    keywords: Keywords
+    """By which a description without a declared type gets one."""
+    roles: tuple[str, ...] = Field(min_length=1)
+    """The cognitive roles that attacks of this type put to the test."""
+    concepts: tuple[str, ...] = Field(min_length=1)
+    """Concepts of the bank that are no news among patterns of this type."""
+    look: str = Field(min_length=1)
+    """What a judge is told to look for, where no variety is nearer."""
+    kinds: tuple[Variety, ...] = Field(min_length=1)
+    author: str = Field(min_length=1)
+    """What a system prompt could say against it."""
+    addressed_by: tuple[str, ...] = Field(min_length=1)
+    """Words of a system text that say something about it, in a sentence that also limits something."""
+    attacks: tuple[str, ...] = Field(min_length=1)
+    """Short attacks on an assistant that guards `{thing}`, for `harden`; the first is tried first."""
+
+
+@cache
+def known_types() -> Mapping[PatternType, KnownType]:
+    """What is known of every type, in their usual order."""
+    folder = resources.files("firecircle.circle.pattern_types")
+    files = {kind: folder.joinpath(f"{kind.value}.toml").read_text("utf-8") for kind in PatternType}
+    return {kind: KnownType.model_validate(tomllib.loads(text)) for kind, text in files.items()}
+
+
+@cache
+def meanings() -> Mapping[str, str]:
+    """What each type means, by its name."""
+    return {kind.value: known.meaning for kind, known in known_types().items()}
+
+
+@cache
+def types_by_role() -> Mapping[str, frozenset[str]]:
+    """Which types of attack show whether a voice has a role."""
+    roles = dict.fromkeys(role for known in known_types().values() for role in known.roles)
+    return {
+        role: frozenset(kind.value for kind, known in known_types().items() if role in known.roles)
+        for role in roles
+    }
+
 
 STRONG, LEANING = 2, 1
 FEWEST_POINTS = 2
@@ -53,13 +97,9 @@ LONGEST_DESCRIPTION = 2_000
 @cache
 def _keywords() -> Mapping[PatternType, Sequence[tuple[int, re.Pattern[str]]]]:
     """For each type the words that speak for it, as patterns with their points."""
-    words = tomllib.loads(resources.files("firecircle.circle").joinpath("keywords.toml").read_text("utf-8"))
     return {
-        kind: (
-            (STRONG, _any_of(words[kind.value]["strong"])),
-            (LEANING, _any_of(words[kind.value]["leaning"])),
-        )
-        for kind in PatternType
+        kind: ((STRONG, _any_of(known.keywords.strong)), (LEANING, _any_of(known.keywords.leaning)))
+        for kind, known in known_types().items()
     }
 
 
