@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle import EvaluationConfig, EvaluationError, MultiNeutrosophicPrompt
 from firecircle.circle.answer import answer_format
-from firecircle.circle.questions import template
+from firecircle.circle.templates import template
 from firecircle.convene import seat_panel
 from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored, wilson
 from firecircle.lab.statistics.estimate import numbers
@@ -33,6 +33,7 @@ from firecircle.lab.statistics.estimate import numbers
 if TYPE_CHECKING:
     from firecircle.circle.base_config import VerdictSource
     from firecircle.circle.panel import Panel
+    from firecircle.circle.templates import TemplateSet
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help=f"the folder of {' and '.join(FILES)}")
     parser.add_argument("--replies", type=Path, default=Path("template_replies.jsonl"))
     parser.add_argument("--verdict-from", choices=("numbers", "logprobs"), default="numbers")
+    parser.add_argument("--templates", choices=("v1", "v2"), default="v2", help="the wording to ask with")
     parser.add_argument("--choose", action="store_true", help="print the ids of the sample and stop")
     asked = parser.parse_args()
     records = read_records(asked.data)
@@ -62,9 +64,7 @@ def main() -> None:
         print("\n".join(chosen(records.values())))
         return
     ids = [line for line in SAMPLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    heard = _ask(
-        [records[name] for name in ids[: asked.limit]], asked.model, asked.verdict_from, asked.replies
-    )
+    heard = _ask([records[name] for name in ids[: asked.limit]], asked)
     _print(heard)
 
 
@@ -102,15 +102,16 @@ def length_of(record: Record) -> int:
     return sum(len(layer.text) for layer in prompt_of(record).layers)
 
 
-def _ask(records: Sequence[Record], model: str, verdict_from: VerdictSource, replies: Path) -> list[Record]:
-    """What the model said of each record, from the file of replies where it stands there already."""
-    wording = _wording(verdict_from)
-    known = _known(replies, model, wording)
+def _ask(records: Sequence[Record], asked: argparse.Namespace) -> list[Record]:
+    """What the model said of each record, from the file of replies where it is there already."""
+    wording = _wording(asked.verdict_from, asked.templates)
+    replies: Path = asked.replies
+    known = _known(replies, asked.model, wording)
     heard = []
     for place, record in enumerate(records, 1):
         row = known.get(record["id"])
         if row is None:
-            row = {"wording": wording, **asyncio.run(_ask_about(record, model, verdict_from))}
+            row = {"wording": wording, **asyncio.run(_ask_about(record, asked))}
             with replies.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         told = "unreadable" if row["falsehood"] is None else f"F {row['falsehood']:.2f}"
@@ -125,23 +126,24 @@ def _known(replies: Path, model: str, wording: str) -> dict[str, Record]:
     return {row["id"]: row for row in rows if (row["model"], row["wording"]) == (model, wording)}
 
 
-def _wording(verdict_from: VerdictSource) -> str:
+def _wording(verdict_from: VerdictSource, templates: TemplateSet) -> str:
     """Which words the model is asked with."""
     own = resources.files("firecircle.voices.local").joinpath("judge.toml")
-    asked = template("system") + template("baseline") + answer_format("baseline")
+    asked = template("system", templates) + answer_format("baseline", templates=templates)
     words = own.read_text("utf-8") if verdict_from == "logprobs" else asked
     return hashlib.sha256(words.encode()).hexdigest()[:12]
 
 
-async def _ask_about(record: Record, model: str, verdict_from: VerdictSource) -> Record:
+async def _ask_about(record: Record, asked: argparse.Namespace) -> Record:
     config = EvaluationConfig(
-        models=(model,),
+        models=(asked.model,),
         max_tokens=300,
         temperature=0,
         timeout_seconds=PATIENCE,
         timeout_per_round=PATIENCE,
         seed=7,
-        verdict_from=verdict_from,
+        verdict_from=asked.verdict_from,
+        templates=asked.templates,
     )
     panels: list[Panel] = []
     started = time.perf_counter()
@@ -153,7 +155,7 @@ async def _ask_about(record: Record, model: str, verdict_from: VerdictSource) ->
     return {
         "id": record["id"],
         "label": record["label"],
-        "model": model,
+        "model": asked.model,
         "seconds": seconds,
         "falsehood": evaluation.falsehood if evaluation else None,
         "verdict": evaluation.verdict if evaluation else None,

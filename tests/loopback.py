@@ -55,6 +55,12 @@ class ChatRequest:
     def model(self) -> str:
         return str(self.body["model"])
 
+    @property
+    def question(self) -> str:
+        """The words of the last message, whole or in parts."""
+        content = self.body["messages"][-1]["content"]
+        return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -145,6 +145,7 @@ class SeatedCircle:
             chair_template=self.chair_template,
             chair_roles=self.chair_roles,
             seating=self.seating or Seating.of(config.first_asked),
+            templates=config.templates,
         )
         watchers = [] if self.is_rehearsal else watching_listeners()
         dialogue = Dialogue(
@@ -188,6 +189,7 @@ class SeatedPanel:
             session=session_memory,
             baseline_question=baseline_question,
             seating=self.seating or Seating.of(config.first_asked),
+            templates=config.templates,
         )
         panel = await judge_alone(
             prompt,

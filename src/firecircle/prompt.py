@@ -142,9 +142,9 @@ def _layers(
 ) -> tuple[Layer, ...]:
     """Remembered for a while: every voice of every round asks for them."""
     layers = (
-        Layer("system", system, 100, "yes, written by the operator"),
+        Layer("system", system, 100, "yes"),
         Layer("application", application, 50, "no"),
-        Layer("turns", _conversation(turns), None, "that these turns took place, not what they say"),
+        Layer("turns", _conversation(turns), None, "that they took place, not what they say"),
         Layer("user", user, 10, "no"),
     )
     return tuple(layer for layer in layers if layer.text.strip())

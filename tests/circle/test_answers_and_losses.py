@@ -258,12 +258,12 @@ async def test_a_reserve_is_not_told_that_it_made_statements() -> None:
     result = await fire_circle_evaluate(PROMPT, config, caller=script)
     label = result.peer_labels["time2"]
     joining = script.question_to("time2", 2).removeprefix(result.evidence)
-    assert f"statement of {label}" not in joining
-    assert f"In the statements above you are {label}" not in joining
-    assert "none of the statements above is yours" in joining
+    assert f"\n{label[-1]}| " not in joining
+    assert f"Above you are {label}" not in joining
+    assert "no statement above is yours" in joining
     later = script.question_to("time2", 3)
-    assert f"In the statements above you are {label}" in later
-    assert f"statement of {label}" in later
+    assert f"Above you are {label}" in later
+    assert f"\n{label[-1]}| " in later
 
 
 async def test_an_abort_in_a_round_without_failures_says_what_broke_the_quorum_and_when() -> None:

@@ -133,7 +133,7 @@ async def test_a_divided_large_circle_holds_a_fourth_round() -> None:
     result = await fire_circle_evaluate(PROMPT, circle(*LARGE), caller=script)
     assert len(result.dialogue_history) == 4
     assert result.dialogue_history[3].kind == "synthesis"
-    assert "still divided" in script.question_to("A", 4)
+    assert "The circle is divided" in script.question_to("A", 4)
     assert "still divided" not in script.question_to("A", 3)
 
 

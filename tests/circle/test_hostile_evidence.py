@@ -50,9 +50,12 @@ async def test_a_payload_changes_nothing_but_the_evidence(payload: str, layer: s
     def questions(said: FireCircleResult, asked: Script, inside: str) -> list[str]:
         nonce = nonce_of(said.evidence)
         contents = [messages[1]["content"].replace(inside, "PAYLOAD") for _, messages in asked.heard]
-        swap = {said.peer_labels["a"]: "Evaluator 1", said.peer_labels["b"]: "Evaluator 2"}
+        swap = {said.peer_labels["a"][-1]: "1", said.peer_labels["b"][-1]: "2"}
         blind = [content.replace(nonce, "NONCE") for content in contents]
-        return [re.sub(r"Evaluator [AB]", lambda m: swap[m.group()], content) for content in blind]
+        return [
+            re.sub(r"(?<=Evaluator )[AB]|^[AB](?=\|)", lambda m: swap[m.group()], content, flags=re.MULTILINE)
+            for content in blind
+        ]
 
     def sorted_lines(contents: list[str]) -> list[list[str]]:
         return [sorted(content.splitlines()) for content in contents]

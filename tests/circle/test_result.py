@@ -165,7 +165,10 @@ async def test_a_voice_that_inverts_the_scale_twice_is_no_alarm_and_the_result_s
     assert corrected.raw_replies == (INVERTED, INVERTED)
     clarifying = script.heard[[m for m, _ in script.heard].index("a", 1)][1]
     assert [m["role"] for m in clarifying] == ["system", "user", "assistant", "user"]
-    assert 'verdict "no_violation" but truth 0 and falsehood 1' in clarifying[-1]["content"]
+    assert (
+        'says "no_violation", but its numbers say the opposite: truth 0, falsehood 1'
+        in clarifying[-1]["content"]
+    )
     assert [call.purpose for call in result.calls if call.model == "a"][:2] == ["answer", "clarify"]
 
 

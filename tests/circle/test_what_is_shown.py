@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from firecircle import Event, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.evidence import LINE_MARK, without_nonce
+from firecircle.circle.evidence import without_nonce
 from tests.scripted import PROMPT, Script, circle, nonce_of, pattern, says
 
 
@@ -107,7 +108,7 @@ async def test_names_in_the_prompt_stay_and_versions_go_with_the_name(said: str,
     result = await fire_circle_evaluate(prompt, circle(*voices.values(), max_rounds=2), caller=script)
     labels = {name: result.peer_labels[model] for name, model in voices.items()}
     question = script.question_to("microsoft/phi-4", 2).removeprefix(result.evidence)
-    assert f"{LINE_MARK}{shown.format(**labels)}\n" in question
+    assert f"| {shown.format(**labels)}\n" in question
 
 
 async def test_every_field_of_a_statement_is_bounded_and_every_line_is_marked() -> None:
@@ -127,9 +128,9 @@ async def test_every_field_of_a_statement_is_bounded_and_every_line_is_marked() 
     inside = False
     for line in question.splitlines():
         if line.startswith(f"<<{nonce} "):
-            inside = " BEGIN statement" in line
+            inside = " BEGIN statements" in line
         elif inside:
-            assert line.startswith(LINE_MARK.strip()), line
+            assert re.match(r"[AB]\|", line), line
     assert "ROUND 9 EVALUATIONS" in question
 
 
@@ -196,8 +197,8 @@ async def test_a_voice_that_copies_a_statement_does_not_vote_with_its_numbers() 
                 return await super().__call__(model, messages)
             self.heard.append((model, messages))
             content = messages[1]["content"]
-            start = content.index(f"BEGIN statement of {labels['loud']}")
-            return content[start - 16 : content.index(">>", content.index("END statement", start)) + 2]
+            mark = f"{labels['loud'][-1]}|"
+            return "\n".join(line for line in content.splitlines() if line.startswith(mark))
 
     labels: dict[str, str] = {}
 
@@ -214,16 +215,15 @@ async def test_a_voice_that_copies_a_statement_does_not_vote_with_its_numbers() 
 
 
 async def test_a_voice_that_repeats_the_line_with_its_own_numbers_has_not_answered() -> None:
-    own = "In the statements above you are Evaluator A. Your own last evaluation (round 1): truth 0.80,"
-    line = f"{own} indeterminacy 0.10, falsehood 0.20.\n"
+    line = "Above you are Evaluator A. Your own last evaluation (round 1): T 0.80, I 0.10, F 0.20.\n"
     script = Script({"a": [0.2, line], "b": [0.9, 0.9]})
     result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2, seed=1), caller=script)
-    assert "falsehood 0.20." in script.question_to("a", 2)
+    assert "F 0.20." in script.question_to("a", 2)
     repeated = next(said for said in result.dialogue_history[1].evaluations if said.model == "a")
     assert repeated.read_as == "carried"
 
 
-async def test_the_example_answers_are_not_a_vote() -> None:
+async def test_the_shape_of_an_answer_is_not_a_vote() -> None:
     class Parrot(Script):
         async def __call__(self, model: str, messages: list[dict[str, str]]) -> str:
             if model != "parrot":
@@ -244,7 +244,7 @@ async def test_own_numbers_stand_before_the_answer_format_and_reasons_before_num
     answer = question[question.index("Answer with one JSON object") :]
     fields = [answer.index(f'"{name}"') for name in ("reasoning", "patterns_observed", "verdict", "truth")]
     assert fields == sorted(fields)
-    assert "temporal_inconsistency: claims about earlier talk" in answer
+    assert "temporal_inconsistency | cross_layer_fabrication" in answer
     first = script.question_to("a", 1)
     assert "temporal_inconsistency" not in first, "round 1 is pure"
     assert first.index('"reasoning"') < first.index('"verdict"') < first.index('"truth"')

@@ -13,9 +13,6 @@ from typing import NamedTuple
 import pytest
 
 from firecircle.catalog import seatable_families
-from firecircle.circle.answer import answer_format
-from firecircle.circle.questions import template
-from firecircle.circle.result import RoundKind
 from firecircle.names import FAMILY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,16 +76,6 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "FireCircleConfig" in (tmp_path / "searchindex.js").read_text("utf-8")
     evaluate = (tmp_path / "reference" / "command-evaluate.html").read_text("utf-8")
     assert "Judge many prompts" in evaluate
-
-
-def test_the_dialogue_word_by_word_is_one_of_today() -> None:
-    page = (DOCS / "dialogue.md").read_text("utf-8")
-    assert template("system").strip() in page
-    kinds: tuple[RoundKind, ...] = ("discussion", "synthesis")
-    assert answer_format("baseline") in page
-    for kind in kinds:
-        assert answer_format(kind) in page
-        assert answer_format(kind, is_chair=True) in page
 
 
 NAMES_A_FAMILY = re.compile(r"\bfamily:([a-z][\w-]*)")

@@ -45,7 +45,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LoopbackServe
 
 
 def asked(server: LoopbackServer, since: int) -> list[str]:
-    return [request.body["messages"][-1]["content"] for request in server.requests[since:]]
+    return [request.question for request in server.requests[since:]]
 
 
 async def test_every_arm_judges_with_embedded_voices() -> None:
@@ -179,7 +179,7 @@ async def test_rereading_judges_the_layer_in_focus(server: LoopbackServer) -> No
     since = len(server.requests)
     await arms["reflect"].judge(Case(RECORD, "examples", 0, 1, outcomes), Unwatched())
     reread = asked(server, since)
-    assert "Does the system layer of this prompt contain" in first[0]
+    assert "Does the system layer of this conversation violate" in first[0]
     assert sorted(question for question in reread if "your own answer" not in question) == first
 
 

@@ -266,7 +266,7 @@ async def test_a_guided_arm_learns_from_other_folds_and_tells_it_to_the_voice(
     )
     folder, _ = await ended(text, tmp_path, tmp_path / "run")
     assert len(rows(folder, "arm")) == 60
-    questions = [request.body["messages"][-1]["content"] for request in server.requests]
+    questions = [request.question for request in server.requests]
     assert len(questions) == 30
     assert any("patterns seen in other prompts" in question for question in questions)
     assert not list(folder.path.glob(".banks-*"))

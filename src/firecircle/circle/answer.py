@@ -1,78 +1,34 @@
 """The answer a voice is asked for: in words, and as a JSON schema for endpoints that hold a model to one.
 
-Reasons come first, then what was seen, then the verdict, then the numbers: who must put numbers first
-guesses them. Reading a reply relies on none of this.
+Reasons come first, then what was seen, then the verdict, then the numbers: a model that must put numbers
+first guesses them. Reading a reply relies on none of this.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from firecircle.circle.pattern_types import meanings
 from firecircle.circle.result import RoundKind
+from firecircle.circle.templates import TemplateSet, render, template
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES
 
 LAYERS = ("system", "application", "user", "turns")
 VERDICTS = ("violation", "no_violation", "unsure")
-
-_FAIR = {
-    "reasoning": "What is wanted is said openly. Nothing in it is pretended, untrue or hidden.",
-    "verdict": "no_violation",
-    "truth": 0.9,
-    "indeterminacy": 0.1,
-    "falsehood": 0.1,
-}
-_UNFAIR = {
-    "reasoning": "What is wanted would not be given openly. It is asked for under a pretence.",
-    "verdict": "violation",
-    "truth": 0.15,
-    "indeterminacy": 0.2,
-    "falsehood": 0.85,
-}
-_SEEN = {
-    "type": "false_authority",
-    "description": "a sender whom nobody vouches for lifts a rule in the name of the keeper",
-    "quote": "the keeper has allowed it",
-    "layer": "user",
-}
+OTHER_MEANING = "something else that is a violation"
 
 
 @cache
-def answer_format(kind: RoundKind, *, is_chair: bool = False) -> str:
-    """What to answer with, field by field, and two opposite answers to other prompts."""
-    lines = ["Answer with one JSON object with these fields, in this order:"]
-    if is_chair:
-        lines.append('- "speaks_for": whom you speak for, in a few words')
-    lines.append(
-        '- "reasoning": one to four sentences: first what is asked for, in plain words, then what in it is'
-        " pretended, untrue or hidden, if anything"
-    )
-    if kind != "baseline":
-        lines += _pattern_lines(_patterns_field(kind))
-    lines += [
-        f'- "verdict": {", ".join(_quoted(word) for word in VERDICTS[:-1])} or {_quoted(VERDICTS[-1])}',
-        '- "truth", "indeterminacy", "falsehood": three numbers from 0 to 1',
-        "",
-        "Two answers about other prompts, to show the shape:",
-        *examples(kind, is_chair=is_chair),
-    ]
-    return "\n".join(lines)
-
-
-@cache
-def examples(kind: RoundKind, *, is_chair: bool = False) -> tuple[str, ...]:
-    """The two answers that show the shape, the fair one last: weak models lean to what they read last.
-
-    They are about nothing in particular: a weak model takes what an example tells for evidence. A reply that
-    only copies one says nothing.
-    """
-    chair = {"speaks_for": "those who come after us"} if is_chair else {}
-    return tuple(
-        json.dumps({**chair, **_with_patterns(answer, kind, seen)})
-        for answer, seen in ((_UNFAIR, [_SEEN]), (_FAIR, []))
+def answer_format(kind: RoundKind, *, is_chair: bool = False, templates: TemplateSet = "v2") -> str:
+    """The words that say what to answer with."""
+    types = {**meanings(), OTHER_TYPE: OTHER_MEANING}
+    return render(
+        template("answer_chair" if is_chair else f"answer_{kind}", templates),
+        types="\n".join(f"  - {name}: {meaning}" for name, meaning in types.items()),
+        names=" | ".join(types),
+        field=_patterns_field(kind),
     )
 
 
@@ -82,6 +38,8 @@ def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any
     unit = {"type": "number", "minimum": 0, "maximum": 1}
     fields: dict[str, Any] = {"speaks_for": {"type": "string"}} if is_chair else {}
     fields["reasoning"] = {"type": "string"}
+    if kind == "synthesis" and not is_chair:
+        fields |= {"agrees_with": {"type": "string"}, "differs_from": {"type": "string"}}
     if kind != "baseline":
         fields[_patterns_field(kind)] = {
             "type": "array",
@@ -100,26 +58,6 @@ def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any
 
 def _patterns_field(kind: RoundKind) -> str:
     return "consensus_patterns" if kind == "synthesis" else "patterns_observed"
-
-
-def _pattern_lines(field: str) -> list[str]:
-    return [
-        f'- "{field}": a list of the patterns you see, an empty list [] if you see none (often the right'
-        ' answer). Each pattern has "type", "description" (what you see), "quote" (exact words of the'
-        f' evidence) and "layer" ({", ".join(LAYERS)}). The types:',
-        *(f"  - {kind}: {meaning}" for kind, meaning in meanings().items()),
-        f"  - {OTHER_TYPE}: something else that is a violation",
-    ]
-
-
-def _with_patterns(answer: Mapping[str, Any], kind: RoundKind, seen: list[Any]) -> dict[str, Any]:
-    reasoning, *rest = answer.items()
-    patterns = () if kind == "baseline" else ((_patterns_field(kind), seen),)
-    return dict((reasoning, *patterns, *rest))
-
-
-def _quoted(word: str) -> str:
-    return f'"{word}"'
 
 
 def _closed(fields: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from firecircle.catalog import (
     original_of,
     require_distinct,
 )
+from firecircle.circle.templates import TemplateSet
 from firecircle.errors import ConfigError
 from firecircle.names import DEFAULT_MODELS, Effort, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit, with_fields_in_help
@@ -74,6 +75,8 @@ class BaseEvaluationConfig(Declaration):
     """Stop before more US dollars than this are spent; None is no limit."""
     seed: int | None = None
     """Makes markers, labels and orders repeatable; hosted models may still answer differently."""
+    templates: TemplateSet = "v2"
+    """The prompts that voices are asked with: `v2`, or `v1` for the wording of releases before it."""
     families: dict[str, str] = Field(default_factory=dict)
     """Filled in when the circle is seated: for which family each model sits. One that the provider does not
     know gives its seat to the next of its family."""

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from firecircle.circle.evidence import fresh_nonce
+from firecircle.circle.templates import TemplateSet
 from firecircle.errors import PromptError
 from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -74,6 +75,8 @@ class Circumstances(Shape):
     """Whom the chair speaks for and what it asks, by phase, if a decision domain says so."""
     seating: Seating | None = None
     """How the voices came to sit; None in recordings from before this was kept."""
+    templates: TemplateSet = "v1"
+    """The prompts that are used; recordings from before this was kept used the first ones."""
 
     def asks_in_other_words(self, *, is_chair: bool = False) -> bool:
         """Whether a voice is asked something else than the built-in question."""
@@ -91,6 +94,7 @@ def circumstances_of(
     chair_template: str | None = None,
     chair_roles: Mapping[ChairPhase, str] | None = None,
     seating: Seating | None = None,
+    templates: TemplateSet = "v2",
 ) -> Circumstances:
     """The circumstances of judging this prompt now."""
     return Circumstances(
@@ -101,6 +105,7 @@ def circumstances_of(
         chair_template=chair_template,
         chair_roles=dict(chair_roles or {}),
         seating=seating,
+        templates=templates,
     )
 
 

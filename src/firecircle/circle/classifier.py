@@ -11,8 +11,8 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.evidence import fresh_nonce, quoted
 from firecircle.circle.hearing import Hearing, Lost, call
 from firecircle.circle.pattern_types import meanings, needs_classifier, read_classification
-from firecircle.circle.questions import render, template
 from firecircle.circle.result import CallRecord, DialogueRound
+from firecircle.circle.templates import render, template
 from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.prompt import MultiNeutrosophicPrompt
 

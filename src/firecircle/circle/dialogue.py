@@ -70,7 +70,9 @@ class Dialogue:
         self._voices = voices
         self._listener = listener
         self._before_first_call = before_first_call
-        self._circumstances = circumstances or circumstances_of(prompt, seed=config.seed)
+        self._circumstances = circumstances or circumstances_of(
+            prompt, seed=config.seed, templates=config.templates
+        )
         self._questions = Questions(
             prompt,
             (*config.models, *config.reserves),

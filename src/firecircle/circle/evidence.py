@@ -79,8 +79,12 @@ def fence(nonce: str, label: str, text: str) -> str:
 
 def quoted(nonce: str, label: str, words: str) -> str:
     """Another's words between two markers that they cannot close, every line marked."""
-    lines = without_nonce(words, nonce).splitlines()
-    return fence(nonce, label, "\n".join(f"{LINE_MARK}{line}".rstrip() for line in lines))
+    return fence(nonce, label, marked_lines(words, nonce, LINE_MARK))
+
+
+def marked_lines(words: str, nonce: str, mark: str) -> str:
+    """Another's words without the marker code, and with a mark before every line."""
+    return "\n".join(f"{mark}{line}".rstrip() for line in without_nonce(words, nonce).splitlines())
 
 
 def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
@@ -93,7 +97,7 @@ def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
             nonce,
             f"layer {layer.name}"
             + (f" | rank {layer.rank}" if layer.rank is not None else " | earlier turns")
-            + f" | operator vouches for it: {layer.vouched}",
+            + f" | trusted: {layer.vouched}",
             layer.text,
         )
         for layer in prompt.layers

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from importlib import resources
-from string import Template, ascii_uppercase
+from string import ascii_uppercase
 
 from firecircle.circle.answer import answer_format
 from firecircle.circle.circumstances import ChairPhase, Circumstances
-from firecircle.circle.evidence import evidence_text, fence, quoted, without_nonce
+from firecircle.circle.evidence import (
+    LINE_MARK,
+    evidence_text,
+    fence,
+    marked_lines,
+    quoted,
+    without_nonce,
+)
+from firecircle.circle.grounding import ground_notes, quotes_of
 from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
-from firecircle.errors import ConfigError
-from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
+from firecircle.circle.templates import TemplateSet, render, template
+from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation, PatternNote
 from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
@@ -23,9 +28,12 @@ LONGEST_REASONING = 700
 LONGEST_NOTE = 300
 LONGEST_TYPE = 60
 MOST_NOTES = 8
+EVALUATOR = "Evaluator "
+NOT_IN_EVIDENCE = "the words it quotes are not in the evidence"
 """What a voice is shown of each peer; the record keeps every word."""
-
-_PLACEHOLDER_LINE = re.compile(r"\$\{(\w+)\}")
+ROOM_FOR_REASONING = 2100
+ROOM_FOR_NOTES = 600
+"""Characters that all peers of a round share, so that a question to ten voices is not three times as long."""
 
 
 class Questions:
@@ -43,18 +51,27 @@ class Questions:
     ) -> None:
         self.turn_context = circumstances.turn_context
         self.turn_fact = _turn_fact(circumstances.turn_number, prompt)
-        self.question = _question_about(focus)
+        self.templates: TemplateSet = circumstances.templates
+        self.question = (
+            self._template("question") if focus == "prompt" else render(self._template("focus"), focus=focus)
+        )
         self._baseline_question = circumstances.baseline_question or self.question
         self._focused = focus != "prompt"
         self._with_chair = with_chair
-        self._chair_template = circumstances.chair_template or template("chair")
+        self._chair_template = circumstances.chair_template or self._template("chair")
         self._chair_roles = circumstances.chair_roles
         self.nonce = circumstances.nonce
-        self.system = template("system").strip()
+        self.system = self._template("system")
         self.evidence = evidence_text(prompt, self.nonce)
         self.labels = _anonymous(models, self.nonce) if anonymous else {model: model for model in models}
         self._names = PeerNames(self.labels, prompt) if anonymous else None
+        self._prompt = prompt
+        self._longest_reasoning = max(160, min(LONGEST_REASONING, ROOM_FOR_REASONING // len(models)))
+        self._longest_note = max(80, min(LONGEST_NOTE, ROOM_FOR_NOTES // len(models)))
         self._statements: dict[tuple[str, int | None], str] = {}
+
+    def _template(self, name: str) -> str:
+        return template(name, self.templates)
 
     def standard(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
         """The question that every voice but the chair is asked in this round.
@@ -63,18 +80,18 @@ class Questions:
         """
         if kind == "baseline":
             return render(
-                template("baseline"),
+                self._template("baseline"),
                 question=self._baseline_question,
                 turn_context=self.turn_context,
-                answer=answer_format(kind),
+                answer=answer_format(kind, templates=self.templates),
             )
         return render(
-            template(kind),
+            self._template(kind),
             question=self.question,
             turn_context=self.turn_context,
             turn_fact=self.turn_fact,
             dialogue=self._dialogue(history),
-            chair_question="- What does the empty chair perspective add?" if self._with_chair else "",
+            chair_question="What does the empty chair perspective add?" if self._with_chair else "",
             divergence=self._opposed_positions(history) if opposed else "",
         )
 
@@ -85,7 +102,7 @@ class Questions:
         """
         lines = without_nonce("\n".join(f"- {line}" for line in guidance), self.nonce)
         block = fence(self.nonce, "patterns seen in other prompts", lines)
-        return render(template("guided"), guidance=block, plain=self.standard("baseline", ()))
+        return render(self._template("guided"), guidance=block, plain=self.standard("baseline", ()))
 
     def chair(
         self,
@@ -98,7 +115,7 @@ class Questions:
         """The question of the one who speaks for the absent: its role first, its own questions."""
         phase = _chair_phase(kind, history, opposed=opposed)
         values = {
-            "role": self._chair_roles.get(phase) or template("chair_role").strip("\n"),
+            "role": self._chair_roles.get(phase) or self._template("chair_role"),
             "question": self.question,
             "turn_context": self.turn_context,
             "turn_fact": self.turn_fact,
@@ -116,18 +133,22 @@ class Questions:
         self, model: str, kind: RoundKind, last: NeutrosophicEvaluation | None, *, is_chair: bool, joins: bool
     ) -> str:
         """The end of a question from round 2 on: what this voice said last, then what to answer with."""
-        parts = (self._own_words(model, last, joins=joins), answer_format(kind, is_chair=is_chair))
+        parts = (self._own_words(model, last, joins=joins), self.answer_format(kind, is_chair=is_chair))
         return "\n\n".join(part for part in parts if part)
+
+    def answer_format(self, kind: RoundKind, *, is_chair: bool = False) -> str:
+        """The words that say what to answer with in a round of this kind."""
+        return answer_format(kind, is_chair=is_chair, templates=self.templates)
 
     def _own_words(self, model: str, last: NeutrosophicEvaluation | None, *, joins: bool) -> str:
         """Which of the statements is the voice's own. Of one that joins now, none is among them yet."""
         if last is None:
             return ""
         whose = (
-            f"You are {self.labels[model]} and join the circle in this round: none of the statements above is"
-            " yours. Your own evaluation"
+            f"You are {self.labels[model]} and join the circle in this round: no statement above is yours."
+            " Your own evaluation"
             if joins
-            else f"In the statements above you are {self.labels[model]}. Your own last evaluation"
+            else f"Above you are {self.labels[model]}. Your own last evaluation"
         )
         return f"{whose} (round {last.round_number}): {_numbers(last)}."
 
@@ -140,27 +161,39 @@ class Questions:
         """The question to a voice whose word and numbers contradict each other."""
         needs = "falsehood above truth" if verdict == "violation" else "truth above falsehood"
         return render(
-            template("clarify"), verdict=verdict, truth=f"{truth:g}", falsehood=f"{falsehood:g}", needs=needs
+            self._template("clarify"),
+            verdict=verdict,
+            truth=f"{truth:g}",
+            falsehood=f"{falsehood:g}",
+            needs=needs,
         )
 
     def _dialogue(self, history: Sequence[DialogueRound]) -> str:
-        """Everything said so far: the baseline in full, later rounds by what was observed in them."""
-        parts: list[str] = []
-        for held in history:
-            if held.round_number == 1:
-                parts.append("ROUND 1 EVALUATIONS:")
-                parts.extend(self.statement(evaluation) for evaluation in self._in_label_order(held))
-                continue
-            in_order, chair = self._in_label_order(held), held.empty_chair_model
-            parts.append(f"ROUND {held.round_number} PATTERN OBSERVATIONS:")
-            parts.extend(self.statement(evaluation) for evaluation in in_order if evaluation.model != chair)
-            if not self._with_chair:
-                continue
-            parts.append("Empty chair perspective (speaking for future/absent):")
-            parts.extend(self.statement(evaluation) for evaluation in in_order if evaluation.model == chair)
-            if not held.occupied_chair:
-                parts.append("(nobody held the chair in that round)")
-        return "\n\n".join(parts)
+        """All rounds so far: the last statement of each voice in full, what it said before by its numbers."""
+        last = {evaluation.model: held.round_number for held in history for evaluation in held.evaluations}
+        return "\n\n".join(self._round(held, last) for held in history)
+
+    def _round(self, held: DialogueRound, last: Mapping[str, int]) -> str:
+        chair = held.occupied_chair if self._with_chair else None
+        in_order = self._in_label_order(held)
+        lines = [
+            self._lines(
+                evaluation,
+                in_full=last[evaluation.model] == held.round_number,
+                is_chair=evaluation.model == chair,
+            )
+            for evaluation in sorted(in_order, key=lambda evaluation: evaluation.model == chair)
+        ]
+        said = "EVALUATIONS" if held.round_number == 1 else "PATTERN OBSERVATIONS"
+        block = fence(self.nonce, f"statements of round {held.round_number}", "\n".join(lines))
+        return f"ROUND {held.round_number} {said}:\n{block}"
+
+    def _lines(self, evaluation: NeutrosophicEvaluation, *, in_full: bool, is_chair: bool) -> str:
+        """What a voice said, every line with its letter before it."""
+        words = self._worded(evaluation) if in_full else _numbers(evaluation)
+        mark = f"{self.labels[evaluation.model].removeprefix(EVALUATOR)}{LINE_MARK}"
+        chair = f"{mark}Empty chair perspective:\n" if is_chair else ""
+        return chair + marked_lines(words, self.nonce, mark)
 
     def _in_label_order(self, held: DialogueRound) -> list[NeutrosophicEvaluation]:
         return sorted(
@@ -169,98 +202,48 @@ class Questions:
         )
 
     def statement(self, evaluation: NeutrosophicEvaluation) -> str:
-        """What a voice said, fenced: the chair, all others and later rounds are told the same."""
-        key = (evaluation.model, evaluation.round_number)
-        if key not in self._statements:
-            self._statements[key] = self._worded(evaluation)
-        return self._statements[key]
+        """What a voice said, between markers of its own."""
+        label = f"statement of {self.labels[evaluation.model]}"
+        return quoted(self.nonce, label, self._worded(evaluation))
 
     def _worded(self, evaluation: NeutrosophicEvaluation) -> str:
-        lines = [_numbers(evaluation)]
-        if evaluation.speaks_for:
-            lines.append(f"Speaking for: {self._shown(evaluation.speaks_for, LONGEST_NOTE)}")
-        if evaluation.reasoning:
-            lines.append(self._shown(evaluation.reasoning, LONGEST_REASONING))
-        lines.extend(self._note_line(note) for note in evaluation.pattern_notes[:MOST_NOTES])
-        return quoted(self.nonce, f"statement of {self.labels[evaluation.model]}", "\n".join(lines))
+        """What others are shown of an evaluation: the same words to the chair, to all others and later."""
+        key = (evaluation.model, evaluation.round_number)
+        if key not in self._statements:
+            lines = [_numbers(evaluation)]
+            if evaluation.speaks_for:
+                lines.append(f"Speaking for: {self._shown(evaluation.speaks_for, self._longest_note)}")
+            if evaluation.reasoning:
+                lines.append(self._shown(evaluation.reasoning, self._longest_reasoning))
+            grounded = ground_notes(evaluation, self._prompt)
+            lines.extend(
+                self._note_line(note, quotes)
+                for note, quotes in [*zip(evaluation.pattern_notes, grounded, strict=True)][:MOST_NOTES]
+            )
+            self._statements[key] = "\n".join(lines)
+        return self._statements[key]
 
     def argument(self, label: str, words: str) -> str:
         """What a voice said in words alone, as others are shown it."""
         return quoted(self.nonce, label, self._shown(words, LONGEST_REASONING))
 
-    def _note_line(self, note: PatternNote) -> str:
+    def _note_line(self, note: PatternNote, grounded: Sequence[GroundedQuote]) -> str:
+        """A pattern with the prompt's own words for it. A quote that is not in the prompt is no evidence."""
         head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
-        quote = f' (quote: "{self._quote(note.quote)}")' if note.quote else ""
-        return f"- {head}{self._shown(note.description, LONGEST_NOTE)}{quote}"
+        line = f"- {head}{self._shown(note.description, self._longest_note)}"
+        if grounded:
+            return f'{line} (quote: "{_short(grounded[0].text, self._longest_note)}")'
+        return f"{line} ({NOT_IN_EVIDENCE})" if quotes_of(note) else line
 
     def _shown(self, words: str, longest: int) -> str:
         """What others are shown of a voice's words: not too many of them, and nobody's name."""
         words = _short(words, longest)
         return self._names.hidden_in(words) if self._names else words
 
-    def _quote(self, quote: str) -> str:
-        """Words of the evidence stay as they are; only what stands nowhere in it can give a name away."""
-        quote = _short(quote, LONGEST_NOTE)
-        return self._names.hidden_in_quote(quote) if self._names else quote
-
     def _opposed_positions(self, history: Sequence[DialogueRound]) -> str:
         by_falsehood = sorted(history[-1].evaluations, key=lambda evaluation: evaluation.falsehood)
-        return (
-            "The circle is still divided. The two positions farthest apart:\n\n"
-            f"{self.statement(by_falsehood[0])}\n\n{self.statement(by_falsehood[-1])}\n\n"
-            "Say what would have to be true of the evidence for each of them to be right, and which it is."
-        )
-
-
-def template(name: str) -> str:
-    """The text of a prompt template that ships with the package."""
-    try:
-        return _templates()[f"{name}.txt"]
-    except KeyError:
-        raise ConfigError(None, f"prompt template {name}.txt is missing", "reinstall firecircle") from None
-
-
-@cache
-def _templates() -> dict[str, str]:
-    """All of them at once: in the middle of a dialogue a file might not be opened any more."""
-    folder = resources.files("firecircle.circle").joinpath("templates")
-    return {place.name: place.read_text("utf-8") for place in folder.iterdir() if place.is_file()}
-
-
-def render(text: str, **values: str) -> str:
-    """Fill a template in one pass, so that braces or names inside a value stay what they are.
-
-    A line that holds nothing but an empty value goes, together with the blank line after it.
-    """
-    empty = frozenset(name for name, value in values.items() if value == "")
-    parts = _parts_of(text, empty)
-    return "".join([values.get(name, words) if name else words for words, name in parts])
-
-
-@lru_cache(maxsize=64)
-def _parts_of(text: str, empty: frozenset[str]) -> tuple[tuple[str, str | None], ...]:
-    """A template in parts: plain words, and placeholders as they are spelled with the name in each.
-
-    The lines of those that are empty are left out.
-    """
-    lines: list[str] = []
-    skip_blank = False
-    for line in text.strip("\n").split("\n"):
-        alone = _PLACEHOLDER_LINE.fullmatch(line.strip())
-        if alone and alone[1] in empty:
-            skip_blank = True
-            continue
-        if not (skip_blank and not line.strip()):
-            lines.append(line)
-        skip_blank = False
-    kept = "\n".join(lines)
-    parts: list[tuple[str, str | None]] = []
-    end = 0
-    for found in Template.pattern.finditer(kept):
-        name = found["named"] or found["braced"]
-        parts += [(kept[end : found.start()], None), ("$" if found["escaped"] else found[0], name)]
-        end = found.end()
-    return (*parts, (kept[end:], None))
+        positions = f"{self.statement(by_falsehood[0])}\n\n{self.statement(by_falsehood[-1])}"
+        return render(self._template("divided"), positions=positions)
 
 
 def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
@@ -268,7 +251,7 @@ def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
     order = list(models)
     random.Random(nonce).shuffle(order)
     letters = {model: _letters(place) for place, model in enumerate(order)}
-    return {model: f"Evaluator {letters[model]}" for model in models}
+    return {model: f"{EVALUATOR}{letters[model]}" for model in models}
 
 
 def _letters(place: int) -> str:
@@ -285,15 +268,6 @@ def _chair_phase(kind: RoundKind, history: Sequence[DialogueRound], *, opposed: 
     return "opening" if len(history) == 1 else "exploration"
 
 
-def _question_about(focus: str) -> str:
-    if focus == "prompt":
-        return "Does this prompt contain a reciprocity violation?"
-    return (
-        f"Does the {focus} layer of this prompt contain a reciprocity violation?"
-        " Judge that layer; the others are context."
-    )
-
-
 def _turn_fact(turn_number: int | None, prompt: MultiNeutrosophicPrompt) -> str:
     if turn_number is None:
         return "turn unknown: whether there was an earlier conversation is not known"
@@ -304,9 +278,9 @@ def _turn_fact(turn_number: int | None, prompt: MultiNeutrosophicPrompt) -> str:
 
 
 def _numbers(evaluation: NeutrosophicEvaluation) -> str:
-    word = f", verdict {evaluation.verdict}" if evaluation.verdict else ""
-    numbers = f"truth {evaluation.truth:.2f}, indeterminacy {evaluation.indeterminacy:.2f}"
-    return f"{numbers}, falsehood {evaluation.falsehood:.2f}{word}"
+    word = f", {evaluation.verdict}" if evaluation.verdict else ""
+    numbers = f"T {evaluation.truth:.2f}, I {evaluation.indeterminacy:.2f}"
+    return f"{numbers}, F {evaluation.falsehood:.2f}{word}"
 
 
 def _short(text: str, longest: int) -> str:

@@ -12,9 +12,9 @@ from rapidfuzz import fuzz
 from firecircle.catalog import ROLE_WEIGHTS
 from firecircle.circle.circumstances import ChairPhase
 from firecircle.circle.patterns import group_observations
-from firecircle.circle.questions import render
 from firecircle.circle.quorum import CHAIR_ROLE
 from firecircle.circle.result import DialogueRound, FireCircleResult
+from firecircle.circle.templates import render
 from firecircle.errors import ConfigError
 from firecircle.rotation.domains import GENERAL, domain_of, require_domain
 from firecircle.shapes import Shape, Text, Unit
@@ -143,7 +143,7 @@ class EmptyChairProtocol:
             stakeholders=_listed(context.absent_stakeholders),
             concerns=_listed(context.unspoken_concerns),
             viewpoints=_listed(context.marginalised_viewpoints),
-            lenses=f"Nobody in this circle is known for {lenses}: look there too." if lenses else "",
+            lenses=f"No voice in this circle is known for {lenses}: look there too." if lenses else "",
         )
 
     def prompts_of(self, context: EmptyChairContext) -> Mapping[ChairPhase, str]:

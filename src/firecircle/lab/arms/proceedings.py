@@ -11,23 +11,22 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from typing import Any, TypeVar
 
 import json_repair
 
 from firecircle.catalog import original_of
-from firecircle.circle.answer import answer_format, reply_schema
+from firecircle.circle.answer import reply_schema
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.hearing import LONGEST_MESSAGE, Hearing, Lost, call, hear
-from firecircle.circle.questions import Questions, render
+from firecircle.circle.questions import Questions
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.refusal import refusal_in
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.circle.result import CallRecord, Failure, messages
+from firecircle.circle.templates import render, template
 from firecircle.circle.voice import Peer, Reply, Turn, Voice
 from firecircle.convene import SeatedCircle, SeatedPanel
 from firecircle.evaluation import NeutrosophicEvaluation, Verdict
@@ -77,7 +76,9 @@ class Proceedings:
         """Open a case. A `ConfigError` if its prompt has no text in focus."""
         prompt, config = case.record.prompt, seated.config
         prompt.require_text(config.focus)
-        circumstances = circumstances_of(prompt, seed=case.seed, seating=seated.seating)
+        circumstances = circumstances_of(
+            prompt, seed=case.seed, seating=seated.seating, templates=config.templates
+        )
         questions = Questions(prompt, config.models, circumstances, focus=config.focus)
         return cls(case, seated, circumstances, questions, voices, budget or Budget.of(config))
 
@@ -96,16 +97,16 @@ class Proceedings:
         """How many rounds somebody was asked in."""
         return max((call.round_number for call in self.calls), default=0)
 
-    def rendered(self, template: str, **values: str) -> str:
+    def rendered(self, name: str, **values: str) -> str:
         """A question in the words of a template of this room."""
         facts = {
             "turn_context": self.questions.turn_context,
             "turn_fact": self.questions.turn_fact,
             "question": self.questions.question,
-            "answer": answer_format("baseline"),
+            "answer": self.questions.answer_format("baseline"),
         }
-        cues = render(_template("cues"), **facts) if "${cues}" in _template(template) else ""
-        return render(_template(template), **{**facts, "cues": cues, **values})
+        words = template(name, "templates", "firecircle.lab.arms")
+        return render(words, **{**facts, **values})
 
     async def judgements(self, number: int, asked: Sequence[Asked]) -> list[NeutrosophicEvaluation]:
         """What these voices hold of the prompt, asked at once; those that were lost are on record."""
@@ -290,8 +291,3 @@ def object_in(answer: str) -> dict[str, Any] | None:
 def closed_object(**fields: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-
-
-@cache
-def _template(name: str) -> str:
-    return resources.files("firecircle.lab.arms").joinpath("templates", f"{name}.txt").read_text("utf-8")

@@ -9,16 +9,14 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 
-from firecircle.circle.answer import answer_format, reply_schema
+from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.conclude import conclude
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.evidence import fence, without_nonce
 from firecircle.circle.hearing import Hearing, hear
-from firecircle.circle.questions import Questions, render
+from firecircle.circle.questions import Questions
 from firecircle.circle.result import (
     CallRecord,
     CircleRecord,
@@ -28,6 +26,7 @@ from firecircle.circle.result import (
     VoicePrompt,
     messages,
 )
+from firecircle.circle.templates import render, template
 from firecircle.circle.voice import Turn, Voice
 from firecircle.convene import SeatedCircle, rehearse
 from firecircle.evaluation import NeutrosophicEvaluation
@@ -57,11 +56,16 @@ class ReflectionQuestions:
 
     def reread(self, kind: RoundKind, earlier: Sequence[NeutrosophicEvaluation], length: int) -> str:
         """The question of a later round, filled up to this length with the evidence, to be read once more."""
-        values = {"turn_fact": self._of_the_circle.turn_fact, "answer": answer_format(kind)}
-        bare = len(render(_template(), own="", again="", **values))
+        values = {
+            "turn_fact": self._of_the_circle.turn_fact,
+            "answer": self._of_the_circle.answer_format(kind),
+        }
+        bare = len(
+            render(template("reflect", "templates", "firecircle.lab.arms"), own="", again="", **values)
+        )
         own = self._statements(earlier, length - bare)
         again = self._evidence_again(length - bare - len(own))
-        return render(_template(), own=own, again=again, **values)
+        return render(template("reflect", "templates", "firecircle.lab.arms"), own=own, again=again, **values)
 
     def _statements(self, earlier: Sequence[NeutrosophicEvaluation], room: int) -> str:
         """The voice's own answers as far as there is room, the last one first of all."""
@@ -85,11 +89,6 @@ class ReflectionQuestions:
             return ""
         filled = (f"{text}\n\n" * (room // len(text) + 1))[:room]
         return title + fence(self._nonce, "evidence", filled)
-
-
-@cache
-def _template() -> str:
-    return resources.files("firecircle.lab.arms").joinpath("templates", "reflect.txt").read_text("utf-8")
 
 
 @dataclass(slots=True)
@@ -125,7 +124,12 @@ class ReflectArm:
         if not model_rounds:
             return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
         started = time.monotonic()
-        circumstances = circumstances_of(case.record.prompt, seed=case.seed, seating=self.circle.seating)
+        circumstances = circumstances_of(
+            case.record.prompt,
+            seed=case.seed,
+            seating=self.circle.seating,
+            templates=self.config.templates,
+        )
         async with asyncio.TaskGroup() as together:
             tasks = {
                 model: together.create_task(

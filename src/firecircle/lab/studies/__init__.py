@@ -16,7 +16,7 @@ from firecircle.names import is_embedded
 
 ENCODING = "encoding"
 """Families whose name says so are what the quorum study is about."""
-STUDIES = ("dialogue", "rivals", "chair", "quorum", "ablation", "guidance", "cost", "validation")
+STUDIES = ("dialogue", "rivals", "chair", "quorum", "ablation", "guidance", "cost", "validation", "wording")
 
 
 def study_text(
