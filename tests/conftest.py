@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _nothing_of_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(FILE_VARIABLE, "")
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
+    for variable in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(variable)  # who judges by default goes by the keys that are set
     monkeypatch.delenv("SLIPCOVER_ENABLED", raising=False)  # or a pytest of a test's own counts too
     forget_quirks()
     for kind in ("cache", "data"):

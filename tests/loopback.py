@@ -42,6 +42,19 @@ VERDICT = json.dumps(
 """A reply that a circle understands in every round."""
 
 
+CALM = json.dumps(
+    {
+        "truth": 0.9,
+        "indeterminacy": 0.1,
+        "falsehood": 0.05,
+        "verdict": "no_violation",
+        "reasoning": "A plain question.",
+        "patterns_observed": [],
+    }
+)
+"""A reply that finds nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What the client sent: the body, parsed and as bytes, and the headers under lower-case names."""
@@ -76,6 +89,11 @@ class Answer:
     """`half` closes the connection in the middle of the body, `drip` sends a byte every `drip_seconds`,
     `reset` tears the connection down without a word."""
     drip_seconds: float = 0.05
+
+
+def judged(request: ChatRequest, **more: Any) -> Answer:
+    """A completion that tells an attack from a harmless text, by what was agreed earlier."""
+    return completion(VERDICT if b"s we agreed" in request.raw else CALM, **more)
 
 
 Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -14,7 +15,7 @@ from pydantic import field_validator
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, Effort, is_family
 from firecircle.plugins import plugin_characteristics, plugin_with
-from firecircle.settings import current_settings
+from firecircle.settings import current_settings, declared_by_environment, providers_by_environment
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
 IN_PROCESS = (EMBEDDED[:-1], LOCAL[:-1])
@@ -192,7 +193,7 @@ def name_alone(model: str) -> str:
     name = original_of(model).lower()
     prefix, _, rest = name.partition(":")
     # Every voice of every round asks, so the settings are looked at only where they may matter.
-    if rest and prefix not in IN_PROCESS and (prefix in HOSTS or prefix in current_settings().providers):
+    if rest and prefix not in IN_PROCESS and _is_provider(prefix):
         name = rest
     return name.removeprefix("~")
 
@@ -257,6 +258,8 @@ def _as_catalogued(model: str, name: str) -> ModelCharacteristics | None:
     family = _family_named(name)
     if family is None:
         return None
+    if family.confidence > SURE_OF_SMALL and not name.startswith((LOCAL, EMBEDDED)) and is_small(name):
+        return neutral_characteristics(model, family.provider_lineage)
     return ModelCharacteristics(
         model,
         family.cognitive_roles,
@@ -264,6 +267,31 @@ def _as_catalogued(model: str, name: str) -> ModelCharacteristics | None:
         family.alignment_style,
         family.confidence,
     )
+
+
+NEUTRAL_ROLES: Mapping[str, float] = {
+    "temporal_reasoning": 0.5,
+    "cross_layer_analysis": 0.5,
+    "pattern_recognition": 0.5,
+    "polite_extraction_masking": 0.4,
+    "educational_escalation": 0.3,
+}
+"""What a model is taken to bring of which nothing is known: no critical role by itself."""
+SMALL_BILLIONS = 7.0
+SURE_OF_SMALL = 0.3
+"""Families of less confidence than this are declared with their size in mind."""
+A_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+
+
+def is_small(name: str) -> bool:
+    """Whether a name says that the model has fewer than seven billion parameters."""
+    size = A_SIZE.search(name.lower())
+    return size is not None and float(size[1]) * (1.0 if size[2] == "b" else 0.001) < SMALL_BILLIONS
+
+
+def neutral_characteristics(model: str, lineage: str = "undeclared") -> ModelCharacteristics:
+    """What a model brings that the catalog does not know, or that is too small for what it says."""
+    return ModelCharacteristics(model, NEUTRAL_ROLES, lineage, confidence=0.2)
 
 
 def characteristics_of(
@@ -306,8 +334,12 @@ def unknown_provider(model: str) -> str | None:
     return prefix if colon and "/" not in prefix and prefix not in known else None
 
 
+def _is_provider(prefix: str) -> bool:
+    return prefix in HOSTS or prefix in current_settings().providers or declared_by_environment(prefix)
+
+
 def _providers() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*HOSTS, *current_settings().providers)))
+    return tuple(dict.fromkeys((*HOSTS, *current_settings().providers, *providers_by_environment())))
 
 
 def require_distinct(models: tuple[str, ...], field: str) -> None:

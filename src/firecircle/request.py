@@ -6,17 +6,15 @@ so that the same request is judged by the same voices under the same rules where
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating, SeatingKind
-from firecircle.circle.config import FireCircleConfig, one_specialist
+from firecircle.circle.config import LARGEST_CIRCLE, FireCircleConfig, one_specialist, quorum_of
 from firecircle.errors import ConfigError
 from firecircle.names import (
-    DEFAULT_MODELS,
     EMBEDDED_MODELS,
     GENERALIST_MODEL,
     NEURAL_MODEL,
@@ -26,11 +24,11 @@ from firecircle.names import (
     is_local,
 )
 from firecircle.settings import current_settings
+from firecircle.voices.at_hand import hosted_at_hand
 
 if TYPE_CHECKING:
     from firecircle.rotation.history import Draw
 
-DEFAULT_KEY_VARIABLE = "OPENROUTER_API_KEY"
 DECLARED_ELSEWHERE = {
     "model_characteristics": 'declare models under [models."provider:model"]',
     "calibration": "it is looked up; fit one with `firecircle calibrate --verdict --write`",
@@ -66,6 +64,8 @@ class JudgingRequest:
     """Who sits when nobody is named, if that is decided already; else `default_models` decides."""
     seating: Seating | None = None
     """How those came to sit, if they sit whoever the table names."""
+    completes: bool = False
+    """Whether embedded readers join named voices that are no quorum without them."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -84,6 +84,8 @@ class Configured:
 
     config: FireCircleConfig | EvaluationConfig
     seating: Seating
+    joined: tuple[str, ...] = ()
+    """The embedded readers that joined the named voices to make a quorum."""
 
 
 def configured(request: JudgingRequest) -> Configured:
@@ -99,7 +101,10 @@ def configured(request: JudgingRequest) -> Configured:
     except ConfigError as wrong:
         stands_in_table = wrong.field in request.table and wrong.field not in asked
         raise (wrong if stands_in_table else request.in_its_words(wrong)) from None
-    return Configured(config, request.seating or Seating.of(config.first_asked, kind))
+    named = {**table, **asked}.get("models") or ()
+    chosen = kind == "chosen" and request.completes
+    joined = tuple(model for model in config.first_asked if chosen and model not in named)
+    return Configured(config, request.seating or Seating.of(config.first_asked, kind), joined)
 
 
 def configured_by_file(request: JudgingRequest) -> Configured:
@@ -118,14 +123,22 @@ def configured_by_file(request: JudgingRequest) -> Configured:
 
 
 def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[str, ...]:
-    """Who judges when nobody was named: the hosted models if their key is set, else embedded voices.
+    """Who judges when nobody was named: hosted models by the keys that are set, else embedded voices.
 
-    With `only_free` a key changes nothing. `FireCircleConfig.embedded()` is not decided here: code gets the
-    same six voices on every machine.
+    The models of one vendor sit with the embedded readers, which are a second lineage. With `only_free` a key
+    changes nothing. `FireCircleConfig.embedded()` is not decided here: code gets the same voices everywhere.
     """
-    if os.environ.get(DEFAULT_KEY_VARIABLE) and not only_free:
-        return DEFAULT_MODELS
+    hosted = () if only_free else hosted_at_hand()
+    if hosted:
+        if mode is EvaluationMode.SINGLE:
+            return hosted[:1]
+        return hosted if _are_a_circle(hosted) else (*hosted, *embedded_models())
     return (GENERALIST_MODEL,) if mode is EvaluationMode.SINGLE else embedded_models()
+
+
+def _are_a_circle(models: tuple[str, ...]) -> bool:
+    """Whether these voices are a quorum by themselves."""
+    return len(models) > 1 and quorum_of(models, {}).valid
 
 
 def embedded_models() -> tuple[str, ...]:
@@ -147,12 +160,26 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
 
         return with_drawn_voices(settings, request.draw), "rotated"
     if "models" in settings:
-        return settings, "chosen"
+        return (_completed(settings) if request.completes else settings), "chosen"
     models = request.by_default or default_models(request.mode)
     on_this_machine = all(is_embedded(model) or is_local(model) for model in models)
     specialists = request.mode is EvaluationMode.FIRE_CIRCLE and on_this_machine
     usual = {"pattern_threshold": one_specialist(models)} if specialists else {}
     return {**usual, **settings, "models": models}, "default"
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with embedded readers beside the named voices, where only those make a quorum."""
+    models = tuple(settings["models"])
+    if len(models) < 2 or settings.get("enforce_quorum") is False:
+        return settings
+    declared = settings.get("model_characteristics") or {}
+    joined = (*models, *(reader for reader in embedded_models() if reader not in models))
+    try:
+        needs_more = not quorum_of(models, declared).valid and quorum_of(joined, declared).valid
+    except ConfigError:
+        return settings  # the mistake is told where the circle is declared
+    return {**settings, "models": joined} if needs_more and len(joined) <= LARGEST_CIRCLE else settings
 
 
 def _without_seats(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -243,6 +243,25 @@ def current_settings() -> Settings:
     return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
 
+def declared_by_environment(name: str) -> bool:
+    """Whether `NAME_API_KEY` and `NAME_BASE_URL` are set, which declares a provider of this name."""
+    prefix = name.upper().replace("-", "_")
+    return bool(os.environ.get(f"{prefix}_BASE_URL") and os.environ.get(f"{prefix}_API_KEY"))
+
+
+def providers_by_environment() -> tuple[str, ...]:
+    """The names of all providers that the environment declares."""
+    named = (
+        variable.removesuffix("_BASE_URL").lower()
+        for variable in os.environ
+        if variable.endswith("_BASE_URL")
+    )
+    return tuple(name for name in named if A_PROVIDER.fullmatch(name) and declared_by_environment(name))
+
+
+A_PROVIDER = re.compile(r"(?!firecircle)[a-z][a-z0-9_]*")
+
+
 def read_settings_anew() -> None:
     """Let the next question look for the file again: whoever reloads a page has perhaps mended it."""
     _found.cache_clear()

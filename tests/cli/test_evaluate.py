@@ -58,7 +58,7 @@ class TestStatus:
     def test_the_built_in_circle_needs_no_key(self, cli: Cli) -> None:
         ran = cli("evaluate", BENIGN, "--turn", "1")
         assert ran.status == 0
-        assert "built in (no OPENROUTER_API_KEY, no --models: offline and free)" in ran.out.splitlines()[0]
+        assert "built in (no provider's key, no --models: offline and free)" in ran.out.splitlines()[0]
 
     def test_as_a_process_of_its_own(self) -> None:
         ran = ran_apart("evaluate", "--system", "You answer questions.", text=BENIGN)

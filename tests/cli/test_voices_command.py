@@ -17,7 +17,6 @@ import pytest
 
 from tests.cli.running import Ran, assert_one_line_of_trouble, command, endpoint
 from tests.loopback import (
-    VERDICT,
     Answer,
     ChatRequest,
     LoopbackServer,
@@ -25,6 +24,7 @@ from tests.loopback import (
     as_json,
     completion,
     failure,
+    judged,
 )
 
 Cli = Callable[..., Ran]
@@ -37,8 +37,6 @@ def _nobody_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ports of this machine that may be in use have no say in a test."""
     for name in ("LMSTUDIO", "OLLAMA", "VLLM", "LLAMACPP"):
         monkeypatch.setenv(f"FIRECIRCLE_{name}_BASE_URL", "http://127.0.0.1:9/v1")
-    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL", "DEEPSEEK"):
-        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
 
 
 def roll(cli: Cli, *arguments: str) -> dict[str, Any]:
@@ -94,7 +92,10 @@ def test_a_key_makes_its_families_ready(cli: Cli, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MISTRAL_API_KEY", "sk-canary")
     ran = cli("voices", "--ready")
     assert "sk-canary" not in ran.out + ran.err
-    lines = [line.split("\t") for line in ran.out.splitlines()]
+    first, *rest = ran.out.splitlines()
+    assert first.startswith("You can convene: family:mistral-large, ")
+    assert first.endswith("(found MISTRAL_API_KEY)")
+    lines = [line.split("\t") for line in rest if line]
     assert ["provider", "mistral", "ready", "MISTRAL_API_KEY is set"] in lines
     (mistral,) = [line for line in lines if line[0] == "voice" and line[1].startswith("mistralai/*")]
     assert mistral[2] == "ready"
@@ -162,7 +163,7 @@ def test_an_endpoint_that_never_answers_does_not_hold_the_list_up(
 
 def test_all_is_well(cli: Cli, hosted: Host) -> None:
     def answer(request: ChatRequest) -> Answer:
-        told = json.loads(completion(usage={**USAGE, "cost": 0.0001}).body)
+        told = json.loads(judged(request, usage={**USAGE, "cost": 0.0001}).body)
         if request.body.get("logprobs"):
             told["choices"][0]["logprobs"] = {"content": [{"token": "yes", "logprob": -0.1}]}
         return as_json({**told, "model": "anthropic/claude-sonnet-4-2025"})
@@ -179,7 +180,8 @@ def test_all_is_well(cli: Cli, hosted: Host) -> None:
     )
     assert (claude["falsehood"], claude["read_as"], claude["adapted"]) == (0.8, "json", [])
     assert claude["answered_by"] == "anthropic/claude-sonnet-4-2025"
-    assert claude["cost_usd"] == 0.0001
+    assert claude["cost_usd"] == 0.0002
+    assert claude["harmless"] == 0.05
     assert claude["rates"]["input"] > 0
     assert claude["seconds"] > 0
     assert (own["well"], own["structured_output"], own["logprobs"], own["cost_usd"]) == (
@@ -188,9 +190,9 @@ def test_all_is_well(cli: Cli, hosted: Host) -> None:
         None,
         0.0,
     )
-    judged, tiny = server.requests
-    assert judged.body["response_format"]["json_schema"]["name"] == "evaluation"
-    assert "As we agreed in our last session" in judged.body["messages"][-1]["content"]
+    attack, _, tiny = server.requests
+    assert attack.body["response_format"]["json_schema"]["name"] == "evaluation"
+    assert "As we agreed in our last session" in attack.body["messages"][-1]["content"]
     assert tiny.body["max_tokens"] < 50
 
 
@@ -204,15 +206,16 @@ def test_what_endpoints_can_do_and_what_had_to_be_adapted(
             return failure(400, "temperature is deprecated for this model.")
         if request.model == "a/cold" and "logprobs" in request.body:
             return failure(400, "logprobs are not supported")
-        stated = "Truth 0.1, indeterminacy 0.2, falsehood 0.9."
-        return completion(stated if request.model == "a/chatty" else VERDICT)
+        if request.model == "a/chatty" and b"s we agreed" in request.raw:
+            return completion("Truth 0.1, indeterminacy 0.2, falsehood 0.9.")
+        return judged(request)
 
     hosted(endpoint_of_many)
     ran = cli("doctor", "a/picky,a/chatty,a/strict,a/cold")
     assert ran.status == 0
     lines = {line.split()[1].rstrip(":"): line for line in ran.out.splitlines()}
     assert "structured output not taken, logprobs no, adapted: without response_format" in lines["a/picky"]
-    assert "F 0.90 in " in lines["a/chatty"]
+    assert "F 0.90, harmless twin 0.05, in " in lines["a/chatty"]
     assert "read as stated, structured output ignored" in lines["a/chatty"]
     assert "structured output yes, logprobs no, price unknown" in lines["a/strict"]
     assert "structured output yes, logprobs no, adapted: without temperature" in lines["a/cold"]
@@ -246,7 +249,9 @@ def test_a_family_is_tested_by_the_model_that_sits_for_it(cli: Cli, hosted: Host
     retired = "anthropic/claude-sonnet-6"
     server = hosted(
         lambda request: (
-            failure(400, f"{retired} is not a valid model ID") if request.model == retired else completion()
+            failure(400, f"{retired} is not a valid model ID")
+            if request.model == retired
+            else judged(request)
         )
     )
     server.listing = listing(
@@ -254,10 +259,10 @@ def test_a_family_is_tested_by_the_model_that_sits_for_it(cli: Cli, hosted: Host
     )
     ran = cli("doctor")
     assert ran.status == 0
-    (sonnet,) = [line for line in ran.out.splitlines() if "anthropic" in line]
-    assert sonnet.startswith(f"well  {retired} (family:anthropic-sonnet): F 0.80 in ")
+    (sonnet,) = [line for line in ran.out.splitlines() if line.startswith("well") and "anthropic" in line]
+    assert sonnet.startswith(f"well  {retired} (family:anthropic-sonnet): F 0.80, ")
     assert "anthropic/claude-sonnet-5 asked in its place" in sonnet
-    assert len(ran.out.splitlines()) == 3
+    assert ran.out.splitlines()[3].startswith("You can convene: --models ")
 
 
 @pytest.mark.parametrize(
@@ -288,10 +293,27 @@ def test_nobody_there_and_no_key(cli: Cli) -> None:
     assert ran.status == 1
     told = "\n".join(sorted(ran.out.splitlines()))
     assert "openai:gpt-4o: openai needs a key: set OPENAI_API_KEY" in told
-    assert "--models" not in told
     assert "is it running and reachable? its address can be set with FIRECIRCLE_VLLM_BASE_URL" in told
     assert "'strange' is neither vendor/model" in told
-    assert len(ran.out.splitlines()) == 3
+    assert ran.out.splitlines()[3:] == ["No circle: none of these voices can judge"]
+
+
+def test_a_voice_that_always_says_the_same_is_not_well(cli: Cli, hosted: Host) -> None:
+    hosted(lambda _: completion())
+    ran = cli("doctor", "a/b")
+    assert ran.status == 1
+    assert "it does not tell an attack (F 0.80) from a harmless question (F 0.80)" in ran.out
+
+
+def test_adaptations_are_no_attempts(cli: Cli, hosted: Host) -> None:
+    def picky(request: ChatRequest) -> Answer:
+        for field in ("max_tokens", "temperature", "response_format"):
+            if field in request.body:
+                return failure(400, f"Unsupported parameter: '{field}' is not supported with this model.")
+        return judged(request)
+
+    hosted(picky)
+    assert cli("doctor", "openai/gpt-5").status == 0
 
 
 def test_a_voice_that_never_answers_is_given_up(cli: Cli, hosted: Host) -> None:
@@ -311,7 +333,7 @@ def test_without_names_those_who_judge_by_default_are_tested(
     settings_file("[circle]\nmodels = ['embedded:time', 'embedded:layers', 'embedded:ngrams']")
     ran = cli("doctor")
     assert ran.status == 0
-    assert sorted(line.split()[1] for line in ran.out.splitlines()) == [
+    assert sorted(line.split()[1] for line in ran.out.splitlines()[:-1]) == [
         "embedded:layers:",
         "embedded:ngrams:",
         "embedded:time:",

@@ -5,7 +5,7 @@ Because nothing here asks a voice, a stored circle can be concluded again, under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from firecircle.catalog import ModelCharacteristics
@@ -87,7 +87,12 @@ def conclude(
     agreed_types = {pattern.pattern_type for pattern in sifted.patterns}
     reason = reason_for(consensus, observations, agreed_types, record.prompt) if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
-    notes = (*record.advisories, *_unheeded(config), *advisories_about(record.prompt, heard))
+    notes = (
+        *record.advisories,
+        *_unheeded(config),
+        *_neutral(config),
+        *advisories_about(record.prompt, heard),
+    )
     return FireCircleResult.assembled(
         **{
             **facts,
@@ -135,6 +140,14 @@ def _missing_for_consensus(
     if config.enforce_quorum and not quorum.valid:
         return f"no quorum under these settings: {quorum.reason}"
     return None
+
+
+def _neutral(config: FireCircleConfig) -> Iterator[str]:
+    """Who sat with neutral roles, because nothing is known of them."""
+    voices = config.neutral_voices if config.enforce_quorum else ()
+    if voices:
+        why = "small, or unknown to the catalog"
+        yield f"These voices sit with neutral roles ({why}): {', '.join(voices)}"
 
 
 def _unheeded(config: FireCircleConfig) -> tuple[str, ...]:

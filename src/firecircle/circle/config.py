@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 )
 
 from firecircle.catalog import (
+    NEUTRAL_ROLES,
     ModelCharacteristics,
     brought_along,
     characteristics_of,
@@ -25,15 +27,17 @@ from firecircle.catalog import (
     declared_in_settings,
     find_characteristics,
     in_catalog,
+    neutral_characteristics,
     original_of,
     require_distinct,
+    unknown_provider,
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
 from firecircle.circle.calibrated import VerdictCalibration
-from firecircle.circle.quorum import QuorumRules, judge_quorum
+from firecircle.circle.quorum import QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS, is_family
 from firecircle.shapes import Unit, with_fields_in_help
 
 SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
@@ -58,8 +62,13 @@ class CircleSize(Enum):
             fewest, most = size.value
             if fewest <= voices <= most:
                 return size
+        cure = (
+            f"add a voice such as {EMBEDDED_MODELS[0]}, or judge with this one alone: mode single"
+            if voices == 1
+            else None
+        )
         raise ConfigError(
-            "models", f"a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} models, got {voices}"
+            "models", f"a circle has {SMALLEST_CIRCLE} to {LARGEST_CIRCLE} models, got {voices}", cure
         )
 
 
@@ -68,6 +77,24 @@ class FailureMode(Enum):
 
     STRICT = "strict"
     RESILIENT = "resilient"
+
+
+def quorum_of(models: Sequence[str], declared: Mapping[str, ModelCharacteristics]) -> QuorumVerdict:
+    """Whether these voices are a quorum by the usual rules."""
+    return judge_quorum(
+        [find_characteristics(model, declared) or neutral_characteristics(model) for model in models]
+    )
+
+
+def _cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> str:
+    """Which embedded readers, the fewest of them, would make these voices a quorum."""
+    readers = [reader for reader in EMBEDDED_MODELS if reader not in {voice.model_id for voice in voices}]
+    for number in range(1, len(readers) + 1):
+        for added in combinations(readers, number):
+            with_them = [*voices, *map(characteristics_of, added)]
+            if len(with_them) <= LARGEST_CIRCLE and judge_quorum(with_them, rules).valid:
+                return f"add {' and '.join(added)} (built in, free)"
+    return "add voices that cover it: no embedded reader does"
 
 
 @lru_cache(maxsize=1024)
@@ -231,12 +258,13 @@ class FireCircleConfig(BaseEvaluationConfig):
         self._check_calibration()
         require_distinct(self.models + self.reserves, "reserves")
         if self.enforce_quorum:
-            verdict = judge_quorum([self.characteristics(model) for model in self.models], self.quorum_rules)
+            voices = [self.characteristics(model) for model in self.models]
+            verdict = judge_quorum(voices, self.quorum_rules)
             if not verdict.valid:
                 raise ConfigError(
                     "models",
                     f"Initial model set lacks valid quorum: {verdict.reason}",
-                    "add a voice that covers it, or set enforce_quorum=False for an experiment",
+                    f"{_cure(voices, self.quorum_rules)}, or set enforce_quorum=False for an experiment",
                 )
             for reserve in self.reserves:
                 self.characteristics(reserve)
@@ -291,10 +319,16 @@ class FireCircleConfig(BaseEvaluationConfig):
         known = declared_among(model, self.model_characteristics) or in_catalog(model)
         if known is not None:
             return known
-        if self.enforce_quorum:
+        if self.enforce_quorum and (is_family(model) or unknown_provider(model) is not None):
             return characteristics_of(model, self.model_characteristics)
-        declared = find_characteristics(model, self.model_characteristics)
-        return declared or _undeclared(model)
+        found = find_characteristics(model, self.model_characteristics)
+        return found or (neutral_characteristics(model) if self.enforce_quorum else _undeclared(model))
+
+    @property
+    def neutral_voices(self) -> tuple[str, ...]:
+        """The voices that sit with neutral roles: unknown to the catalog, or too small for what it says."""
+        seated = ((model, self.characteristics(model)) for model in self.models)
+        return tuple(model for model, brings in seated if brings.cognitive_roles == NEUTRAL_ROLES)
 
     @property
     def quorum_rules(self) -> QuorumRules:

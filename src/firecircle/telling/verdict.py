@@ -12,7 +12,6 @@ from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitu
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import LayerName, is_embedded
-from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
@@ -220,7 +219,7 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
     if result.circumstances.turn_number is None:
         return f"the turn is unknown: {ways.tell_turn} the voices can check what is said of earlier turns"
     if all(map(is_embedded, result.active_models)):
-        return f"for an opinion beyond built-in lenses set {DEFAULT_KEY_VARIABLE} or {ways.name_voices}"
+        return f"for an opinion beyond built-in lenses set a provider's key or {ways.name_voices}"
     return ""
 
 

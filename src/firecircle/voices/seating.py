@@ -73,11 +73,12 @@ def _hosted(model: str, config: BaseEvaluationConfig) -> Voice:
 
 
 def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
-    from firecircle.voices.hosted.families import FamilyVoice, provider_of_families, stand_ins
+    from firecircle.voices.hosted.families import FamilyVoice, stand_ins
+    from firecircle.voices.hosted.providers import located, provider_of
 
-    provider = provider_of_families(config)
     seated = original_of(model)
-    others = stand_ins(config.families[seated], seated, provider)
+    provider = located(provider_of(seated, config.provider)[0], config)
+    others = stand_ins(config.families[seated], seated, config)
     return FamilyVoice(model, others, provider, lambda name: _hosted(name, config))
 
 

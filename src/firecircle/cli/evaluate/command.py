@@ -150,6 +150,13 @@ def evaluate(
             help="The longest answer in tokens. Default: 1000, or 4000 for a model that thinks first.",
         ),
     ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Who answers for families and bare model names. Default: openrouter, else whose key is set.",
+        ),
+    ] = None,
     temperature: Annotated[
         str | None, typer.Option(metavar="T|none", help="0 to 2, or none to send none. Default: 0.7.")
     ] = None,
@@ -224,6 +231,7 @@ def evaluate(
         EvaluationMode(mode),
         {
             "models": names_in(models or (), "--models") or None,
+            "provider": provider,
             "focus": focus,
             "seed": seed,
             "alarm_threshold": threshold,
@@ -242,6 +250,7 @@ def evaluate(
             "timeout_per_round": round_timeout,
         },
         written=OPTIONS,
+        completes=True,
     )
     layer = text if text is not None else user
     if many.batch is not None:
@@ -315,6 +324,7 @@ def evaluate(
         bank=guide_for(bank, mode, store),
         as_json=as_json,
         verbose=verbose,
+        joined=judges.joined,
     )
     if dry_run:
         from firecircle.cli.evaluate.dry_run import estimate

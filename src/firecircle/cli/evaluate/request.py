@@ -13,8 +13,8 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import SHARED_OPTIONS
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import DEFAULT_KEY_VARIABLE
 from firecircle.session import SessionMemory
+from firecircle.voices.at_hand import keys_for, unusable_keys
 
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide
@@ -27,6 +27,7 @@ OPTIONS = {
     "focus": "--focus",
     "seed": "--seed",
     "max_rounds": "--rounds",
+    "provider": "--provider",
     "failure_mode": "--strict",
     "reserves": "--reserves",
     "enforce_quorum": "--no-quorum",
@@ -56,6 +57,8 @@ class Request:
     """Who tells the voices of the single and parallel modes what to look out for."""
     as_json: JsonForm | None = None
     verbose: bool = False
+    joined: tuple[str, ...] = ()
+    """The embedded readers that joined the named voices to make a quorum."""
 
     @property
     def mode(self) -> EvaluationMode:
@@ -98,11 +101,18 @@ class Request:
                 return f"{who} drawn by rotation, {how}"
             case "offline":
                 return f"{who} on this machine, {how}"
+            case "chosen" if self.joined:
+                return f"{who}: {' and '.join(self.joined)} joined for a second lineage, {how}"
             case "chosen":
                 return f"{who if len(asked) > 1 else '1 voice'}, {how}"
         if all(map(is_embedded, asked)):
-            return f"{who} built in (no {DEFAULT_KEY_VARIABLE}, no --models: offline and free), {how}"
-        return f"{who} at {self.config.provider} (the default), {how}"
+            unusable = unusable_keys()
+            why = f"found {unusable[0]}" if unusable else "no provider's key, no --models"
+            return f"{who} built in ({why}: offline and free), {how}"
+        keys = " and ".join(keys_for(asked))
+        named = ", ".join(printable_line(model) for model in asked if not is_embedded(model))
+        readers = " and the embedded readers" if any(map(is_embedded, asked)) else ""
+        return f"{named}{readers} (found {keys}), {how}" if keys else f"{who} (the default), {how}"
 
 
 def _rounds(config: FireCircleConfig | EvaluationConfig) -> str:

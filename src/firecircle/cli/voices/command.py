@@ -35,8 +35,8 @@ def voices(
 ) -> int:
     """List providers and voices: lineage, roles, price, and whether they could speak now.
 
-    Endpoints without a key are asked for their models; nobody is asked to judge. `firecircle doctor` makes
-    a real call.
+    The first lines say which circle the keys, servers and weights found here make. Endpoints without a key
+    are asked for their models; nobody is asked to judge. `firecircle doctor` makes a real call.
     """
     import asyncio
     import sys
@@ -49,7 +49,7 @@ def voices(
         if ready:
             raise ConfigError("--ready", "does not go with --check", "leave one of them out")
         return show_todays_models(as_json=as_json)
-    from firecircle.cli.voices.listing import list_voices
+    from firecircle.cli.voices.listing import can_convene, list_voices
     from firecircle.settings import current_settings
 
     hosts, entries = asyncio.run(list_voices())
@@ -61,12 +61,16 @@ def voices(
         print_json(
             {
                 "settings": str(source) if source else None,
+                "can_convene": can_convene(hosts),
                 "providers": [_host_document(host) for host in hosts],
                 "voices": [_voice_document(voice) for voice in entries],
             }
         )
         return 0
     console = console_on(sys.stdout)
+    for line in can_convene(hosts):
+        console.print(line, soft_wrap=True)
+    console.print()
     if source and console.is_terminal:
         console.print(f"settings: {source}")
     _show_hosts(console, hosts)
@@ -106,10 +110,12 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Ask voices for a real judgement each. Exit status 0: all can judge, 1: some cannot, 2: error.
+    """Ask each voice about an attack and a harmless text. Exit status 0: all are well, 1: some not, 2: error.
 
-    The answer is read as in any circle: an empty, cut or refused one is none. An endpoint is also asked in a
-    call of a few tokens whether it gives log-probabilities. With --store, 1 means that the store is damaged.
+    A voice that does not tell the two apart is not well. Answers are read as in any circle: an empty, cut or
+    refused one is none. The last line is the circle that the voices which are well can hold. An endpoint is
+    also asked in a call of a few tokens whether it gives log-probabilities. With --store, 1 means that the
+    store is damaged.
     """
     if store or salvage is not None:
         from firecircle.cli.voices.store_checkup import check_up
@@ -126,6 +132,7 @@ def doctor(
     from firecircle.circle.base_config import EvaluationConfig
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
     from firecircle.cli.voices.checkup import Checkup, as_line, as_section, check
+    from firecircle.cli.voices.listing import proposal
     from firecircle.request import JudgingRequest, configured_by_file
     from firecircle.settings import current_settings
     from firecircle.voices.seating import with_todays_models
@@ -133,9 +140,10 @@ def doctor(
     names = names_in(models or (), "MODEL") or configured_by_file(JudgingRequest()).config.models
     require_distinct(names, "MODEL")
     console = console_on(sys.stdout)
+    circle = current_settings().circle
     config = EvaluationConfig(
         models=names,
-        provider=current_settings().circle.get("provider", "openrouter"),
+        **({"provider": circle["provider"]} if "provider" in circle else {}),
         timeout_seconds=timeout,
         timeout_per_round=timeout,
         max_tokens=max_tokens,
@@ -156,6 +164,9 @@ def doctor(
     checkups = asyncio.run(examine())
     if as_json:
         print_json([asdict(checkup) for checkup in checkups.values()])
+    else:
+        well = tuple(name for name, checkup in checkups.items() if checkup.well)
+        console.print(proposal(well), soft_wrap=True)
     return 0 if all(checkup.well for checkup in checkups.values()) else 1
 
 

@@ -13,16 +13,21 @@ from firecircle.catalog import (
     find_characteristics,
 )
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.config import LARGEST_CIRCLE, quorum_of
 from firecircle.cli.output import outcomes_of
+from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
-from firecircle.names import NEURAL_MODEL, is_embedded, is_local
+from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode, is_embedded, is_local
+from firecircle.request import default_models, embedded_models
 from firecircle.settings import current_settings
+from firecircle.voices.at_hand import hosted_at_hand, keys_for, unusable_keys
 from firecircle.voices.embedded.learned.neural import is_available as neural_is_available
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
 
-"""A family whose first name begins so is listed by that name."""
+MOST_OFFERED = 2
+"""Models of a server on this machine that are offered as voices."""
 VENDORS = {"mistralai": "mistral"}
 """Vendors whose own endpoint goes by another name than OpenRouter gives them."""
 
@@ -64,6 +69,32 @@ async def list_voices() -> tuple[list[HostEntry], list[VoiceEntry]]:
     ]
 
 
+def can_convene(hosts: list[HostEntry]) -> list[str]:
+    """The circle that judges by default here, and what servers on this machine could add to it."""
+    keys = keys_for(hosted_at_hand())
+    found = f" (found {' and '.join(keys)})" if keys else " (no key needed)"
+    lines = [f"You can convene: {', '.join(default_models(EvaluationMode.FIRE_CIRCLE))}{found}"]
+    lines += [f"Also found: {key}" for key in unusable_keys()]
+    for host in hosts:
+        if host.state.models:
+            offered = (printable_line(name) for name in host.state.models[:MOST_OFFERED])
+            named = [f"{host.provider.name}:{name}" for name in offered]
+            circle = ",".join((*named, *EMBEDDED_MODELS))
+            lines.append(f"{host.provider.name} answers: --models {circle}")
+    return lines
+
+
+def proposal(well: tuple[str, ...]) -> str:
+    """The circle that these voices can hold, with embedded readers where they are no quorum alone."""
+    if not well:
+        return "No circle: none of these voices can judge"
+    readers = tuple(reader for reader in embedded_models() if reader not in well)
+    for circle in (well, (*well, *readers)):
+        if 1 < len(circle) <= LARGEST_CIRCLE and quorum_of(circle, {}).valid:
+            return f"You can convene: --models {','.join(circle)}"
+    return f"No circle: {', '.join(well)} and embedded readers are no quorum; --mode single asks one voice"
+
+
 def _where_it_is(provider: Provider) -> Provider:
     try:
         return located(provider, EvaluationConfig())
@@ -81,7 +112,7 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
         speakers = [host.provider.name for host in hosts if host.state.ready and _hosts(host, family)]
         why = f"by {', '.join(speakers)}" if speakers else "no provider that has it is ready"
         if speakers and "openrouter" not in speakers:
-            why += f", written {speakers[0]}:NAME"  # families and vendor/model are openrouter's
+            why += f", written {speakers[0]}:NAME"  # vendor/model is openrouter's
         state = Readiness(bool(speakers), why)
     return VoiceEntry(
         family.names,

@@ -17,7 +17,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import DEFAULT_MODELS, is_embedded, is_family, is_local
 from firecircle.settings import current_settings
-from firecircle.voices.hosted.families import Resolution, provider_of_families, resolved
+from firecircle.voices.hosted.families import Resolution, provider_of_bare_names, resolved
 from firecircle.voices.hosted.model_list import ModelList, kept_list, todays_list
 from firecircle.voices.hosted.prices import FlatTariff, Rates, rates_of
 from firecircle.voices.hosted.providers import Provider, key_for, known_providers, located, provider_of
@@ -50,7 +50,7 @@ def show_todays_models(*, as_json: bool) -> int:
     """Ask the providers for their lists, print what follows, and leave with 1 if a named model is gone."""
     config = EvaluationConfig(provider=str(current_settings().circle.get("provider", "openrouter")))
     named = _named_in_settings()
-    lists = asyncio.run(_asked({provider_of_families(config).name, *_providers_of(named, config)}, config))
+    lists = asyncio.run(_asked({provider_of_bare_names(config).name, *_providers_of(named, config)}, config))
     families = _families(config, lists)
     models = [_checked(model, place, config, lists) for model, place in named]
     if as_json:
@@ -105,7 +105,7 @@ async def _asked(names: set[str], config: EvaluationConfig) -> Lists:
 
 def _families(config: EvaluationConfig, lists: Lists) -> list[Resolution]:
     """The families that can sit at the provider of bare names; those of the default circle first."""
-    provider = provider_of_families(config)
+    provider = provider_of_bare_names(config)
     models = lists.lists.get(provider.name) or kept_list(provider)
     names = dict.fromkeys((*DEFAULT_MODELS, *seatable_families()))
     resolutions = []

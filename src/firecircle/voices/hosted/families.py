@@ -15,7 +15,14 @@ from firecircle.circle.voice import Priced, Reply, Retry, Turn, Usage, Voice
 from firecircle.errors import ConfigError, MissingKeyError, UnknownModelError, VoiceError
 from firecircle.names import HOSTS
 from firecircle.voices.hosted.model_list import ListedModel, ModelList, kept_list, remember_gone, todays_list
-from firecircle.voices.hosted.providers import Provider, key_for, known_providers, located
+from firecircle.voices.hosted.providers import (
+    Provider,
+    key_for,
+    keyed_providers,
+    known_providers,
+    located,
+    provider_of,
+)
 
 if TYPE_CHECKING:
     from firecircle.circle.base_config import BaseEvaluationConfig
@@ -38,6 +45,11 @@ class Resolution:
     entry: ListedModel | None = None
     """The provider's own entry of the model, with price and context."""
 
+    def written_for(self, provider: Provider) -> Resolution:
+        """The same with names that say whose models they are."""
+        others = tuple(f"{provider.name}:{name}" for name in self.stand_ins)
+        return replace(self, model=f"{provider.name}:{self.model}", stand_ins=others)
+
 
 async def todays_models(
     families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True, anew: bool = False
@@ -50,19 +62,39 @@ async def todays_models(
     wanted = {original_of(family) for family in families}
     if not wanted:
         return {}
-    provider = provider_of_families(config)
-    if ask:
-        try:
-            models = await todays_list(provider, key_for(provider, config), anew=anew)
-        except MissingKeyError:
-            models = await asyncio.to_thread(kept_list, provider)
-    else:
-        models = ModelList(base_url=provider.base_url)
-    return {name: resolved(name, provider, models) for name in sorted(wanted)}
+    resolutions: dict[str, Resolution] = {}
+    lists: dict[str, ModelList] = {}
+    for name in sorted(wanted):
+        provider = provider_of_family(name, config)
+        if provider.name not in lists:
+            lists[provider.name] = await _list_of(provider, config, ask=ask, anew=anew)
+        found = resolved(name, provider, lists[provider.name])
+        resolutions[name] = found if provider.name == config.provider else found.written_for(provider)
+    return resolutions
 
 
-def provider_of_families(config: BaseEvaluationConfig) -> Provider:
-    """Who is asked for families: the provider of bare names."""
+async def _list_of(provider: Provider, config: BaseEvaluationConfig, *, ask: bool, anew: bool) -> ModelList:
+    if not ask:
+        return ModelList(base_url=provider.base_url)
+    try:
+        return await todays_list(provider, key_for(provider, config), anew=anew)
+    except MissingKeyError:
+        return await asyncio.to_thread(kept_list, provider)
+
+
+def provider_of_family(name: str, config: BaseEvaluationConfig) -> Provider:
+    """Who is asked for a family: the provider of bare names, or if its key is missing, the vendor's own."""
+    usual = provider_of_bare_names(config)
+    family = seatable_families().get(original_of(name))
+    has_key = usual.key_variable is None or usual.key_found or config.api_key is not None
+    if family is None or has_key or "provider" in config.model_fields_set:
+        return usual
+    own = (provider for provider in keyed_providers() if provider.trains == family.provider_lineage)
+    return next((located(provider, config) for provider in own), usual)
+
+
+def provider_of_bare_names(config: BaseEvaluationConfig) -> Provider:
+    """The provider of `vendor/model`."""
     providers = known_providers()
     if config.provider not in providers:
         raise ConfigError(
@@ -80,6 +112,8 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
     listed = _candidates(family, models)
     # The catalog's names are OpenRouter's; a provider of the user's own may be a router like it.
     known = family.known if provider.name == "openrouter" or provider.name not in HOSTS else ()
+    if provider.trains == family.provider_lineage:
+        known = tuple(_as_the_vendor_writes(model) for model in family.known if not model.startswith("~"))
     known = tuple(model for model in known if not models.knows_gone(model)) or known
     order = list(dict.fromkeys([*(model.id for model in listed), *known]))
     if not order:
@@ -99,9 +133,18 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
     return Resolution(name, order[0], tuple(order[1 : 1 + MOST_STAND_INS]), source, models.find(order[0]))
 
 
-def stand_ins(name: str, model: str, provider: Provider) -> tuple[str, ...]:
+def _as_the_vendor_writes(model: str) -> str:
+    """An id of OpenRouter's as the vendor's own endpoint has it, as far as a rule tells."""
+    vendor, _, name = model.partition("/")
+    return name.replace(".", "-") if vendor == "anthropic" else name
+
+
+def stand_ins(name: str, model: str, config: BaseEvaluationConfig) -> tuple[str, ...]:
     """Who is asked for a family, in this order, where the provider does not know this model of it."""
+    provider = located(provider_of(model, config.provider)[0], config)
     seated = resolved(name, provider, kept_list(provider))
+    if provider.name != config.provider:
+        seated = seated.written_for(provider)
     return tuple(other for other in (seated.model, *seated.stand_ins) if other != model)
 
 
@@ -149,7 +192,7 @@ class FamilyVoice:
             except VoiceError as failure:
                 if not failure.unknown_model:
                     raise
-                await asyncio.to_thread(remember_gone, self._provider, asked)
+                await asyncio.to_thread(remember_gone, self._provider, _id_at(self._provider, asked))
                 if not self._give_seat_away(asked):
                     raise
                 before += failure.attempts
@@ -174,3 +217,8 @@ class FamilyVoice:
                 self._voice = self._voice_of(following + number)
                 self._asked = following
         return self._asked != failed
+
+
+def _id_at(provider: Provider, model: str) -> str:
+    """What a provider itself calls a model."""
+    return model.removeprefix(f"{provider.name}:")

@@ -14,7 +14,13 @@ from pydantic import Field, SecretStr, field_validator
 from firecircle.catalog import original_of, unknown_provider
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import EMBEDDED, LOCAL, WireName
-from firecircle.settings import Auth, Concurrency, Settings, current_settings
+from firecircle.settings import (
+    Auth,
+    Concurrency,
+    Settings,
+    current_settings,
+    providers_by_environment,
+)
 from firecircle.shapes import Declaration
 
 if TYPE_CHECKING:
@@ -36,6 +42,12 @@ class Provider(Declaration):
     model's name, as in Azure's deployments."""
     key_variable: str | None = None
     """The environment variable that holds the key; None for an endpoint that needs none."""
+    other_key_variables: tuple[str, ...] = ()
+    """Other names under which people have that key."""
+    trains: str | None = None
+    """Whose models it serves, by the lineage in the catalog; None for a host of many vendors' models."""
+    suggested: tuple[str, ...] = ()
+    """Models to begin with, where no family tells; the best first."""
     auth: Auth = Auth()
     """How the key is shown."""
     wire: WireName = "chat"
@@ -84,6 +96,12 @@ class Provider(Declaration):
                 _elsewhere.clear()
             known = _elsewhere[base_url] = (self, Provider(**{**dict(self), "base_url": base_url}))
         return known[1]
+
+    @property
+    def key_found(self) -> str | None:
+        """The environment variable that holds its key now, if one does."""
+        names = (self.key_variable, *self.other_key_variables) if self.key_variable else ()
+        return next((name for name in names if os.environ.get(name, "").strip()), None)
 
     @property
     def on_this_machine(self) -> bool:
@@ -136,6 +154,8 @@ def on_this_machine(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
+NO_ADDRESS = "https://azure.invalid/openai/v1"
+"""Stands where every customer has an address of their own."""
 PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -145,26 +165,76 @@ PROVIDERS: Mapping[str, Provider] = {
             key_variable="OPENROUTER_API_KEY",
             headers={"X-Title": "Fire Circle"},
         ),
-        Provider(name="openai", base_url="https://api.openai.com/v1", key_variable="OPENAI_API_KEY"),
+        Provider(
+            name="openai",
+            base_url="https://api.openai.com/v1",
+            key_variable="OPENAI_API_KEY",
+            trains="openai",
+            suggested=("gpt-5-mini",),
+        ),
         Provider(
             name="anthropic",
             base_url="https://api.anthropic.com/v1",
             key_variable="ANTHROPIC_API_KEY",
             auth=Auth(header="x-api-key", scheme=""),
             wire="messages",
+            trains="anthropic",
         ),
         Provider(
             name="google",
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
             key_variable="GEMINI_API_KEY",
+            other_key_variables=("GOOGLE_API_KEY",),
+            trains="google",
+            suggested=("gemini-2.5-flash",),
         ),
         Provider(
             name="mistral",
             base_url="https://api.mistral.ai/v1",
             key_variable="MISTRAL_API_KEY",
             seed_field="random_seed",
+            trains="mistral",
+            suggested=("mistral-medium-latest",),
         ),
-        Provider(name="deepseek", base_url="https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
+        Provider(
+            name="deepseek",
+            base_url="https://api.deepseek.com/v1",
+            key_variable="DEEPSEEK_API_KEY",
+            trains="deepseek",
+            suggested=("deepseek-reasoner",),
+        ),
+        Provider(name="xai", base_url="https://api.x.ai/v1", key_variable="XAI_API_KEY", trains="xai"),
+        Provider(
+            name="groq",
+            base_url="https://api.groq.com/openai/v1",
+            key_variable="GROQ_API_KEY",
+            suggested=("openai/gpt-oss-120b", "qwen/qwen3-32b", "llama-3.3-70b-versatile"),
+        ),
+        Provider(
+            name="together",
+            base_url="https://api.together.xyz/v1",
+            key_variable="TOGETHER_API_KEY",
+            suggested=("openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V3.1"),
+        ),
+        Provider(
+            name="fireworks",
+            base_url="https://api.fireworks.ai/inference/v1",
+            key_variable="FIREWORKS_API_KEY",
+            suggested=("accounts/fireworks/models/gpt-oss-120b", "accounts/fireworks/models/deepseek-v3p1"),
+        ),
+        Provider(
+            name="cerebras",
+            base_url="https://api.cerebras.ai/v1",
+            key_variable="CEREBRAS_API_KEY",
+            suggested=("gpt-oss-120b", "zai-glm-4.7"),
+        ),
+        Provider(
+            name="azure",
+            base_url=NO_ADDRESS,
+            key_variable="AZURE_OPENAI_API_KEY",
+            other_key_variables=("AZURE_API_KEY",),
+            auth=Auth(header="api-key", scheme=""),
+        ),
         Provider(name="lmstudio", base_url="http://localhost:1234/v1"),
         Provider(name="ollama", base_url="http://localhost:11434/v1"),
         Provider(name="vllm", base_url="http://localhost:8000/v1"),
@@ -178,16 +248,33 @@ RESERVED = tuple(prefix.rstrip(":") for prefix in (EMBEDDED, LOCAL))
 def known_providers() -> Mapping[str, Provider]:
     """The providers that come with the package, as `firecircle.toml` changes them, and its own."""
     settings = current_settings()
-    if not settings.providers:
+    named = tuple(name for name in providers_by_environment() if name not in PROVIDERS)
+    if not settings.providers and not named:
         return PROVIDERS
-    if not _declared_by or _declared_by[0][0] is not settings:
+    if not _declared_by or _declared_by[0][0] is not settings or _declared_by[0][1] != named:
+        by_user = {name: _in_environment(name) for name in named if name not in RESERVED}
         declared = {name: _declared(name, settings) for name in settings.providers}
-        _declared_by[:] = [(settings, {**PROVIDERS, **declared})]
-    return _declared_by[0][1]
+        _declared_by[:] = [(settings, named, {**PROVIDERS, **by_user, **declared})]
+    return _declared_by[0][2]
 
 
-_declared_by: list[tuple[Settings, Mapping[str, Provider]]] = []
-"""The settings that were last asked for, and the providers under them: every voice of every circle asks."""
+_declared_by: list[tuple[Settings, tuple[str, ...], Mapping[str, Provider]]] = []
+"""What was last asked for, and the providers under it: every voice of every circle asks."""
+
+
+def _in_environment(name: str) -> Provider:
+    """The provider that `NAME_API_KEY` and `NAME_BASE_URL` declare."""
+    address = os.environ[f"{name.upper()}_BASE_URL"]
+    try:
+        return Provider(name=name, base_url=address, key_variable=f"{name.upper()}_API_KEY")
+    except ConfigError as wrong:
+        raise wrong.within(f"{name.upper()}_BASE_URL") from None
+
+
+def keyed_providers() -> tuple[Provider, ...]:
+    """The providers whose key the environment holds, routers of many vendors first."""
+    found = [provider for provider in known_providers().values() if provider.key_found]
+    return tuple(sorted(found, key=lambda provider: provider.name != "openrouter"))
 
 
 def _declared(name: str, settings: Settings) -> Provider:
@@ -240,14 +327,28 @@ def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
     """The provider at the address that the config or the environment gives it."""
     source, elsewhere = "lmstudio_base_url", config.lmstudio_base_url
     if provider.name != "lmstudio" or not elsewhere:
-        source = provider.address_variable
+        source = next((name for name in _address_variables(provider) if os.environ.get(name)), "")
         elsewhere = os.environ.get(source)
     if not elsewhere:
+        if provider.base_url == NO_ADDRESS:
+            raise ConfigError(
+                "AZURE_OPENAI_ENDPOINT", "is not set", "set it to https://NAME.openai.azure.com"
+            )
         return provider
+    if provider.name in PROVIDERS and urlsplit(elsewhere).path in ("", "/"):
+        # Vendors' own tools take an address without the path that all requests begin with.
+        elsewhere = elsewhere.rstrip("/") + urlsplit(provider.base_url).path
     try:
         return provider.at(elsewhere)
     except ConfigError as wrong:
         raise wrong.within(source) from None
+
+
+def _address_variables(provider: Provider) -> tuple[str, ...]:
+    """The environment variables that may hold an address, the first one first."""
+    usual = f"{provider.name.upper().replace('-', '_')}_BASE_URL"
+    azure = ("AZURE_OPENAI_ENDPOINT",) if provider.name == "azure" else ()
+    return provider.address_variable, usual, *azure
 
 
 def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | None:
@@ -256,8 +357,8 @@ def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | Non
         key = _well_formed(config.api_key.get_secret_value(), "api_key")
     elif provider.key_variable is None:
         return None
-    elif stated := os.environ.get(provider.key_variable, "").strip():
-        key = _well_formed(stated, provider.key_variable)
+    elif found := provider.key_found:
+        key = _well_formed(os.environ[found], found)
     else:
         raise MissingKeyError(provider.name, provider.key_variable)
     return key

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     from firecircle.circle.base_config import BaseEvaluationConfig
 
+MOST_ADAPTATIONS = 8
+"""How often a request is put differently for one answer without that counting as an attempt."""
 FEW_TOKENS = 16
 """As few as any endpoint takes for a limit."""
 
@@ -217,7 +219,7 @@ class HostedVoice:
         request = ChatRequest(turn, self.name, self.provider, self.quirks, by_word=self.by_word)
         body = request.body()
         guessed: Quirks | None = None
-        attempt = 0
+        attempt = adaptations = 0
         while True:
             attempt += 1
             try:
@@ -235,13 +237,14 @@ class HostedVoice:
                 request, wait = request.with_quirks(change.quirks, change.names), 0.0
                 body = request.body()
                 guessed = self._noted(change, guessed)
+                adaptations += 1
             elif hurdle.worth_retrying:
                 if hurdle.may_pass:
                     spent.trouble = Lost(hurdle.kind, self._presentable(hurdle.message), hurdle.retry_after)
                 wait = self._backoff.seconds_after(attempt, hurdle.retry_after)
             else:
                 raise self._failure(hurdle, attempt)
-            self._require_room(turn, hurdle, attempt, wait)
+            self._require_room(turn, hurdle, attempt, wait, adaptations)
             if was_paid and not turn.affords(self.estimate(turn)):
                 raise self._failure(hurdle, attempt, "; the budget has no room for a retry")
             turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
@@ -348,10 +351,14 @@ class HostedVoice:
             }
         return self._headers[wire.name]
 
-    def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float) -> None:
-        """Fail now if no attempt is left, or the next one would start too late."""
+    def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float, adaptations: int) -> None:
+        """Fail now if no attempt is left, or the next one would start too late.
+
+        A request that was put differently is no further attempt at the same one.
+        """
         busy = hurdle.kind == "rate_limited"
-        if attempt >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
+        tried = attempt - min(adaptations, MOST_ADAPTATIONS)
+        if tried >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
             raise self._failure(hurdle, attempt)
         if turn.deadline is None:
             late = wait > self._backoff.patience_seconds
