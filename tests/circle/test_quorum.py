@@ -10,7 +10,6 @@ from firecircle import (
     ModelCharacteristics,
     NeutrosophicEvaluation,
     QuorumError,
-    UnknownModelError,
     aggregate_consensus,
     judge_quorum,
     quorum_with_failures,
@@ -107,9 +106,20 @@ def test_consensus_needs_a_quorum() -> None:
         aggregate_consensus(said, ["qwen", "deepseek"], chars, config)
 
 
-def test_an_unknown_model_is_told_how_to_be_declared() -> None:
-    with pytest.raises(UnknownModelError, match=r"'nobody/knows' is not in the catalog; declare it with"):
-        FireCircleConfig(models=("anthropic/claude-sonnet-4", "nobody/knows"))
+def test_an_unknown_model_sits_with_neutral_roles() -> None:
+    config = FireCircleConfig(models=("anthropic/claude-sonnet-4", "nobody/knows"))
+    assert config.neutral_voices == ("nobody/knows",)
+    assert not config.characteristics("nobody/knows").holds_critical_role()
+    with pytest.raises(ConfigError, match=r"add embedded:\S+ .*\(built in, free\)"):
+        FireCircleConfig(models=("nobody/knows", "nobody/knew"))
+
+
+def test_a_small_model_is_not_what_its_family_is() -> None:
+    small = FireCircleConfig(models=("ollama:qwen2.5:0.5b", "anthropic/claude-sonnet-4"))
+    assert small.neutral_voices == ("ollama:qwen2.5:0.5b",)
+    assert small.characteristics("ollama:qwen2.5:0.5b").provider_lineage == "alibaba"
+    large = FireCircleConfig(models=("ollama:qwen2.5:72b", "anthropic/claude-sonnet-4"))
+    assert large.neutral_voices == ()
 
 
 def test_a_clone_shares_its_originals_characteristics() -> None:
