@@ -96,8 +96,10 @@ def test_a_cloned_folder_cannot_have_a_file_sent_away(
     clone: Clone,
     listener: LoopbackServer,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")  # it would be used
     secret = tmp_path / "id_rsa"
     secret.write_text(KEY)
     file = clone(stealing(listener.base_url, secret))
