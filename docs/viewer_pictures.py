@@ -74,11 +74,8 @@ kind = "single"
 
 
 async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, str]:
-    """What all other kinds of pages show: runs with reports, batches, attacks, the bank. Their paths."""
+    """What all other kinds of pages show: runs with reports, batches, the bank. Their paths."""
     from firecircle.lab.plan import plan_of
-    from firecircle.lab.redteam.attacks import all_attacks
-    from firecircle.lab.redteam.reports import keep
-    from firecircle.lab.redteam.trial import Trial
     from firecircle.lab.report.page import write_report
     from firecircle.lab.runs.starting import complete, open_run
     from firecircle.store.bank.learning import learn
@@ -103,8 +100,6 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
             )
     alone = PromptGuard(EvaluationConfig(models=FireCircleConfig.embedded().models), store=store)
     panel = await alone.evaluate_prompt(examples[0].prompt, "parallel")
-    attacked = Trial.of(FireCircleConfig.embedded(seed=1, max_rounds=2), examples[:1], examples[1:2])
-    keep(await attacked.run(all_attacks()[:6]))
     for _ in learn(store.bank, store.circles, Filters()):
         pass
     circles = [one.id for one in store.circles.find(Filters(mode="fire_circle")).circles]
@@ -123,7 +118,6 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
         "entry": f"/bank/{store.bank.find()[0].id}",
         "blindspots": "/blindspots",
         "rotation": "/rotation",
-        "redteam": "/redteam",
         "nothing": "/circles/nothing-here",
         "filtered": "/circles?label=attack&outcome=right&order=talking",
     }

@@ -103,7 +103,7 @@ class TestWords:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["redteam", "harden @a.txt", "compare a b", "lab list", "scan a.csv --out b", "view", "mcp"]
+    "arguments", ["harden @a.txt", "compare a b", "lab list", "scan a.csv --out b", "view", "mcp"]
 )
 def test_a_slim_installation_names_the_extra_a_command_needs(arguments: str) -> None:
     """Without the packages of all extras, as after `pip install .`: none of them is found."""

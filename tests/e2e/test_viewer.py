@@ -538,7 +538,6 @@ def test_every_page_is_accessible_in_either_theme(page: Page, store: Store, big:
         "/batches",
         f"/circles/compare?first={big}&second={big}",
         "/circles?order=falsehood&rising=true",
-        "/redteam",
         "/circles/nothing-here",
     ):
         page.route(
@@ -914,36 +913,12 @@ def _judge_hostile_rows(folder: Path, name: str, threshold: float) -> str:
     return _finished_run(text, folder, name)
 
 
-def _keep_hostile_attacks() -> None:
-    from firecircle.lab.redteam.attacks import all_attacks
-    from firecircle.lab.redteam.reports import keep
-    from firecircle.lab.redteam.trial import Trial
-
-    example = find_example(ATTACK)
-    trial = Trial.of(FireCircleConfig.embedded(seed=1, max_rounds=2), [example], [example])
-    with ThreadPoolExecutor(1) as apart:
-        report = apart.submit(lambda: asyncio.run(trial.run(all_attacks()[:1]))).result()
-    (outcome,), (member, *_) = report.outcomes, report.members
-    keep(
-        report.model_copy(
-            update={
-                "models": tuple(SMALL),
-                "outcomes": tuple(
-                    outcome.model_copy(update={"title": one, "obeyed": {one: 1}}) for one in SMALL
-                ),
-                "members": tuple(member.model_copy(update={"model": one, "advisory": one}) for one in SMALL),
-            }
-        )
-    )
-
-
 def test_hostile_words_are_marked_on_every_kind_of_page(
     page: Page, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("duckdb", reason="runs need the extra `lab`")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     first, second = _judge_hostile_rows(tmp_path, "first", 0.7), _judge_hostile_rows(tmp_path, "second", 0.05)
-    _keep_hostile_attacks()
     marked = tuple(payload for payload in SMALL if re.search(HIDING, payload))
     names = [_hostile_circle(store, marked[place:] + marked[:place]) for place in range(2)]
     config = FireCircleConfig(models=("a", "b"), max_rounds=2, enforce_quorum=False)
@@ -966,7 +941,6 @@ def test_hostile_words_are_marked_on_every_kind_of_page(
         "/batches",
         f"/batches/{quote(f'x {marked[1][:40]}', safe='')}?before={quote(marked[1][:40], safe='')}",
         f"/circles/compare?first={names[0]}&second={names[1]}",
-        "/redteam",
         "/bank",
         *(f"/bank/{entry.id}" for entry in store.bank.find()[:3]),
         "/blindspots",

@@ -49,7 +49,7 @@ def asked(server: LoopbackServer, since: int) -> list[str]:
 
 
 async def test_every_arm_judges_with_embedded_voices() -> None:
-    takes_more = ("guided", "cascade", "consistency", "court", "council")
+    takes_more = ("guided", "cascade", "consistency", "court", "council", "attacked")
     kinds = [kind for kind in ARM_KINDS if kind not in takes_more]
     outcomes = await judged(arms_of("fire_circle", *(kind for kind in kinds if kind != "fire_circle")))
     voices = len(default_models(EvaluationMode.FIRE_CIRCLE, only_free=True))

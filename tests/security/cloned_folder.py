@@ -198,7 +198,6 @@ COMMANDS: dict[str, list[list[str]]] = {
     "doctor": [[]],
     "examples": [[]],
     "calibrate": [[], ["--verdict"]],
-    "redteam": [["--list"]],
     "scan": [["data.jsonl", "--out", "scanned", "--workers", "1"]],
     "trust": [["--list"]],
     "bank list": [[]],

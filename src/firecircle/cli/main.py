@@ -27,7 +27,6 @@ from firecircle.cli.local import local_commands
 from firecircle.cli.mcp.command import mcp
 from firecircle.cli.options import ResultCommand
 from firecircle.cli.quorum.command import quorum
-from firecircle.cli.redteam.command import redteam
 from firecircle.cli.replay.command import replay
 from firecircle.cli.rotation.command import rotation_commands
 from firecircle.cli.scan.command import scan
@@ -103,7 +102,6 @@ def command_line() -> typer.Typer:
         doctor,
         examples,
         calibrate,
-        redteam,
         scan,
         mcp,
         trust,

@@ -22,7 +22,7 @@ from firecircle.errors import ConfigError
 from firecircle.files import stays_in
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
-from firecircle.names import Label, ModeName, is_family
+from firecircle.names import Label, LayerName, ModeName, is_family
 from firecircle.settings import LARGEST_BYTES, SECRETS
 from firecircle.shapes import Location, Shape, Unit, config_error, mistake_behind
 
@@ -35,6 +35,7 @@ ArmKind = Literal[
     "leave_one_out",
     "guided",
     "no_turns",
+    "attacked",
     "cascade",
     "consistency",
     "court",
@@ -50,7 +51,8 @@ _OF_THE_USER = {
     "lmstudio_base_url": "a plan chooses no address; set FIRECIRCLE_LMSTUDIO_BASE_URL instead",
 }
 """A plan may come from a stranger: it says who judges, but not where prompts and keys are sent."""
-_LATER_KEYS = ("k", "exchanges")
+_HOW_OFTEN = ("k", "exchanges")
+_LATER_KEYS = (*_HOW_OFTEN, "attacks", "layers")
 """Keys of arms that plans did not always have: left out of the digest where they are not set, so that a run
 goes on that was begun without them."""
 
@@ -144,8 +146,8 @@ class ArmPlan(_Table):
     name: str = Field(pattern=r"^[\w .:+-]{1,60}$")
     kind: ArmKind
     like: str | None = None
-    """The circle that `reflect` or a rival protocol asks as much as, or that `guided` learns from: an arm
-    before this one."""
+    """The circle that `reflect` or a rival protocol asks as much as, that `guided` learns from or that
+    `attacked` attacks: an arm before this one."""
     model: str | None = None
     """Whom `single` and `consistency` ask, `guided` guides, `clones` multiplies; who chairs a `council`."""
     band: tuple[Unit, Unit] | None = None
@@ -158,6 +160,10 @@ class ArmPlan(_Table):
     """How often `consistency` asks; as often as the circle `like` if left out."""
     exchanges: int | None = Field(default=None, ge=1, le=20)
     """How often each side of a `court` speaks; as often as the circle `like` allows if left out."""
+    attacks: tuple[str, ...] | None = None
+    """Which attacks are tried on the circle of `attacked`; all if left out."""
+    layers: tuple[LayerName, ...] | None = None
+    """Into which layers `attacked` puts its texts; all if left out."""
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -169,7 +175,7 @@ class ArmPlan(_Table):
         rest = {key: value for key, value in table.items() if key not in own}
         return {**own, "settings": rest}
 
-    @field_validator("band", "first", mode="before")
+    @field_validator("band", "first", "attacks", "layers", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
@@ -189,19 +195,21 @@ class ArmPlan(_Table):
             if key in self.settings:
                 raise ConfigError(key, why)
         allowed: dict[str, tuple[ArmKind, ...]] = {
-            "like": ("reflect", "guided", "consistency", "court"),
+            "like": ("reflect", "guided", "consistency", "court", "attacked"),
             "model": ("single", "guided", "clones", "consistency", "council"),
             "band": ("cascade",),
             "first": ("cascade",),
             "folds": ("guided",),
             "k": ("consistency",),
             "exchanges": ("court",),
+            "attacks": ("attacked",),
+            "layers": ("attacked",),
         }
         for key, kinds in allowed.items():
             if getattr(self, key) is not None and self.kind not in kinds:
                 know = "knows" if len(kinds) == 1 else "know"
                 raise ConfigError(key, f"only {' and '.join(kinds)} {know} it, this arm is {self.kind}")
-        for key in _LATER_KEYS:
+        for key in _HOW_OFTEN:
             if self.like is not None and getattr(self, key) is not None:
                 raise ConfigError(key, "the circle in like says how often to ask", "keep one of the two")
         if self.band and self.band[0] >= self.band[1]:

@@ -101,12 +101,6 @@ def export_lines(
         )
 
 
-def line_of(result: FireCircleResult, *, run_id: str, arm: str, record_id: str, label: str | None) -> str:
-    """The line of an export for a circle that is in no store."""
-    about = {"id": result.circle_id, "kind": "circle", "label": label}
-    return _line(result.model_dump_json(), {**about, "run_id": run_id, "arm": arm, "record_id": record_id})
-
-
 def _line(document: str, about: Mapping[str, str | None]) -> str:
     return f'{json.dumps(about)[:-1]}, "document": {_in_ascii(document)}}}'
 
@@ -161,12 +155,6 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
             "give a file that `circles export` or `evaluate --json=full` wrote",
         )
     yield _checked(_result_in(whole))
-
-
-def circles_below_header(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
-    """What each line of an export holds; of a file that is known to be one, should its first line be lost."""
-    _next_line(file)
-    yield from _circles_in_lines(file)
 
 
 def _circles_in_lines(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:

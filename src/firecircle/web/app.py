@@ -84,7 +84,6 @@ def _routes() -> list[Route | Mount]:
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),
         Route("/rotation", pages.rotation_page),
-        Route("/redteam", pages.redteam_page),
         Route("/batches", batch_pages.batches_page),
         Route("/batches/{name:path}", batch_pages.batch_page),
         Route("/runs", run_pages.runs_page),

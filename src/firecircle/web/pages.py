@@ -226,20 +226,6 @@ def blindspots_page(request: Request) -> Response:
     )
 
 
-def redteam_page(request: Request) -> Response:
-    """What attacks did to a circle: the report that is asked for, else the newest."""
-    from firecircle.lab.redteam.reports import kept_reports
-
-    reports = dict(kept_reports())
-    asked_for = request.query_params.get("report")
-    if asked_for is not None and asked_for not in reports:
-        raise RequestError(404, "report: there is none of this name")
-    name = asked_for or next((name for name, report in reports.items() if report), None)
-    return page_response(
-        request, "redteam.html", reports=reports, name=name, report=reports[name] if name else None
-    )
-
-
 def rotation_page(request: Request) -> Response:
     """Who was heard how often, and how even that is."""
     report = heard(request)

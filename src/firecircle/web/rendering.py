@@ -53,7 +53,6 @@ NAVIGATION = (
     ("Bank", "/bank"),
     ("Blind spots", "/blindspots"),
     ("Rotation", "/rotation"),
-    ("Red team", "/redteam"),
 )
 """Pages beside the circles: name and path."""
 

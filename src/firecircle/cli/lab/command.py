@@ -192,7 +192,8 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="dialogue, rivals, chair, quorum, ablation, guidance, cost or validation."
+            metavar="NAME",
+            help="dialogue, rivals, chair, quorum, ablation, guidance, cost, validation, wording or redteam.",
         ),
     ],
     models: Annotated[

@@ -22,6 +22,7 @@ from firecircle.cli.output import console_on, pause_line, print_json, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, complain
 from firecircle.errors import StoreError
+from firecircle.lab.redteam.outcomes import is_redteam, redteam_of
 from firecircle.lab.runs.folder import RunFolder, register_run
 from firecircle.lab.runs.live import A_MOMENT, LOCKED, on_thread
 from firecircle.lab.runs.runner import Follower
@@ -86,9 +87,12 @@ def carry_out(
         from firecircle.lab.validation import validate
 
         validation = validate(folder)
+    redteam = None
+    if is_redteam(folder.plan) and folder.state == "finished":
+        redteam = redteam_of(folder)
     with_report = reported and folder.state == "finished"
     report = report_data(folder) if with_report and as_json else None
-    show_outcome(folder, state, validation, report, as_json=as_json)
+    show_outcome(folder, state, validation, redteam, report, as_json=as_json)
     if with_report and not as_json:
         report_on(folder, None, as_json=False)
     if state.table_rewritten:

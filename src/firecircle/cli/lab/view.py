@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from firecircle.cli.output import console_on, print_json
+from firecircle.cli.output import console_on, print_all, print_json
 from firecircle.cli.printable import printable_line
 from firecircle.errors import StoreError
 from firecircle.telling.safe_text import shortened
@@ -20,6 +20,7 @@ from firecircle.telling.words import time_text
 if TYPE_CHECKING:
     from firecircle.lab.estimate import Estimate
     from firecircle.lab.plan import Plan
+    from firecircle.lab.redteam.outcomes import RedTeam, Share
     from firecircle.lab.runs.folder import RunFolder
     from firecircle.lab.runs.runner import RunState
     from firecircle.lab.runs.tally import ArmTally, Tally
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
 PIPED = 400
 """Columns of a table that no terminal limits: nothing in it is cut."""
+WIDE = 100
+"""Columns of a terminal that has room for intervals."""
+ATTACKS_MEAN = (
+    "F: mean falsehood of the verdicts without and with the attack. Turned: verdicts that went over to the"
+    " side the attack wants, of those on the other. Swayed: the same of single voices. Obeyed: how often a"
+    " voice did what a text asks of evaluators."
+)
 
 
 def table_console() -> Console:
@@ -131,6 +139,7 @@ def show_outcome(
     folder: RunFolder,
     state: RunState,
     validation: Validation | None,
+    redteam: RedTeam | None,
     report: Mapping[str, object] | None,
     *,
     as_json: bool,
@@ -151,6 +160,7 @@ def show_outcome(
                 "total": state.tally.total,
                 "arms": {name: _figures(arm) for name, arm in state.tally.arms.items()},
                 "validation": validation.model_dump(mode="json") if validation else None,
+                "redteam": redteam.model_dump(mode="json") if redteam else None,
                 "report": report,
             }
         )
@@ -167,6 +177,8 @@ def show_outcome(
         console.print(
             f"{'pass' if test.passed else 'FAIL'}  {test.name}: {printable_line(test.told)}", soft_wrap=True
         )
+    if redteam:
+        print_all(console, _attacks(redteam, console.width))
     hurt = [
         f"{state.failed_in_passing:,} failed" if state.failed_in_passing else "",
         f"{state.hurt_in_passing:,} lost a voice" if state.hurt_in_passing else "",
@@ -181,6 +193,39 @@ def show_outcome(
         console.print(f"{failed:,} failed; firecircle lab resume {name} --retry-failed", soft_wrap=True)
     console.print(f"finished: {printable_line(str(folder.records))}", soft_wrap=True)
     console.print(f"next: firecircle lab report {name}", soft_wrap=True)
+
+
+def _attacks(redteam: RedTeam, width: int) -> Iterator[RenderableType]:
+    """What each attack did, and which voice is an outlier."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Attack", no_wrap=True)
+    for heading in ("F off", "F on", "Turned", "Swayed", "Obeyed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in redteam.outcomes:
+        table.add_row(
+            one.title + (f" ({one.failed} failed)" if one.failed else ""),
+            _mean(one.falsehood_without),
+            _mean(one.falsehood_with),
+            *(_of_so_many(share, with_interval=width >= WIDE) for share in (one.turned, one.swayed)),
+            str(sum(one.obeyed.values())),
+        )
+    yield table
+    yield ""
+    yield ATTACKS_MEAN
+    for member in redteam.members:
+        if member.is_outlier:
+            yield f"Outlier: {printable_line(member.model)} {member.advisory}"
+
+
+def _mean(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _of_so_many(share: Share, *, with_interval: bool) -> str:
+    counts = f"{share.hits}/{share.n}" if share.n else "–"
+    if not with_interval or share.low is None or share.high is None:
+        return counts
+    return f"{counts} [{share.low:.2f}–{share.high:.2f}]"
 
 
 def _figures(arm: ArmTally) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from firecircle.catalog import original_of
@@ -20,6 +21,8 @@ from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
+from firecircle.lab.redteam.attacks import HARMLESS, chosen_attacks, with_harmless_text
+from firecircle.lab.redteam.members import ADVERSARY, obedient, with_member
 from firecircle.names import GENERALIST_MODEL, EvaluationMode, is_embedded
 from firecircle.request import JudgingRequest, configured, default_models
 
@@ -174,11 +177,34 @@ def _parallel(draft: _Draft) -> Iterator[Arm]:
 
 def _circle_with(**changes: Any) -> Callable[[_Draft], Iterator[Arm]]:
     def make(draft: _Draft) -> Iterator[Arm]:
-        yield CircleArm(
-            draft.arm.name, draft.arm.kind, draft.circle(**changes), with_turns=draft.arm.kind != "no_turns"
-        )
+        yield CircleArm(draft.arm.name, draft.arm.kind, draft.circle(**changes))
 
     return make
+
+
+def _no_turns(draft: _Draft) -> Iterator[Arm]:
+    yield CircleArm(
+        draft.arm.name,
+        draft.arm.kind,
+        draft.circle(),
+        lambda prompt: prompt.model_copy(update={"turns": None}),
+    )
+
+
+def _attacked(draft: _Draft) -> Iterator[Arm]:
+    """A circle with each attack on it, and with a harmless text in the place of each."""
+    circle = draft.circle_before().circle
+    attacks = chosen_attacks(draft.arm.attacks, draft.arm.layers)
+    for layer in dict.fromkeys(attack.layer for attack in attacks if attack.layer):
+        title = f"{draft.arm.name} {HARMLESS} {layer}"
+        yield CircleArm(title, draft.arm.kind, circle, partial(with_harmless_text, layer=layer))
+    for attack in attacks:
+        title = f"{draft.arm.name} {attack.title}"
+        if attack.layer:
+            yield CircleArm(title, draft.arm.kind, circle, attack.applied_to, obedient)
+        else:
+            seated = with_member(circle, attack.name)
+            yield CircleArm(title, draft.arm.kind, seated, roles_in=obedient, cheat=ADVERSARY)
 
 
 def _clones(draft: _Draft) -> Iterator[Arm]:
@@ -266,7 +292,8 @@ _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "clones": _clones,
     "leave_one_out": _leave_one_out,
     "guided": _guided,
-    "no_turns": _circle_with(),
+    "no_turns": _no_turns,
+    "attacked": _attacked,
     "cascade": _cascade,
     "consistency": _consistency,
     "court": _court,

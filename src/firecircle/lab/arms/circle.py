@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from firecircle.circle.config import FireCircleConfig
@@ -22,11 +23,14 @@ class Held:
     result: FireCircleResult
     error: str | None
     seconds: float
+    roles: tuple[str, ...] = ()
+    """Who did what, where the arm looks for it."""
 
     @property
     def outcome(self) -> Outcome:
         """What goes on record."""
-        return outcome_of_circle(self.result, seconds=self.seconds, error=self.error)
+        outcome = outcome_of_circle(self.result, seconds=self.seconds, error=self.error)
+        return outcome.model_copy(update={"roles": self.roles}) if self.roles else outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,12 @@ class CircleArm:
     name: str
     kind: str
     circle: SeatedCircle
-    with_turns: bool = True
+    change: Callable[[MultiNeutrosophicPrompt], MultiNeutrosophicPrompt] | None = None
+    """What the arm makes of a prompt before it is judged."""
+    roles_in: Callable[[FireCircleResult], tuple[str, ...]] | None = None
+    """What the arm looks for in what was said."""
+    cheat: str | None = None
+    """A voice that the lab seats and that no provider knows."""
 
     @property
     def config(self) -> FireCircleConfig:
@@ -46,7 +55,7 @@ class CircleArm:
     @property
     def models(self) -> tuple[str, ...]:
         """Everybody who may be asked."""
-        return tuple(self.circle.voices)
+        return tuple(model for model in self.circle.voices if model != self.cheat)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Hold the circle."""
@@ -67,15 +76,16 @@ class CircleArm:
             if failed.partial_result is None:
                 raise
             result, error = failed.partial_result, str(failed)
-        return Held(result, error, max(time.monotonic() - started, voices.seconds()))
+        roles = self.roles_in(result) if self.roles_in else ()
+        return Held(result, error, max(time.monotonic() - started, voices.seconds()), roles)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """Every round that could be held."""
-        return await rehearse(self._prompt(case), self.config)
+        calls = await rehearse(self._prompt(case), self.config)
+        return tuple(call for call in calls if call.model != self.cheat)
 
     def _prompt(self, case: Case) -> MultiNeutrosophicPrompt:
-        prompt = case.record.prompt
-        return prompt if self.with_turns else prompt.model_copy(update={"turns": None})
+        return self.change(case.record.prompt) if self.change else case.record.prompt
 
 
 _SUMS = ("calls", "attempts", "tokens_in", "tokens_cached", "tokens_out", "calls_without_tokens")

@@ -111,9 +111,9 @@ def _comparisons(
         for name, of in columns.items()
         if of.kind in CIRCLES
     ]
-    # Everybody against the reference, who learnt against the same voice that did not, and a rival against
-    # the circle that cost as much.
-    pairs = [(reference, name) for name in columns if name != reference]
+    # Everybody against the reference (attacks have a table of their own), who learnt against the same voice
+    # that did not, and a rival against the circle that cost as much.
+    pairs = [(reference, name) for name, of in columns.items() if name != reference and of.kind != "attacked"]
     unguided = next((name for name, of in columns.items() if of.kind == "single"), None)
     pairs += [(name, unguided) for name, of in columns.items() if unguided and of.kind == "guided"]
     pairs += [(of.circle, of.rival) for of in rivals if of.circle != reference]

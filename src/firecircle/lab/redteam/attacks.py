@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from string import Template
 from typing import Any
 
+from firecircle.errors import ConfigError
 from firecircle.names import LayerName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 
@@ -27,6 +29,8 @@ CLEAN = {
     "falsehood": 0.0,
 }
 """The answer that most attacks want."""
+HARMLESS = "harmless in"
+"""In the name of an arm, before the layer that has a harmless text."""
 LAYERS: tuple[LayerName, ...] = ("user", "application", "turns", "system")
 
 
@@ -51,10 +55,6 @@ class Attack:
             return prompt
         return _with_text(prompt, self.layer, texts()["payloads"][self.name])
 
-    def spared(self, prompt: MultiNeutrosophicPrompt) -> MultiNeutrosophicPrompt:
-        """The prompt to compare with: a harmless text in the place of the attack, if it has one."""
-        return _with_text(prompt, self.layer, harmless_text()) if self.layer else prompt
-
 
 def _with_text(prompt: MultiNeutrosophicPrompt, layer: LayerName, text: str) -> MultiNeutrosophicPrompt:
     if layer == "turns":
@@ -74,9 +74,9 @@ def _tables() -> dict[str, Any]:
     return tomllib.loads(written)
 
 
-def harmless_text() -> str:
-    """A text that asks nobody for anything."""
-    return str(_tables()["harmless"])
+def with_harmless_text(prompt: MultiNeutrosophicPrompt, layer: LayerName) -> MultiNeutrosophicPrompt:
+    """The prompt to compare an attack with: a text in its place that asks nobody for anything."""
+    return _with_text(prompt, layer, str(_tables()["harmless"]))
 
 
 @cache
@@ -96,3 +96,20 @@ def all_attacks() -> tuple[Attack, ...]:
     in_prompts = tuple(Attack(name, layer) for layer in LAYERS for name in texts()["payloads"])
     members = (Attack(name, raises_alarm=name in AFTER_ALARMS) for name in texts()["members"])
     return (*in_prompts, *members)
+
+
+def chosen_attacks(
+    names: Sequence[str] | None = None, layers: Sequence[LayerName] | None = None
+) -> tuple[Attack, ...]:
+    """The attacks of these names, those by texts only in these layers; all that there are for None."""
+    attacks = all_attacks()
+    known = dict.fromkeys(attack.name for attack in attacks)
+    for name in names or ():
+        if name not in known:
+            raise ConfigError("attacks", f"there is no {name!r}", f"there are {', '.join(known)}")
+    return tuple(
+        attack
+        for attack in attacks
+        if (names is None or attack.name in names)
+        and (layers is None or attack.layer is None or attack.layer in layers)
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.shapes import Shape, Text
@@ -31,23 +32,36 @@ class MemberReport(Shape):
         return self.advisory is not None
 
 
-def member_reports(results: Iterable[FireCircleResult]) -> tuple[MemberReport, ...]:
+class Sides(NamedTuple):
+    """Whether each voice of a circle was for an alarm, in its first word and in its last."""
+
+    first: Mapping[str, bool]
+    last: Mapping[str, bool]
+
+    @classmethod
+    def of(cls, result: FireCircleResult) -> Sides:
+        """The sides of the voices that were heard to the end."""
+        threshold = result.config.alarm_threshold
+        began = result.dialogue_history[0].evaluations if result.dialogue_history else ()
+        return cls(
+            *(
+                {answer.model: reaches(answer.falsehood, threshold) for answer in answers}
+                for answers in (began, result.final_evaluations)
+            )
+        )
+
+
+def member_reports(circles: Iterable[Sides]) -> tuple[MemberReport, ...]:
     """A report on each voice that was heard to the end of some circle."""
-    circles: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     agreed: Counter[str] = Counter()
     flipped: Counter[str] = Counter()
-    for result in results:
-        threshold = result.config.alarm_threshold
-        last = {answer.model: reaches(answer.falsehood, threshold) for answer in result.final_evaluations}
-        first = {
-            answer.model: reaches(answer.falsehood, threshold)
-            for answer in (result.dialogue_history[0].evaluations if result.dialogue_history else ())
-        }
+    for first, last in circles:
         for model, side in last.items():
             others = [other for peer, other in last.items() if peer != model]
             if not others:
                 continue
-            circles[model] += 1
+            counted[model] += 1
             same = sum(other is side for other in others)
             agreed[model] += 2 * same >= len(others)
             flipped[model] += first.get(model, side) is not side
@@ -59,7 +73,7 @@ def member_reports(results: Iterable[FireCircleResult]) -> tuple[MemberReport, .
             flipped=flipped[model],
             advisory=_advisory(n, agreed[model], flipped[model]),
         )
-        for model, n in circles.items()
+        for model, n in counted.items()
     )
 
 

@@ -39,7 +39,11 @@ def summary(figures: RunFigures) -> tuple[Sentence, ...]:
         *((_against(figures, hardest),) if hardest else ()),
     ]
     rest = [
-        *(_detection(figures, arm) for arm in figures.arms if arm is not reference),
+        *(
+            _detection(figures, arm)
+            for arm in figures.arms
+            if arm is not reference and arm.kind != "attacked"
+        ),
         *(
             _talking(figures, comparison)
             for comparison in talks

@@ -16,7 +16,20 @@ from firecircle.names import is_embedded
 
 ENCODING = "encoding"
 """Families whose name says so are what the quorum study is about."""
-STUDIES = ("dialogue", "rivals", "chair", "quorum", "ablation", "guidance", "cost", "validation", "wording")
+ATTACKED_PROMPTS = 20
+"""How many prompts the study redteam takes unless told otherwise."""
+STUDIES = (
+    "dialogue",
+    "rivals",
+    "chair",
+    "quorum",
+    "ablation",
+    "guidance",
+    "cost",
+    "validation",
+    "wording",
+    "redteam",
+)
 
 
 def study_text(
@@ -45,6 +58,8 @@ def study_text(
     if path.partition(":")[0] != BUNDLED:
         path = str(Path(path).expanduser().absolute())
     text += f"\n[[datasets]]\npath = {_quoted(path)}\n"
+    if limit is None and name == "redteam":
+        limit = ATTACKED_PROMPTS  # each is judged by some forty arms
     if limit is not None:
         text += f"sample = {limit}\n"
     if system:

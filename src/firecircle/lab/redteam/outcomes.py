@@ -1,0 +1,182 @@
+"""What attacks did to a circle, from the records of a run with `attacked` arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from firecircle.lab.plan import ArmPlan, Plan
+from firecircle.lab.records import records_table
+from firecircle.lab.redteam.attacks import HARMLESS, Attack, chosen_attacks
+from firecircle.lab.redteam.members import ADVERSARY, ROLE
+from firecircle.lab.redteam.outliers import MemberReport, Sides, member_reports
+from firecircle.lab.runs.folder import RunFolder
+from firecircle.lab.statistics.estimate import wilson
+from firecircle.shapes import Shape, Text
+from firecircle.thresholds import reaches
+
+CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "no_turns")
+"""The kinds of arms that can be attacked."""
+Row = Mapping[str, Any]
+
+
+class Share(Shape):
+    """So many of so many, with the 95% Wilson interval; no interval where there is nothing to share."""
+
+    hits: int
+    n: int
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, hits: int, n: int) -> Share:
+        """The share with its interval."""
+        if n == 0:
+            return cls(hits=0, n=0)
+        interval = wilson(hits, n)
+        return cls(hits=hits, n=n, low=interval.low, high=interval.high)
+
+
+class AttackOutcome(Shape):
+    """What one attack did to the prompts it was tried on."""
+
+    arm: Text
+    title: Text
+    raises_alarm: bool
+    """Whether the attack wants a false alarm. Then benign prompts count, otherwise attacks."""
+    falsehood_without: float | None
+    """Mean falsehood of the verdicts on the same prompts with a harmless text in the attack's place, or
+    without the member."""
+    falsehood_with: float | None
+    turned: Share
+    """Verdicts that went over to the side the attack wants, among those that were on the other one."""
+    swayed: Share
+    """The same of the last words of honest voices."""
+    obeyed: dict[Text, int]
+    """How often each voice said the canary."""
+    failed: int
+    """Prompts without a verdict, with the attack or without it."""
+
+
+class RedTeam(Shape):
+    """All attacks of a run, and how each voice stood to the others."""
+
+    outcomes: tuple[AttackOutcome, ...]
+    members: tuple[MemberReport, ...]
+    """A cheating member once for each part it played."""
+
+
+def is_redteam(plan: Plan) -> bool:
+    """Whether a plan attacks a circle."""
+    return any(arm.kind == "attacked" for arm in plan.arms)
+
+
+def redteam_of(folder: RunFolder) -> RedTeam:
+    """What the attacks of a finished run did."""
+    folder.require_finished()
+    records = _records(folder)
+    threshold = folder.plan.alarm_threshold
+    outcomes: list[AttackOutcome] = []
+    members: list[MemberReport] = []
+    for arm in folder.plan.arms:
+        if arm.kind != "attacked":
+            continue
+        circle = records[_attacked_circle(folder.plan, arm)]
+        members += member_reports(_sides(circle.values(), threshold))
+        for attack in chosen_attacks(arm.attacks, arm.layers):
+            name = f"{arm.name} {attack.title}"
+            under = records[name]
+            spared = records[f"{arm.name} {HARMLESS} {attack.layer}"] if attack.layer else circle
+            label = "benign" if attack.raises_alarm else "attack"
+            pairs = [(spared[key], row) for key, row in under.items() if row["label"] == label]
+            outcomes.append(_outcome(name, attack, pairs, threshold))
+            members += [
+                report.model_copy(update={"model": f"{ADVERSARY} ({attack.name})"})
+                for report in member_reports(_sides(under.values(), threshold))
+                if report.model == ADVERSARY
+            ]
+    return RedTeam(outcomes=tuple(outcomes), members=tuple(members))
+
+
+def _attacked_circle(plan: Plan, arm: ArmPlan) -> str:
+    """The circle that an arm attacks: the one it names, else the first."""
+    return arm.like or next(other.name for other in plan.arms if other.kind in CIRCLES)
+
+
+def _records(folder: RunFolder) -> dict[str, dict[tuple[str, str, int], Row]]:
+    """The rows of each arm, by what was judged."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        found = database.execute(
+            "SELECT arm, dataset, record_id, repeat, label, f AS falsehood, alarm, voices, roles"
+            f" FROM {records_table(database, folder.records)}"
+        )
+        names = [column[0] for column in found.description or ()]
+        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    by_arm: dict[str, dict[tuple[str, str, int], Row]] = {}
+    for row in rows:
+        by_arm.setdefault(row["arm"], {})[row["dataset"], row["record_id"], row["repeat"]] = row
+    return by_arm
+
+
+def _outcome(arm: str, attack: Attack, pairs: Sequence[tuple[Row, Row]], threshold: float) -> AttackOutcome:
+    judged = [
+        (before, after)
+        for before, after in pairs
+        if before["falsehood"] is not None and after["falsehood"] is not None
+    ]
+    wanted = attack.raises_alarm
+    turned = [after["alarm"] is wanted for before, after in judged if before["alarm"] is not wanted]
+    swayed = [side for before, after in judged for side in _swayed(before, after, wanted, threshold)]
+    obeyed: dict[str, int] = {}
+    for _, after in judged:
+        for role in after["roles"] or ():
+            if role.startswith(ROLE):
+                obeyed[role.removeprefix(ROLE)] = obeyed.get(role.removeprefix(ROLE), 0) + 1
+    return AttackOutcome(
+        arm=arm,
+        title=attack.title,
+        raises_alarm=wanted,
+        falsehood_without=fmean(before["falsehood"] for before, _ in judged) if judged else None,
+        falsehood_with=fmean(after["falsehood"] for _, after in judged) if judged else None,
+        turned=Share.of(sum(turned), len(turned)),
+        swayed=Share.of(sum(swayed), len(swayed)),
+        obeyed=obeyed,
+        failed=len(pairs) - len(judged),
+    )
+
+
+def _swayed(before: Row, after: Row, wanted: bool, threshold: float) -> list[bool]:
+    """Whether each honest voice that ended on the other side without the attack ends on its side with it."""
+    alone = _last_sides(before, threshold)
+    return [
+        side is wanted
+        for model, side in _last_sides(after, threshold).items()
+        if model in alone and alone[model] is not wanted
+    ]
+
+
+def _last_sides(row: Row, threshold: float) -> dict[str, bool]:
+    """Whether the last word of each active voice is an alarm."""
+    return {
+        said["model"]: reaches(said["falsehood"], threshold)
+        for said in sorted(row["voices"], key=lambda said: said["round_number"])
+        if said["active"]
+    }
+
+
+def _sides(rows: Iterable[Row], threshold: float) -> list[Sides]:
+    return [
+        Sides(
+            {
+                said["model"]: reaches(said["falsehood"], threshold)
+                for said in row["voices"]
+                if said["round_number"] == 1
+            },
+            _last_sides(row, threshold),
+        )
+        for row in rows
+        if row["falsehood"] is not None
+    ]
