@@ -21,8 +21,8 @@ import aiohttp
 import sqlalchemy as sa
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt
-from firecircle.convene import fire_circle_evaluate
 from firecircle.examples import load_examples
+from firecircle.judge import fire_circle_evaluate
 from firecircle.store import tables
 from firecircle.store.opening import Store, open_store
 

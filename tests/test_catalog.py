@@ -13,8 +13,9 @@ from genai_prices.data_snapshot import get_snapshot
 from firecircle import EvaluationConfig, FireCircleConfig, MultiNeutrosophicPrompt
 from firecircle.catalog import characteristics_of, families, family_of, in_catalog, limits_of
 from firecircle.cli.main import run
-from firecircle.convene import fire_circle_evaluate, seat_panel
+from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, UnknownModelError
+from firecircle.judge import fire_circle_evaluate
 from firecircle.names import HOSTS
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import endpoint

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         RoundMetrics,
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
-    from firecircle.convene import fire_circle_evaluate, fire_circle_events, replay_circle
+    from firecircle.convene import replay_circle
     from firecircle.errors import (
         BudgetError,
         ConfigError,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from firecircle.evaluation import EvaluationResult, NeutrosophicEvaluation, PatternNote
     from firecircle.evaluator import FireCircleEvaluator, LLMEvaluator, classify_pattern_llm
     from firecircle.guard import Judged, PromptGuard
+    from firecircle.judge import fire_circle_evaluate, fire_circle_events
     from firecircle.metrics import ReciprocityMetrics
     from firecircle.names import EvaluationMode, PatternType
     from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
@@ -142,12 +143,13 @@ _ROOMS = {
     "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
-    "convene": "fire_circle_evaluate fire_circle_events replay_circle",
+    "convene": "replay_circle",
     "errors": "BudgetError ConfigError EvaluationError FireCircleError NotKeptWarning "
     "PromptError QuorumError StoreError UnknownModelError VoiceError partial_result_of",
     "evaluation": "EvaluationResult NeutrosophicEvaluation PatternNote",
     "evaluator": "FireCircleEvaluator LLMEvaluator classify_pattern_llm",
     "guard": "PromptGuard Judged",
+    "judge": "fire_circle_evaluate fire_circle_events",
     "metrics": "ReciprocityMetrics",
     "names": "EvaluationMode PatternType",
     "prompt": "EarlierTurn MultiNeutrosophicPrompt",

@@ -5,10 +5,7 @@ Every circle is built here, whoever asks for it, so that the same settings ask t
 
 from __future__ import annotations
 
-import asyncio
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -24,9 +21,9 @@ from firecircle.circle.panel import Panel, PanelListener
 from firecircle.circle.quorum import best_contributions
 from firecircle.circle.result import CallRecord, CircleRecord, FireCircleResult
 from firecircle.circle.voice import Voice
-from firecircle.errors import BudgetError, ConfigError, NotKeptWarning, StoreError
+from firecircle.errors import BudgetError, ConfigError, StoreError
 from firecircle.files import read_regular
-from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
@@ -36,75 +33,11 @@ from firecircle.voices.replay import recorded_voices
 from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
 
 if TYPE_CHECKING:
-    from firecircle.rotation.history import ParticipationHistory
     from firecircle.store.opening import Store
-    from firecircle.store.recorder import Recording
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
 LARGEST_PROMPT_BYTES = 100_000
 """Of the empty chair's own prompt: a page or two is usual."""
-
-
-async def fire_circle_evaluate(
-    prompt: PromptLike,
-    config: FireCircleConfig,
-    session_memory: SessionMemory | None = None,
-    *,
-    caller: Caller | None = None,
-    on_event: Listener | None = None,
-    baseline_question: str | None = None,
-    store: Store | None = None,
-    label: str | None = None,
-) -> FireCircleResult:
-    """Judge a prompt in a circle; a plain text is a user's message.
-
-    `caller` answers for every voice instead of the configured providers; `on_event` is told what
-    happens while it happens; `store` keeps the circle, under `label` if one is given, and has it before
-    anybody is asked. Raises `EvaluationError`, which carries the partial result, when no consensus can be
-    reached.
-    """
-    async with kept_in(store, label) as recording:
-        return await hold_circle(
-            prompt,
-            config,
-            session_memory,
-            caller=caller,
-            on_event=on_event,
-            baseline_question=baseline_question,
-            recording=recording,
-            store=store,
-        )
-
-
-async def hold_circle(
-    prompt: PromptLike,
-    config: FireCircleConfig,
-    session_memory: SessionMemory | None = None,
-    *,
-    caller: Caller | None = None,
-    on_event: Listener | None = None,
-    baseline_question: str | None = None,
-    recording: Recording | None = None,
-    seating: Seating | None = None,
-    store: Store | None = None,
-) -> FireCircleResult:
-    """As `fire_circle_evaluate`, for whoever has the recording of `kept_in` already.
-
-    `seating` tells how the voices came to sit, unless whoever calls this chose them; `store` is asked for
-    the calibration of these voices.
-    """
-    seating = seating or Seating.of(config.first_asked)
-    config = await with_todays_models(config, caller)
-    if store is not None:
-        config = await asyncio.to_thread(with_calibration, config, store)
-    with settings_in_force():
-        return await seat_circle(config, caller, seating).hold(
-            as_prompt(prompt),
-            session_memory,
-            baseline_question=baseline_question,
-            on_event=heard_by(on_event, recording.tell if recording else None),
-            before_first_call=recording.begun if recording else None,
-        )
 
 
 Watcher = Callable[[str, Voice], Voice]
@@ -283,100 +216,6 @@ def heard_by(*listeners: Listener | None) -> Listener:
             listener(event)
 
     return tell
-
-
-@asynccontextmanager
-async def kept_in(
-    store: Store | None,
-    label: str | None = None,
-    *,
-    record_id: str | None = None,
-    on_unkept: Callable[[str], None] | None = None,
-) -> AsyncIterator[Recording | None]:
-    """A recording in the store, if there is one, which is complete when this is left, however it is left.
-
-    `record_id` says which prompt of a batch it is: the name of the batch, a colon, and its own.
-
-    A verdict is not given up because a disk is full: what could not be kept, and why, is told to
-    `on_unkept`, else as a warning.
-    """
-    if store is None:
-        yield None
-        return
-    from firecircle.store.recorder import InBatch
-
-    place = None if record_id is None else InBatch(record_id)
-    loop, judging = asyncio.get_running_loop(), asyncio.current_task()
-
-    def call_off() -> None:
-        if judging is not None:
-            loop.call_soon_threadsafe(judging.cancel)
-
-    recording = store.recorder.recording(label=label, place=place, on_cancel=call_off)
-    try:
-        yield recording
-    finally:
-        if unkept := await _unkept(recording, store):
-            if on_unkept is not None:
-                on_unkept(unkept)
-            else:
-                warnings.warn(NotKeptWarning(unkept), stacklevel=2)
-
-
-async def _unkept(recording: Recording, store: Store) -> str | None:
-    """Wait until everything is written; what could not be, and why."""
-    try:
-        await recording.settled()
-    except StoreError as trouble:
-        return str(trouble)
-    try:
-        if recording.result is not None:
-            await asyncio.to_thread(_remember, recording.result, store)
-    except StoreError as trouble:
-        return f"who took part, which rotation goes by (the circle itself is kept): {trouble}"
-    return None
-
-
-def participation_history(store: Store) -> ParticipationHistory:
-    """Who took part in which sitting, as rotation reads it from a store."""
-    from firecircle.rotation.history import Draw, Participation
-
-    return store.participation.read_as(Participation, Draw)
-
-
-def _remember(result: FireCircleResult, store: Store) -> None:
-    """Keep who was heard, verdict or not: rotation goes by it."""
-    from firecircle.rotation.domains import GENERAL
-    from firecircle.rotation.tracker import VoiceHistoryTracker
-
-    tracker = VoiceHistoryTracker(participation_history(store))
-    tracker.record_circle(result, result.config.decision_domain or GENERAL)
-
-
-async def fire_circle_events(
-    prompt: PromptLike,
-    config: FireCircleConfig,
-    session_memory: SessionMemory | None = None,
-    *,
-    caller: Caller | None = None,
-) -> AsyncIterator[Event]:
-    """The events of a circle as they happen; the last is `CircleClosed` and holds the result.
-
-    Leaving the loop early calls the circle off.
-    """
-    queue: asyncio.Queue[Event | None] = asyncio.Queue()
-    circle = asyncio.create_task(
-        fire_circle_evaluate(prompt, config, session_memory, caller=caller, on_event=queue.put_nowait)
-    )
-    circle.add_done_callback(lambda _: queue.put_nowait(None))
-    try:
-        while (event := await queue.get()) is not None:
-            yield event
-        await circle
-    finally:
-        circle.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await circle
 
 
 async def replay_circle(record: CircleRecord, *, on_event: Listener | None = None) -> FireCircleResult:

@@ -9,9 +9,9 @@ from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import fire_circle_evaluate, seat_panel
 from firecircle.errors import ConfigError, EvaluationError
 from firecircle.evaluation import EvaluationResult
+from firecircle.judge import Job, fire_circle_evaluate, judge
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.caller import Caller
 from firecircle.voices.seating import seat_voices, with_todays_models
@@ -54,11 +54,15 @@ class LLMEvaluator:
             )
         if recursion_depth > self.config.max_recursion_depth:
             raise EvaluationError(f"recursion_depth: {recursion_depth} is beyond max_recursion_depth")
-        config = self.config.model_copy(update={"focus": "user"})
-        config = await with_todays_models(config, self.llm_caller)
-        panel = await seat_panel(config, self.llm_caller).ask(
-            _layer_in_context(layer_content, context), baseline_question=evaluation_prompt or None
+        panel, _ = await judge(
+            Job(
+                prompt=_layer_in_context(layer_content, context),
+                config=self.config.model_copy(update={"focus": "user"}),
+                caller=self.llm_caller,
+                baseline_question=evaluation_prompt or None,
+            )
         )
+        assert isinstance(panel, Panel)
         return EvaluationResult(
             evaluations=panel.evaluations, consensus=panel.consensus, metadata=_extras(panel)
         )

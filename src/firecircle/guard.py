@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sized
+from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
@@ -14,8 +14,7 @@ from firecircle.circle.columns import Cell
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
-from firecircle.circle.panel import Guide, PanelListener
-from firecircle.convene import hold_circle, kept_in, seat_panel
+from firecircle.circle.panel import Guide, Panel
 from firecircle.errors import (
     ConfigError,
     EvaluationError,
@@ -23,6 +22,7 @@ from firecircle.errors import (
     PromptError,
     unexpected_error,
 )
+from firecircle.judge import Job, judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt, PromptLike, as_prompt
@@ -30,11 +30,9 @@ from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.verdict import WORST_FIRST
 from firecircle.voices.caller import Caller
-from firecircle.voices.seating import with_todays_models
 
 if TYPE_CHECKING:
     from firecircle.store.opening import Store
-    from firecircle.store.recorder import Recording
 
 Turns = Iterable[EarlierTurn | dict[str, str]]
 
@@ -55,13 +53,6 @@ class Judged:
         return {**place, **self.outcome.to_row(), "error": None}
 
 
-class _KeptAs(NamedTuple):
-    """What the store writes beside a judgement."""
-
-    label: str | None
-    record_id: str | None
-
-
 class PromptGuard:
     """Judges prompts. Without a configuration it uses what is at hand: a key, or the embedded voices."""
 
@@ -72,8 +63,11 @@ class PromptGuard:
         caller: Caller | None = None,
         store: Store | None = None,
         bank: Guide | None = None,
+        on_unkept: Callable[[str], None] | None = None,
     ) -> None:
         """`caller` answers for every voice; `store` keeps every judgement.
+
+        `on_unkept` is told why a judgement could not be kept; without it that is a `NotKeptWarning`.
 
         `bank` (`store.bank`, or `store.bank.guide(k)`) tells the voices of the single and parallel modes
         what to look out for. A circle is never told: its first round shows what voices see unaided.
@@ -82,6 +76,7 @@ class PromptGuard:
         self._caller = caller
         self._store = store
         self._bank = bank
+        self._on_unkept = on_unkept
 
     async def evaluate(
         self,
@@ -135,53 +130,36 @@ class PromptGuard:
         `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
         """
         chosen = self._mode(mode, fire_circle_config)
-        kept = _KeptAs(label, record_id)
         prompt = as_prompt(prompt)
         prompt.require_text()
-        if session_memory is None:
-            return await self._evaluate(
-                prompt, chosen, fire_circle_config, None, by_layer, on_event, kept, bank, seating
-            )
-        session_memory.take_back_failure(prompt.user)
-        if prompt.turns is None:
-            prompt = prompt.model_copy(update={"turns": session_memory.earlier_turns})
+        if session_memory is not None:
+            session_memory.take_back_failure(prompt.user)
+            if prompt.turns is None:
+                prompt = prompt.model_copy(update={"turns": session_memory.earlier_turns})
         try:
-            metrics = await self._evaluate(
-                prompt, chosen, fire_circle_config, session_memory, by_layer, on_event, kept, bank, seating
+            guidance = await self._guidance(prompt, chosen, bank)
+            config, seating = self._configured(chosen, fire_circle_config, seating)
+            job = Job(
+                prompt=prompt,
+                config=config,
+                session=session_memory,
+                caller=self._caller,
+                seating=seating,
+                guidance=guidance,
+                on_event=on_event,
+                store=self._store,
+                label=label,
+                record_id=record_id,
+                on_unkept=self._on_unkept,
             )
+            metrics = await (_judge_by_layer(job) if by_layer else _judge(job))
         except EvaluationError:
-            session_memory.record_failure(prompt.user)
+            if session_memory is not None:
+                session_memory.record_failure(prompt.user)
             raise
-        session_memory.record(metrics.balance, metrics.alarm, prompt.user)
+        if session_memory is not None:
+            session_memory.record(metrics.balance, metrics.alarm, prompt.user)
         return metrics
-
-    async def _evaluate(
-        self,
-        prompt: MultiNeutrosophicPrompt,
-        chosen: EvaluationMode,
-        fire_circle_config: FireCircleConfig | None,
-        session_memory: SessionMemory | None,
-        by_layer: bool,
-        on_event: Listener | None,
-        kept: _KeptAs,
-        bank: Guide | None,
-        seating: Seating | None,
-    ) -> ReciprocityMetrics:
-        guidance = await self._guidance(prompt, chosen, bank)
-        if by_layer:
-            return await self._layer_by_layer(
-                prompt, chosen, fire_circle_config, session_memory, kept, guidance, seating
-            )
-        return await self._judge(
-            prompt,
-            chosen,
-            fire_circle_config,
-            session_memory,
-            on_event=on_event,
-            kept=kept,
-            guidance=guidance,
-            seating=seating,
-        )
 
     def evaluate_sync(
         self,
@@ -276,11 +254,16 @@ class PromptGuard:
         done = 0
         try:
             while True:
-                for index, (prompt, keeping) in islice(numbered, concurrency - len(under_way)):
-                    judging = self._judge_one(
-                        index, prompt, _KeptAs(*keeping), mode, fire_circle_config, seating
+                for index, (prompt, (label, record_id)) in islice(numbered, concurrency - len(under_way)):
+                    judging = self.evaluate_prompt(
+                        prompt,
+                        mode,
+                        fire_circle_config,
+                        label=label,
+                        record_id=record_id,
+                        seating=seating,
                     )
-                    under_way.add(asyncio.create_task(judging))
+                    under_way.add(asyncio.create_task(_outcome_of(index, label, judging)))
                 if not under_way:
                     return
                 finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
@@ -293,25 +276,6 @@ class PromptGuard:
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
-
-    async def _judge_one(
-        self,
-        index: int,
-        prompt: PromptLike,
-        kept: _KeptAs,
-        mode: EvaluationMode | ModeName | None,
-        circle: FireCircleConfig | None,
-        seating: Seating | None,
-    ) -> Judged:
-        try:
-            outcome: ReciprocityMetrics | FireCircleError = await self.evaluate_prompt(
-                prompt, mode, circle, label=kept.label, record_id=kept.record_id, seating=seating
-            )
-        except FireCircleError as error:
-            outcome = error
-        except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
-            outcome = unexpected_error(unexpected)
-        return Judged(index, kept.label, outcome)
 
     def _mode(
         self, mode: EvaluationMode | ModeName | None, circle: FireCircleConfig | None
@@ -338,97 +302,54 @@ class PromptGuard:
         guide = bank or self._bank
         return () if guide is None else await asyncio.to_thread(guide.guidance_for, prompt)
 
-    async def _judge(
-        self,
-        prompt: MultiNeutrosophicPrompt,
-        mode: EvaluationMode,
-        circle: FireCircleConfig | None,
-        session: SessionMemory | None,
-        *,
-        focus: Focus | None = None,
-        on_event: Listener | None = None,
-        kept: _KeptAs,
-        guidance: Sequence[str] = (),
-        seating: Seating | None = None,
-    ) -> ReciprocityMetrics:
-        config = circle if mode is EvaluationMode.FIRE_CIRCLE else self._config
-        if config is None:
-            by_default = configured(JudgingRequest(mode))
-            config, seating = by_default.config, by_default.seating
-        if focus is not None:
-            config = config.model_copy(update={"focus": focus})
-        async with kept_in(self._store, kept.label, record_id=kept.record_id) as recording:
-            if isinstance(config, FireCircleConfig):
-                metrics = await self._in_dialogue(prompt, config, session, on_event, recording, seating)
-            else:
-                apart = config.model_copy(update={"mode": mode})
-                listener = recording.tell_panel if recording else None
-                metrics = await self._apart(prompt, apart, session, listener, guidance, seating)
-        return metrics.model_copy(update={"kept_as": recording.id}) if recording else metrics
+    def _configured(
+        self, mode: EvaluationMode, circle: FireCircleConfig | None, seating: Seating | None
+    ) -> tuple[FireCircleConfig | EvaluationConfig, Seating | None]:
+        if mode is EvaluationMode.FIRE_CIRCLE and circle is not None:
+            return circle, seating
+        if mode is not EvaluationMode.FIRE_CIRCLE and self._config is not None:
+            return self._config.model_copy(update={"mode": mode}), seating
+        by_default = configured(JudgingRequest(mode))
+        return by_default.config, by_default.seating
 
-    async def _in_dialogue(
-        self,
-        prompt: MultiNeutrosophicPrompt,
-        config: FireCircleConfig,
-        session: SessionMemory | None,
-        on_event: Listener | None,
-        recording: Recording | None,
-        seating: Seating | None,
-    ) -> ReciprocityMetrics:
-        result = await hold_circle(
-            prompt,
-            config,
-            session,
-            caller=self._caller,
-            on_event=on_event,
-            recording=recording,
-            seating=seating,
-            store=self._store,
+
+async def _outcome_of(
+    index: int, label: str | None, judging: Coroutine[Any, Any, ReciprocityMetrics]
+) -> Judged:
+    """The judgement, or the error in its place."""
+    try:
+        return Judged(index, label, await judging)
+    except FireCircleError as error:
+        return Judged(index, label, error)
+    except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
+        return Judged(index, label, unexpected_error(unexpected))
+
+
+async def _judge(job: Job) -> ReciprocityMetrics:
+    judged, kept_as = await judge(job)
+    metrics = metrics_of_panel(judged) if isinstance(judged, Panel) else metrics_of_circle(judged)
+    return metrics if job.store is None else metrics.model_copy(update={"kept_as": kept_as})
+
+
+async def _judge_by_layer(job: Job) -> ReciprocityMetrics:
+    """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
+    focuses: tuple[Focus, ...] = ("system", "application", "user")
+    judged = {
+        focus: await _judge(
+            replace(job, config=job.config.model_copy(update={"focus": focus}), on_event=None)
         )
-        return metrics_of_circle(result)
-
-    async def _apart(
-        self,
-        prompt: MultiNeutrosophicPrompt,
-        config: EvaluationConfig,
-        session: SessionMemory | None,
-        listener: PanelListener | None,
-        guidance: Sequence[str],
-        seating: Seating | None,
-    ) -> ReciprocityMetrics:
-        seating = seating or Seating.of(config.first_asked)
-        config = await with_todays_models(config, self._caller)
-        seated = seat_panel(config, self._caller, seating)
-        return metrics_of_panel(await seated.ask(prompt, session, listener=listener, guidance=guidance))
-
-    async def _layer_by_layer(
-        self,
-        prompt: MultiNeutrosophicPrompt,
-        mode: EvaluationMode,
-        circle: FireCircleConfig | None,
-        session: SessionMemory | None,
-        kept: _KeptAs,
-        guidance: Sequence[str],
-        seating: Seating | None,
-    ) -> ReciprocityMetrics:
-        """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
-        focuses: tuple[Focus, ...] = ("system", "application", "user")
-        judged = {
-            focus: await self._judge(
-                prompt, mode, circle, session, focus=focus, kept=kept, guidance=guidance, seating=seating
-            )
-            for focus in focuses
-            if getattr(prompt, focus).strip()
+        for focus in focuses
+        if getattr(job.prompt, focus).strip()
+    }
+    worst = min(judged.values(), key=lambda metrics: metrics.balance)
+    return worst.model_copy(
+        update={
+            "by_layer": {focus: metrics.consensus for focus, metrics in judged.items()},
+            "verdict": min((metrics.verdict for metrics in judged.values()), key=WORST_FIRST.index),
+            "alarm": any(metrics.alarm for metrics in judged.values()),
+            "accounting": together([metrics.accounting for metrics in judged.values()]),
         }
-        worst = min(judged.values(), key=lambda metrics: metrics.balance)
-        return worst.model_copy(
-            update={
-                "by_layer": {focus: metrics.consensus for focus, metrics in judged.items()},
-                "verdict": min((metrics.verdict for metrics in judged.values()), key=WORST_FIRST.index),
-                "alarm": any(metrics.alarm for metrics in judged.values()),
-                "accounting": together([metrics.accounting for metrics in judged.values()]),
-            }
-        )
+    )
 
 
 def _put_together(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.convene import hold_circle
+from firecircle import fire_circle_evaluate
 from firecircle.store.opening import Store, open_store
 from firecircle.store.recorder import InRun
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
@@ -24,7 +24,7 @@ async def of_a_run(store: Store, arm: str, label: str = "attack:temporal_inconsi
     said = says(0.9, patterns_observed=[pattern("temporal_inconsistency")])
     script = Script({voice: [0.1, said] for voice in VOICES})
     recording = store.recorder.recording(label=label, place=InRun("nightly", arm, "r-1"))
-    await hold_circle(PROMPT, circle(*VOICES, max_rounds=2), caller=script, recording=recording)
+    await fire_circle_evaluate(PROMPT, circle(*VOICES, max_rounds=2), caller=script, on_event=recording.tell)
     await recording.settled()
 
 

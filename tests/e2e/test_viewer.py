@@ -16,8 +16,8 @@ from urllib.parse import quote
 import pytest
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
-from firecircle.convene import fire_circle_evaluate
 from firecircle.examples import find_example
+from firecircle.judge import fire_circle_evaluate
 from firecircle.store.bank.learning import learn
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store

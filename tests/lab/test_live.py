@@ -241,7 +241,7 @@ async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(
 
 
 def sittings(store: Store) -> int:
-    from firecircle.convene import participation_history
+    from firecircle.judge import participation_history
 
     return sum(1 for _ in participation_history(store).participations())
 

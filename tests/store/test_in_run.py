@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from firecircle import FireCircleResult
+from firecircle import FireCircleResult, fire_circle_evaluate
 from firecircle.circle.events import Event
-from firecircle.convene import hold_circle
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.store.recorder import InRun
@@ -21,7 +20,7 @@ async def told_by(*falsehoods: float) -> tuple[list[Event], FireCircleResult]:
     """Everything that a circle tells; the same seed gives the same id."""
     told: list[Event] = []
     config = circle(*VOICES, max_rounds=len(falsehoods), seed=5)
-    result = await hold_circle(
+    result = await fire_circle_evaluate(
         PROMPT, config, caller=script(*falsehoods, reasoning="plain words"), on_event=told.append
     )
     return told, result

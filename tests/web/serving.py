@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from firecircle import FireCircleConfig, FireCircleResult, MultiNeutrosophicPrompt
-from firecircle.convene import fire_circle_evaluate
 from firecircle.errors import VoiceError, partial_result_of
+from firecircle.judge import fire_circle_evaluate
 from firecircle.store.opening import Store
 from firecircle.web.access import WRITE_HEADER, Access
 from firecircle.web.app import build_site

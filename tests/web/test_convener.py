@@ -9,9 +9,9 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from firecircle import fire_circle_evaluate
-from firecircle.convene import kept_in
+from firecircle.judge import Job, judge
 from firecircle.store.opening import Store, open_store
+from firecircle.store.recorder import Recording
 from tests.cli.running import endpoint
 from tests.loopback import completion
 from tests.scripted import circle, says
@@ -25,17 +25,19 @@ async def test_a_sitting_circle_has_its_id(store: Store) -> None:
         await asyncio.sleep(60)
         return says(0.5)
 
-    async with kept_in(store) as recording:
-        assert recording is not None
-        judging = asyncio.create_task(
-            fire_circle_evaluate(PROMPT, circle(*VOICES), caller=never, on_event=recording.tell)
-        )
-        name = await asyncio.wait_for(asyncio.wrap_future(recording.opened), 20)
-        assert recording.id == name
-        assert store.circles.summary(name).status == "sitting"
-        judging.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await judging
+    recordings: list[Recording] = []
+    job = Job(
+        prompt=PROMPT, config=circle(*VOICES), caller=never, store=store, on_recording=recordings.append
+    )
+    judging = asyncio.create_task(judge(job))
+    await asyncio.sleep(0)
+    (recording,) = recordings
+    name = await asyncio.wait_for(asyncio.wrap_future(recording.opened), 20)
+    assert recording.id == name
+    assert store.circles.summary(name).status == "sitting"
+    judging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await judging
     assert store.circles.summary(name).status == "cancelled"
 
 

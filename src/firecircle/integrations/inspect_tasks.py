@@ -27,8 +27,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import fire_circle_evaluate
 from firecircle.errors import EvaluationError
+from firecircle.judge import fire_circle_evaluate
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
 from firecircle.request import JudgingRequest, configured_by_file

@@ -16,12 +16,13 @@ from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
-from firecircle.convene import hold_circle, kept_in, rehearse, seat_panel
+from firecircle.convene import rehearse
 from firecircle.errors import EvaluationError
+from firecircle.judge import Job, judge
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
+from firecircle.store.recorder import Recording
 from firecircle.telling.safe_text import with_codes
-from firecircle.voices.seating import with_todays_models
 from firecircle.web.problems import Judged, RequestError
 
 MOST_AT_ONCE = 32
@@ -125,22 +126,28 @@ class Convener:
     ) -> None:
         me = asyncio.current_task()
         assert me is not None
-        recording = None
+        recordings: list[Recording] = []
         judged: FireCircleResult | Panel | None = None
         unkept: list[str] = []
+
+        def take(recording: Recording) -> None:
+            recordings.append(recording)
+            recording.opened.add_done_callback(partial(self._tell_name, me, named))
+
         try:
-            async with kept_in(self._store, label, on_unkept=unkept.append) as recording:
-                assert recording is not None
-                recording.opened.add_done_callback(partial(self._tell_name, me, named))
-                if isinstance(config, FireCircleConfig):
-                    judged = await hold_circle(
-                        prompt, config, recording=recording, seating=seating, store=self._store
-                    )
-                else:
-                    panel = seat_panel(await with_todays_models(config), seating=seating)
-                    judged = await panel.ask(prompt, listener=recording.tell_panel)
+            judged, _ = await judge(
+                Job(
+                    prompt=prompt,
+                    config=config,
+                    seating=seating,
+                    store=self._store,
+                    label=label,
+                    on_recording=take,
+                    on_unkept=unkept.append,
+                )
+            )
         except EvaluationError:
-            if recording is None or recording.id is None:
+            if not recordings or recordings[0].id is None:
                 raise  # nothing was heard; otherwise what was heard is kept, with the reason
         finally:
             if named.done():  # whoever asked has gone on; the terminal is all that is left

@@ -42,15 +42,15 @@ def judge(request: Request) -> int:
     introduction = request.introduction
     with warned_when_not_kept() as unkept:
         with request.store or nullcontext():
-            status = _judge(console, request, introduction)
+            status = _judge(console, request, introduction, unkept)
         # The verdict goes first; but whoever waits for 0 would count on what is not there.
         return TROUBLE if unkept and status == NO_ALARM else status
 
 
-def _judge(console: Console, request: Request, introduction: str) -> int:
+def _judge(console: Console, request: Request, introduction: str, unkept: list[str]) -> int:
     try:
         with _shown(console, request) as listener:
-            outcome = asyncio.run(_judged(request, listener))
+            outcome = asyncio.run(_judged(request, listener, unkept))
     except EvaluationError as error:
         return _fail(console, request, str(error), error.partial_result, TROUBLE)
     if isinstance(outcome, CalledOff):
@@ -63,9 +63,15 @@ def _judge(console: Console, request: Request, introduction: str) -> int:
     return STATUS[outcome.verdict]
 
 
-async def _judged(request: Request, listener: Listener | None) -> ReciprocityMetrics | CalledOff:
+async def _judged(
+    request: Request, listener: Listener | None, unkept: list[str]
+) -> ReciprocityMetrics | CalledOff:
     config = request.config
-    guard = PromptGuard(config if isinstance(config, EvaluationConfig) else None, store=request.store)
+    guard = PromptGuard(
+        config if isinstance(config, EvaluationConfig) else None,
+        store=request.store,
+        on_unkept=unkept.append,
+    )
     circle = config if isinstance(config, FireCircleConfig) else None
     try:
         return await guard.evaluate_prompt(

@@ -6,14 +6,12 @@ What cannot be kept never costs the verdict.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from firecircle.cli.printable import printable_line
-from firecircle.errors import ConfigError, NotKeptWarning
+from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store, open_store
@@ -76,32 +74,11 @@ class StoredGuide:
 
 @contextmanager
 def warned_when_not_kept() -> Iterator[list[str]]:
-    """Print judgements that could not be kept, after everything else: one line for each reason.
-
-    The list holds why, once the store is closed.
-    """
+    """A list for why judgements could not be kept; printed after everything else, a line for each reason."""
     unkept: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", NotKeptWarning)
-        show = warnings.showwarning
-
-        def note(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if issubclass(category, NotKeptWarning):
-                unkept.append(str(message))
-            else:
-                show(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = note
-        try:
-            yield unkept
-        finally:
-            for why, times in Counter(unkept).items():
-                count = f" ({times:,} times)" if times > 1 else ""
-                print(f"warning: not kept{count}: {printable_line(why)}", file=sys.stderr)
+    try:
+        yield unkept
+    finally:
+        for why, times in Counter(unkept).items():
+            count = f" ({times:,} times)" if times > 1 else ""
+            print(f"warning: not kept{count}: {printable_line(why)}", file=sys.stderr)

@@ -50,7 +50,7 @@ def rotation_commands() -> typer.Typer:
 @contextmanager
 def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
     """The history in the store, as rotation reads it."""
-    from firecircle.convene import participation_history
+    from firecircle.judge import participation_history
     from firecircle.store.opening import open_store
 
     with open_store(where) as store:

@@ -13,8 +13,8 @@ from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation.command import todays_pool, usual_pool
-from firecircle.convene import participation_history
 from firecircle.errors import ConfigError, StoreError
+from firecircle.judge import participation_history
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest

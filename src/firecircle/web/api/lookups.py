@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.convene import participation_history
 from firecircle.errors import ConfigError
+from firecircle.judge import participation_history
 from firecircle.rotation.fairness import FairnessReport, fairness_in
 from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.bank.entries import FullEntry

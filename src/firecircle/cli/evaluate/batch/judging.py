@@ -116,11 +116,12 @@ class View(Protocol):
 def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
     """Judge all prompts and show each when all before it are known."""
     batch = request.batch
-    progress = _Progress(batch, view)
     started = time.monotonic()
-    with warned_when_not_kept() as unkept, request.store or nullcontext(), view.open():
-        stopped = asyncio.run(_judge_all(request, progress))
-        progress.show_rest()
+    with warned_when_not_kept() as unkept:
+        progress = _Progress(batch, view, unkept)
+        with request.store or nullcontext(), view.open():
+            stopped = asyncio.run(_judge_all(request, progress))
+            progress.show_rest()
     seconds = time.monotonic() - started
     return BatchOutcome(
         batch.name, len(batch.rows), seconds, progress.shown, stopped, unkept, progress.accounts
@@ -149,8 +150,10 @@ def _print_summary(outcome: BatchOutcome, *, kept: bool, on_stdout: bool) -> Non
 class _Progress:
     """Outcomes as they come, shown as soon as all before them are known."""
 
-    def __init__(self, batch: Batch, view: View) -> None:
+    def __init__(self, batch: Batch, view: View, unkept: list[str]) -> None:
         self._view = view
+        self.unkept = unkept
+        """Why something could not be kept."""
         self.pause = view.pause
         self._known: dict[int, Outcome] = {}
         self._next = 0
@@ -244,7 +247,7 @@ async def _judge_all_of(
             async with outages.passage():
                 with outages.noticed():
                     async for number, outcome, judged in _judged(
-                        request, with_budget(judges, part), some, outages
+                        request, with_budget(judges, part), some, outages, progress.unkept
                     ):
                         done += 1
                         hurt.pop(number, None)
@@ -279,13 +282,16 @@ def _is_hurt(judged: ReciprocityMetrics | FireCircleError, outages: Outages) -> 
 
 
 async def _judged(
-    request: BatchRequest, judges: Configured, numbers: list[int], outages: Outages
+    request: BatchRequest, judges: Configured, numbers: list[int], outages: Outages, unkept: list[str]
 ) -> AsyncGenerator[tuple[int, Outcome, ReciprocityMetrics | FireCircleError], None]:
     """The outcomes as they come; while a provider is out, no further prompt is begun."""
     config = judges.config
     records = request.batch.records
     guard = PromptGuard(
-        config if isinstance(config, EvaluationConfig) else None, store=request.store, bank=request.bank
+        config if isinstance(config, EvaluationConfig) else None,
+        store=request.store,
+        bank=request.bank,
+        on_unkept=unkept.append,
     )
     # After a pause one prompt goes first.
     chosen = [records[number] for number in (numbers[:1] if outages.pause else numbers)]

@@ -1,0 +1,221 @@
+"""The one way in: a job says what shall be judged and how, `judge` does it and keeps what came of it.
+
+The entry points of the library, the viewer and the commands make a `Job` of what they were given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.circumstances import Seating
+from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.events import Event, Listener
+from firecircle.circle.panel import Panel
+from firecircle.circle.result import FireCircleResult
+from firecircle.convene import heard_by, seat_circle, seat_panel, with_calibration
+from firecircle.errors import NotKeptWarning, StoreError
+from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
+from firecircle.session import SessionMemory
+from firecircle.settings import settings_in_force
+from firecircle.voices.caller import Caller
+from firecircle.voices.seating import with_todays_models
+
+if TYPE_CHECKING:
+    from firecircle.rotation.history import ParticipationHistory
+    from firecircle.store.opening import Store
+    from firecircle.store.recorder import Recording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One prompt to be judged, and everything that decides how."""
+
+    prompt: MultiNeutrosophicPrompt
+    config: FireCircleConfig | EvaluationConfig
+    """Of a circle, or of voices that judge apart."""
+    session: SessionMemory | None = None
+    caller: Caller | None = None
+    """Answers for every voice instead of the configured providers."""
+    seating: Seating | None = None
+    """How the voices of the configuration came to sit; None for voices that the caller chose."""
+    baseline_question: str | None = None
+    """Replaces the plain question of round 1."""
+    guidance: Sequence[str] = ()
+    """What voices that judge apart are told to look out for, a line each."""
+    on_event: Listener | None = None
+    """Is told what happens in a circle while it happens."""
+    store: Store | None = None
+    """Keeps the judgement, and has it before any voice is asked."""
+    label: str | None = None
+    record_id: str | None = None
+    """Which prompt of a batch it is: the name of the batch, a colon, and its own."""
+    on_recording: Callable[[Recording], None] | None = None
+    """Is given the recording in the store before any voice is asked."""
+    on_unkept: Callable[[str], None] | None = None
+    """Is told why something could not be kept; without it that is a `NotKeptWarning`."""
+
+
+class Kept(NamedTuple):
+    """What came of a job."""
+
+    judged: FireCircleResult | Panel
+    kept_as: str | None
+    """The id in the store, if it is kept."""
+
+
+async def judge(job: Job) -> Kept:
+    """Hold the circle of a job, or ask its voices apart.
+
+    Raises `EvaluationError`, which carries the partial result, when no consensus can be reached. What was
+    heard until then is kept too.
+    """
+    async with _recorded(job) as recording:
+        seating = job.seating or Seating.of(job.config.first_asked)
+        config = await with_todays_models(job.config, job.caller)
+        if isinstance(config, FireCircleConfig):
+            if job.store is not None:
+                config = await asyncio.to_thread(with_calibration, config, job.store)
+            with settings_in_force():
+                judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).hold(
+                    job.prompt,
+                    job.session,
+                    baseline_question=job.baseline_question,
+                    on_event=heard_by(job.on_event, recording.tell if recording else None),
+                    before_first_call=recording.begun if recording else None,
+                )
+        else:
+            judged = await seat_panel(config, job.caller, seating).ask(
+                job.prompt,
+                job.session,
+                baseline_question=job.baseline_question,
+                listener=recording.tell_panel if recording else None,
+                guidance=job.guidance,
+            )
+    return Kept(judged, recording.id if recording else None)
+
+
+async def fire_circle_evaluate(
+    prompt: PromptLike,
+    config: FireCircleConfig,
+    session_memory: SessionMemory | None = None,
+    *,
+    caller: Caller | None = None,
+    on_event: Listener | None = None,
+    baseline_question: str | None = None,
+    store: Store | None = None,
+    label: str | None = None,
+) -> FireCircleResult:
+    """Judge a prompt in a circle; a plain text is a user's message.
+
+    `caller` answers for every voice instead of the configured providers; `on_event` is told what
+    happens while it happens; `store` keeps the circle, under `label` if one is given, and has it before
+    any voice is asked. Raises `EvaluationError`, which carries the partial result, when no consensus can be
+    reached.
+    """
+    judged, _ = await judge(
+        Job(
+            prompt=as_prompt(prompt),
+            config=config,
+            session=session_memory,
+            caller=caller,
+            on_event=on_event,
+            baseline_question=baseline_question,
+            store=store,
+            label=label,
+        )
+    )
+    assert isinstance(judged, FireCircleResult)
+    return judged
+
+
+async def fire_circle_events(
+    prompt: PromptLike,
+    config: FireCircleConfig,
+    session_memory: SessionMemory | None = None,
+    *,
+    caller: Caller | None = None,
+) -> AsyncIterator[Event]:
+    """The events of a circle as they happen; the last is `CircleClosed` and holds the result.
+
+    Leaving the loop early calls the circle off.
+    """
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
+    circle = asyncio.create_task(
+        fire_circle_evaluate(prompt, config, session_memory, caller=caller, on_event=queue.put_nowait)
+    )
+    circle.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await circle
+    finally:
+        circle.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await circle
+
+
+@asynccontextmanager
+async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
+    """A recording in the job's store, if it has one, which is complete when this is left, however it is left.
+
+    A verdict is not given up because a disk is full.
+    """
+    if job.store is None:
+        yield None
+        return
+    from firecircle.store.recorder import InBatch
+
+    place = None if job.record_id is None else InBatch(job.record_id)
+    loop, judging = asyncio.get_running_loop(), asyncio.current_task()
+
+    def call_off() -> None:
+        if judging is not None:
+            loop.call_soon_threadsafe(judging.cancel)
+
+    recording = job.store.recorder.recording(label=job.label, place=place, on_cancel=call_off)
+    if job.on_recording is not None:
+        job.on_recording(recording)
+    try:
+        yield recording
+    finally:
+        if unkept := await _unkept(recording, job.store):
+            if job.on_unkept is not None:
+                job.on_unkept(unkept)
+            else:
+                warnings.warn(NotKeptWarning(unkept), stacklevel=2)
+
+
+async def _unkept(recording: Recording, store: Store) -> str | None:
+    """Wait until everything is written; what could not be, and why."""
+    try:
+        await recording.settled()
+    except StoreError as trouble:
+        return str(trouble)
+    try:
+        if recording.result is not None:
+            await asyncio.to_thread(_remember, recording.result, store)
+    except StoreError as trouble:
+        return f"who took part, which rotation goes by (the circle itself is kept): {trouble}"
+    return None
+
+
+def participation_history(store: Store) -> ParticipationHistory:
+    """Who took part in which sitting, as rotation reads it from a store."""
+    from firecircle.rotation.history import Draw, Participation
+
+    return store.participation.read_as(Participation, Draw)
+
+
+def _remember(result: FireCircleResult, store: Store) -> None:
+    """Keep who was heard, verdict or not: rotation goes by it."""
+    from firecircle.rotation.domains import GENERAL
+    from firecircle.rotation.tracker import VoiceHistoryTracker
+
+    tracker = VoiceHistoryTracker(participation_history(store))
+    tracker.record_circle(result, result.config.decision_domain or GENERAL)
