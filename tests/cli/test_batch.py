@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from firecircle.cli.evaluate.batch import reading
 from firecircle.cli.evaluate.compact import CompactResult
 from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
@@ -410,3 +412,39 @@ class TestOutages:
         assert ran.status == 4
         assert "Stopped, openrouter is still out after" in ran.err
         assert "failed or lost a voice because a provider did not answer: give the same command" in ran.err
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "\tx", " =1+1", "＝1+1")
+
+
+def test_a_csv_runs_nothing_in_a_spreadsheet(cli: Cli, folder: Path) -> None:
+    rows = [{"id": text, "user": f"{text} {FAIR}"} for text in FORMULAS]
+    name = written(folder / "a.jsonl", *rows, {"id": "plain", "user": "1 - 1 = 0"})
+    assert cli("evaluate", "--batch", name, "--no-save", "--out", "safe.csv").status in (0, 1)
+    assert cli("evaluate", "--batch", name, "--no-save", "--out", "raw.csv", "--raw-csv").status in (0, 1)
+    safe, raw = (
+        list(csv.DictReader(io.StringIO((folder / file).read_text("utf-8"))))
+        for file in ("safe.csv", "raw.csv")
+    )
+    assert [row["id"] for row in safe] == [*(f"'{text}" for text in FORMULAS), "plain"]
+    assert [row["id"] for row in raw] == [*FORMULAS, "plain"]
+    assert [row["user"] for row in safe][-2:] == [f"'{FORMULAS[-1]} {FAIR}", "1 - 1 = 0"]
+    for row in safe:
+        assert not [cell for cell in row.values() if cell and cell[0] in "=+@\t"]
+    assert [row["balance"] for row in safe] == [row["balance"] for row in raw], "numbers stay numbers"
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "/dev/zero", "/dev/null"])
+def test_a_batch_is_a_regular_file(cli: Cli, folder: Path, name: str) -> None:
+    os.mkfifo(folder / "pipe.jsonl")
+    assert_one_line_of_trouble(cli("evaluate", "--batch", name), "not a regular file")
+
+
+def test_a_batch_has_a_size(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = written(folder / "a.jsonl", *({"user": f"{FAIR} {number}"} for number in range(5)))
+    for limit in ("MOST_ROWS", "MOST_CHARACTERS"):
+        with monkeypatch.context() as limited:
+            limited.setattr(reading, limit, 4)
+            assert_one_line_of_trouble(
+                cli("evaluate", "--batch", name), "has more than", "`firecircle scan` takes any number"
+            )

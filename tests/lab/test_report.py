@@ -20,7 +20,7 @@ from firecircle.errors import ConfigError
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import FROM_ROUND_1, run_figures
 from firecircle.lab.plan import plan_of
-from firecircle.lab.report.page import ReportFiles, write_report
+from firecircle.lab.report.page import ReportFiles, line_of, name_of, write_report
 from firecircle.lab.report.retelling import instructive
 from firecircle.lab.report.text_widths import held_to_width, width_of
 from firecircle.lab.report.verdicts import verdict_tables
@@ -107,6 +107,13 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.targets += [value or "" for name, value in attrs if name in ("src", "href", "action")]
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-x", "@SUM(1)"])
+def test_no_cell_of_the_page_is_a_formula(text: str) -> None:
+    assert line_of(text) == f"&#39;{text}"
+    assert name_of(text) in (f"&#39;{text}", f"“{text}”")
+    assert (line_of("a=b"), name_of("a-b")) == ("a=b", "a-b")
 
 
 async def test_an_unfinished_run_has_no_report(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from firecircle.catalog import original_of
 from firecircle.errors import ConfigError
-from firecircle.files import stays_in
+from firecircle.files import read_regular, stays_in
 from firecircle.lab.datasets import FieldMap
 from firecircle.lab.datasets.reading import BUNDLED
 from firecircle.names import Label, LayerName, ModeName, is_family
@@ -326,16 +326,13 @@ def _require_distinct(what: str, names: list[str]) -> None:
 def read_plan(path: Path) -> tuple[Plan, str]:
     """The plan in this file, and the file's text. A `ConfigError` names the table and the key."""
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        data = read_regular(path, LARGEST_BYTES)
     except OSError as unreadable:
         raise ConfigError(
             str(path),
             f"cannot read it: {unreadable.strerror}",
             "`firecircle lab init FILE` writes one to start from",
         ) from None
-    if len(data) > LARGEST_BYTES:
-        raise ConfigError(str(path), f"larger than {LARGEST_BYTES:,} bytes; that is no plan")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

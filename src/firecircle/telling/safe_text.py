@@ -195,6 +195,16 @@ def quoted_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else f"“{inside}”"
 
 
+def without_formula(text: str) -> str:
+    """A text for a table that may be opened in a spreadsheet: nothing in it begins a formula there."""
+    return f"'{text}" if text.lstrip(_SPACES).startswith(_BEGIN_FORMULAS) or text[:1] in _CONTROLS else text
+
+
+_SPACES = " \u00a0\u3000\ufeff"
+_CONTROLS = ("\t", "\r", "\n")
+_BEGIN_FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+
 def shortened(name: str, longest: int) -> str:
     """The name with its middle left out, so that what tells it apart at either end stays."""
     if len(name) <= longest:

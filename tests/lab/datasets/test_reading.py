@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -430,3 +432,50 @@ def test_a_parquet_file_with_other_columns_is_cured_too(tmp_path: Path) -> None:
         "try --field user=frage --field label=art --field turns= --label-map Angriff=attack"
         " --label-map harmlos=benign" in str(refused.value)
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "complaint"),
+    [
+        ("repeat('a', 10000000) AS \"user\" FROM range(500)", "500 rows of it take 5,000,000,000 bytes"),
+        ("repeat('a', 200000) AS \"user\" FROM range(9000)", "2,048 rows of it take 409,600,000 bytes"),
+        ("repeat('a', 200000000) AS \"user\" FROM range(3)", "Out of Memory"),
+        (
+            "'hi' AS \"user\", [{'role': 'user', 'content': repeat('a', 1000000)}] AS turns FROM range(900)",
+            "Out of Memory",
+        ),
+    ],
+)
+def test_a_small_parquet_file_does_not_take_gigabytes(texts: str, complaint: str, tmp_path: Path) -> None:
+    """A text that is stored once and repeated in every row: kilobytes on disk."""
+    bomb = tmp_path / "bomb.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT {texts}) TO '{bomb}' (FORMAT parquet, COMPRESSION zstd)")
+    assert bomb.stat().st_size < 50_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError, match=complaint):
+        list(read_dataset(bomb))
+    if sys.platform == "linux":
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000, "kilobytes"
+
+
+def test_a_row_that_is_too_long_is_one_bad_row(tmp_path: Path) -> None:
+    parquet, lines = tmp_path / "d.parquet", tmp_path / "d.jsonl"
+    with duckdb.connect() as connection:
+        connection.execute(
+            "COPY (SELECT CASE WHEN i = 1 THEN repeat('a', 17000000) ELSE 'hello' END AS \"user\" FROM range(3)"
+            f" t(i)) TO '{parquet}' (FORMAT parquet, COMPRESSION zstd)"
+        )
+    write_jsonl(lines, [{"user": "hello"}, {"user": "a" * 17_000_000}, {"user": "hello"}])
+    for path in (parquet, lines):
+        bad: list[BadRow] = []
+        assert [record.row for record in read_dataset(path, None, bad.append)] == [1, 3]
+        assert [row.line for row in bad] == [2]
+        assert "is longer than 16,000,000 bytes" in bad[0].reason
+
+
+def test_a_document_of_a_tool_has_a_size(tmp_path: Path) -> None:
+    with (tmp_path / "d.json").open("wb") as file:
+        file.truncate(100_000_001)
+    with pytest.raises(ConfigError, match="has more than 100,000,000 bytes"):
+        read_dataset(tmp_path / "d.json")

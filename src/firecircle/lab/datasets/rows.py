@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from glob import escape
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular, stays_in
@@ -21,6 +21,9 @@ from firecircle.lab.datasets.encodings import (
 )
 from firecircle.lab.datasets.record import LAYER_FIELDS, MAP_FIELDS, BadRow, FieldMap, Row
 from firecircle.prompt import MAX_LAYER_CHARS
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 LONGEST_FIELD = 8 * MAX_LAYER_CHARS
 """Past this a quote was never closed, and the rest of the file would be read as one field."""
@@ -157,8 +160,9 @@ def _sidecar(path: Path | None) -> dict[str, object]:
     return cells
 
 
-LONGEST_LINE = 4 * 12 * MAX_LAYER_CHARS
-"""Four layers at their limit, each character written as a pair of \\u escapes."""
+LONGEST_LINE = 16 * MAX_LAYER_CHARS
+"""In bytes: four layers of which each character takes four bytes. Lists in lists take twenty times as much
+memory as text."""
 
 
 def jsonl_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
@@ -213,9 +217,13 @@ def text_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
 
 BATCH = 500
 MEMORY_LIMIT = "256MB"
+VECTOR = 2048
+"""DuckDB makes so many rows of a row group at a time, however long they are."""
+LARGEST_VECTOR = 128_000_000
+"""In bytes. A file of kilobytes may hold a text of megabytes once and repeat it in every row."""
 
 
-def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row]:
+def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | BadRow]:
     """Every row after the first ones that are skipped, with only the columns that the map may name."""
     try:
         import duckdb
@@ -232,15 +240,48 @@ def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row
             # Without a column that holds text all are shown, so that the complaint can list them.
             has_text = any(field_map.name_of(field) in present for field in LAYER_FIELDS)
             columns = list(dict.fromkeys(mapped)) if has_text else present
-            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-            result = connection.execute(f"SELECT {quoted} FROM read_parquet(?) OFFSET {skip:d}", [file])
+            quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
+            kinds = {str(name): str(kind) for name, kind, *_ in described}
+            sizes = [
+                f"coalesce(strlen({column if kinds[name] == 'VARCHAR' else f'CAST({column} AS VARCHAR)'}), 0)"
+                for name, column in zip(columns, quoted, strict=True)
+            ]
+            _require_small_vectors(connection, file, " + ".join(sizes), path)
+            fits = f"{' + '.join(sizes)} <= {LONGEST_LINE}"
+            chosen = ", ".join(f"CASE WHEN {fits} THEN {column} END" for column in quoted)
+            result = connection.execute(
+                f"SELECT {fits}, {chosen} FROM read_parquet(?) OFFSET {skip:d}", [file]
+            )
             line = skip
             while batch := result.fetchmany(BATCH):
-                for cells in batch:
+                for is_short, *cells in batch:
                     line += 1
-                    yield Row(line, dict(zip(columns, cells, strict=True)))
+                    if is_short:
+                        yield Row(line, dict(zip(columns, cells, strict=True)))
+                    else:
+                        yield BadRow(line, f"the row is longer than {LONGEST_LINE:,} bytes")
         except duckdb.Error as broken:
             reason = str(broken).splitlines()[0]
             raise ConfigError(
                 str(path), f"not a readable Parquet file ({reason})", "write it again"
             ) from None
+
+
+def _require_small_vectors(connection: DuckDBPyConnection, file: str, size: str, path: Path) -> None:
+    """Refuse a file that would take gigabytes to read; `size` is an expression for the bytes of a row."""
+    (most,) = connection.execute(
+        "SELECT max(row_group_num_rows) FROM parquet_metadata(?)", [file]
+    ).fetchall()[0]
+    rows = max(1, min(VECTOR, most or 1))
+    (largest,) = connection.execute(
+        "SELECT max(bytes) FROM"
+        f" (SELECT sum(CASE WHEN {size} <= {LONGEST_LINE} THEN {size} ELSE 0 END) AS bytes"
+        f" FROM read_parquet(?, file_row_number = true) GROUP BY file_row_number // {rows})",
+        [file],
+    ).fetchall()[0]
+    if (largest or 0) > LARGEST_VECTOR:
+        raise ConfigError(
+            str(path),
+            f"{rows:,} rows of it take {largest:,} bytes, more than {LARGEST_VECTOR:,}",
+            "write it as JSON lines",
+        )

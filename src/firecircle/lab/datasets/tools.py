@@ -19,6 +19,8 @@ from firecircle.prompt import prompt_of_messages
 
 FORMAT_GLANCE = 65_536
 """Bytes from which a tool's result file is told from a plain dataset."""
+LARGEST_DOCUMENT = 100_000_000
+"""Of JSON that is read as a whole; lists in lists take twenty times as much memory."""
 ATTEMPT_IS_COMPLETE = 2
 """garak writes an attempt when it is sent and again when it is evaluated; the second has this status."""
 
@@ -47,6 +49,12 @@ def _plugin_for(path: Path, beginning: bytes) -> PluginDataset | None:
 
 
 def _from_document(path: Path) -> Iterator[Row | BadRow] | None:
+    if path.stat().st_size > LARGEST_DOCUMENT:
+        raise ConfigError(
+            "dataset",
+            f"{path} has more than {LARGEST_DOCUMENT:,} bytes",
+            "give .jsonl, one object a line: jq -c '.[]' turns a list into it",
+        )
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as broken:

@@ -25,7 +25,13 @@ from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.statistics import ErrorCorrelation, Estimate, Group, Performance
 from firecircle.metrics import metrics_of_circle
 from firecircle.telling.patterns import agreement_words
-from firecircle.telling.safe_text import line_quoting, line_with_codes, name_with_codes, with_codes
+from firecircle.telling.safe_text import (
+    line_quoting,
+    line_with_codes,
+    name_with_codes,
+    with_codes,
+    without_formula,
+)
 from firecircle.telling.table import VoiceRow, rows_of_circle
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import Cautions, cautions_of_circle, circle_sentences
@@ -182,14 +188,14 @@ def name_of(name: str) -> Any:
     """A name from the data or the plan, as markup; one that could pass for words of ours stands in quotes."""
     from markupsafe import escape
 
-    return escape(name_with_codes(name))
+    return escape(without_formula(name_with_codes(name)))
 
 
 def line_of(text: str, longest: int | None = None) -> Any:
     """A text on one line, as markup."""
     from markupsafe import escape
 
-    return escape(line_with_codes(text, longest))
+    return escape(without_formula(line_with_codes(text, longest)))
 
 
 def _shown(value: Any) -> Any:

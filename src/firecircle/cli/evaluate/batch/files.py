@@ -15,6 +15,7 @@ from firecircle.cli.evaluate.compact import CompactResult, compact_failure, comp
 from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
 from firecircle.errors import ConfigError
 from firecircle.names import BATCH_KIND, EvaluationMode
+from firecircle.telling.safe_text import without_formula
 from firecircle.verdict import VERDICT_WORDS
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
@@ -41,20 +42,24 @@ def require_known_format(file: str) -> None:
     require_writable(file, "--out")
 
 
-def write_rows(batch: BatchOutcome, file: str) -> None:
-    """Write one row a prompt; the file appears when it is whole."""
+def write_rows(batch: BatchOutcome, file: str, *, raw_csv: bool = False) -> None:
+    """Write one row a prompt; the file appears when it is whole. Texts in CSV are no formulas, unless raw."""
     rows = [outcome.to_row(batch.name) for outcome in batch.outcomes]
     match Path(file).suffix.lower():
         case ".csv":
             with written_whole(file) as target:
                 table = csv.DictWriter(target, FLAT_COLUMNS, lineterminator="\n")
                 table.writeheader()
-                table.writerows(rows)
+                table.writerows(rows if raw_csv else map(_without_formulas, rows))
         case ".parquet":
             _write_parquet(rows, file)
         case _:
             with written_whole(file) as target:
                 target.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _without_formulas(row: dict[str, Cell]) -> dict[str, Cell]:
+    return {name: without_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def batch_document(batch: BatchOutcome, mode: EvaluationMode, threshold: float) -> dict[str, Any]:

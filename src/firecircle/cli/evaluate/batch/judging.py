@@ -131,7 +131,7 @@ def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
 def _write_files(outcome: BatchOutcome, request: BatchRequest) -> None:
     options = request.options
     if options.out is not None:
-        write_rows(outcome, options.out)
+        write_rows(outcome, options.out, raw_csv=options.raw_csv)
     if options.junit is not None:
         write_junit(outcome, request.threshold, request.fail_on, options.junit)
     if options.sarif is not None:

@@ -42,6 +42,14 @@ class BatchOptions:
             help="Write one flat row a prompt of the batch: .jsonl, .csv or .parquet.",
         ),
     ] = None
+    raw_csv: Annotated[
+        bool,
+        typer.Option(
+            "--raw-csv",
+            help="Write texts to .csv as they are. By default a ' precedes those that a spreadsheet would run"
+            " as a formula.",
+        ),
+    ] = False
     junit: Annotated[
         str | None,
         typer.Option(

@@ -24,6 +24,11 @@ STANDARD_INPUT = "-"
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".json")
 
 
+MOST_ROWS, MOST_CHARACTERS = 1_000_000, 500_000_000
+"""Of one batch, whose rows are all in memory."""
+LARGEST_INPUT = 500_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Records and bad rows in the order of the file."""
@@ -55,8 +60,16 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
             records = read_dataset(
                 _recognised(path), field_map, rows.append, name=batch_name, cure_words=Cure.in_options
             )
+            size = 0
             for record in records:
-                rows.append(record.completed(shared))  # noqa: PERF401 - bad rows come in between
+                rows.append(record.completed(shared))
+                size += sum(len(layer.text) for layer in record.prompt.layers)
+                if len(rows) > MOST_ROWS or size > MOST_CHARACTERS:
+                    raise ConfigError(
+                        "dataset",
+                        f"{source} has more than {MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters",
+                        "`firecircle scan` takes any number",
+                    )
         except ConfigError as wrong:
             field = wrong.field or ""
             raise wrong.renamed("--field" if field.startswith("FieldMap") else "--batch") from None
@@ -78,7 +91,9 @@ def _spooled(field_map: FieldMap, opened: ExitStack) -> Path:
     """Standard input as a file with the ending that its beginning tells."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("--batch", "nothing comes in on standard input", "name a file, or pipe one in")
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(LARGEST_INPUT + 1)
+    if len(data) > LARGEST_INPUT:
+        raise ConfigError("--batch", f"standard input has more than {LARGEST_INPUT:,} bytes", "name a file")
     if encoding := foreign_encoding(data[:ENCODING_GLANCE]):
         raise ConfigError(
             "--batch",
