@@ -310,7 +310,8 @@ def characteristics_of(
         raise UnknownModelError(
             "models",
             f"{model!r}: there is no provider {provider!r}",
-            f"the providers are {', '.join(_providers())}; others are declared in firecircle.toml under"
+            f"the providers are {', '.join(_providers())}; others by {provider.upper()}_API_KEY and"
+            f" {provider.upper()}_BASE_URL, or in firecircle.toml under"
             f' [providers.{provider}], and a model with such a name under [models."{original_of(model)}"]',
         )
     if found is None:

@@ -13,7 +13,16 @@ from firecircle.names import EMBEDDED_MODELS, is_embedded
 from firecircle.request import default_models, embedded_models
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import Ran, endpoint
-from tests.loopback import VERDICT, Answer, ChatRequest, LoopbackServer, as_json, completion, judged
+from tests.loopback import (
+    VERDICT,
+    Answer,
+    ChatRequest,
+    LoopbackServer,
+    as_json,
+    completion,
+    failure,
+    judged,
+)
 
 Cli = Callable[..., Ran]
 Serve = Callable[..., LoopbackServer]
@@ -91,7 +100,7 @@ def test_models_of_one_vendor_sit_with_embedded_readers(
     seated = json.loads(ran.out)["config"]["models"]
     assert set(seated) == {*named.split(","), *embedded_models()}
     shown = cli("evaluate", *PROMPT, "--models", named)
-    assert "joined for a second lineage" in shown.out + shown.err
+    assert "the embedded readers joined to make a quorum" in shown.out + shown.err
 
 
 def test_a_family_is_served_by_the_vendor_whose_key_is_set(cli: Cli, serve: Serve) -> None:
@@ -148,7 +157,7 @@ def test_one_model_is_told_of_the_single_mode(cli: Cli, serve: Serve) -> None:
     serve("openai", "OPENAI_API_KEY", "gpt-5.2")
     ran = cli("evaluate", *PROMPT, "--models", "openai:gpt-5.2")
     assert ran.status == 2
-    assert "mode single" in ran.err
+    assert "--mode single" in ran.err
     assert EMBEDDED_MODELS[0] in ran.err
 
 
@@ -187,3 +196,21 @@ def test_a_file_nobody_trusts_gets_no_key(
         cli("evaluate", *PROMPT, "--mode", "single", "--models", "acme:x")
         assert server.requests
         assert not thief.requests
+
+
+def test_a_family_without_any_key_names_both_keys(cli: Cli, serve: Serve) -> None:
+    serve("openai", "OPENAI_API_KEY", "gpt-5.2")
+    ran = cli("evaluate", *PROMPT, "--models", "family:anthropic-sonnet,family:openai-gpt")
+    assert ran.status == 2
+    assert "set OPENROUTER_API_KEY or ANTHROPIC_API_KEY" in ran.err
+
+
+def test_a_quorum_that_breaks_names_the_readers_that_would_help(cli: Cli, serve: Serve) -> None:
+    server = serve("openai", "OPENAI_API_KEY", "gpt-5.2")
+    models = "openai:gpt-5.2,openai:gpt-gone,embedded:ngrams"
+    server._script = lambda request: judged(request) if request.model == "gpt-5.2" else failure(404, "gone")
+    ran = cli("evaluate", *PROMPT, "--models", models, "--no-quorum")
+    assert "for a quorum without them" not in ran.out
+    server._script = lambda request: judged(request) if request.model != "gpt-5.2" else failure(404, "gone")
+    ran = cli("evaluate", *PROMPT, "--models", "openai:gpt-5.2,embedded:ngrams", "--max-tokens", "500")
+    assert "for a quorum without them add embedded:" in ran.out

@@ -63,7 +63,7 @@ class CircleSize(Enum):
             if fewest <= voices <= most:
                 return size
         cure = (
-            f"add a voice such as {EMBEDDED_MODELS[0]}, or judge with this one alone: mode single"
+            f"add a voice such as {EMBEDDED_MODELS[0]}, or judge with this one alone (--mode single)"
             if voices == 1
             else None
         )
@@ -86,7 +86,7 @@ def quorum_of(models: Sequence[str], declared: Mapping[str, ModelCharacteristics
     )
 
 
-def _cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> str:
+def quorum_cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> str:
     """Which embedded readers, the fewest of them, would make these voices a quorum."""
     readers = [reader for reader in EMBEDDED_MODELS if reader not in {voice.model_id for voice in voices}]
     for number in range(1, len(readers) + 1):
@@ -261,10 +261,11 @@ class FireCircleConfig(BaseEvaluationConfig):
             voices = [self.characteristics(model) for model in self.models]
             verdict = judge_quorum(voices, self.quorum_rules)
             if not verdict.valid:
+                cure = quorum_cure(voices, self.quorum_rules)
                 raise ConfigError(
                     "models",
                     f"Initial model set lacks valid quorum: {verdict.reason}",
-                    f"{_cure(voices, self.quorum_rules)}, or set enforce_quorum=False for an experiment",
+                    f"{cure}, or set enforce_quorum=False for an experiment",
                 )
             for reserve in self.reserves:
                 self.characteristics(reserve)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from firecircle.circle.addressing import advisories_about
+from firecircle.circle.config import quorum_cure
+from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
 from firecircle.metrics import ReciprocityMetrics
@@ -225,8 +227,16 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
 
 def _after_losses(result: FireCircleResult, ways: Ways) -> str:
     if any(lost.kind in ("http_error", "connection") for lost in result.failures):
-        return "mend what the lost voices complain of, or try again later; `firecircle doctor` tests them"
-    return f"name stand-ins {ways.name_reserves}, or try again later" if result.failures else ""
+        step = "fix what the lost voices report, or try again later; `firecircle doctor` tests them"
+    elif result.failures:
+        step = f"name stand-ins {ways.name_reserves}, or try again later"
+    else:
+        return ""
+    config = result.config
+    left = [config.characteristics(model) for model in result.active_models]
+    if not config.enforce_quorum or judge_quorum(left, config.quorum_rules).valid:
+        return step
+    return f"{step}; for a quorum without them {quorum_cure(left, config.quorum_rules)}"
 
 
 def _after_alarm(result: FireCircleResult, ways: Ways) -> str:

@@ -73,11 +73,12 @@ def _hosted(model: str, config: BaseEvaluationConfig) -> Voice:
 
 
 def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
-    from firecircle.voices.hosted.families import FamilyVoice, stand_ins
+    from firecircle.voices.hosted.families import FamilyVoice, require_key_for_family, stand_ins
     from firecircle.voices.hosted.providers import located, provider_of
 
     seated = original_of(model)
     provider = located(provider_of(seated, config.provider)[0], config)
+    require_key_for_family(config.families[seated], provider, config)
     others = stand_ins(config.families[seated], seated, config)
     return FamilyVoice(model, others, provider, lambda name: _hosted(name, config))
 

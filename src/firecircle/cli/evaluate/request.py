@@ -102,7 +102,7 @@ class Request:
             case "offline":
                 return f"{who} on this machine, {how}"
             case "chosen" if self.joined:
-                return f"{who}: {' and '.join(self.joined)} joined for a second lineage, {how}"
+                return f"{who}: the embedded readers joined to make a quorum, {how}"
             case "chosen":
                 return f"{who if len(asked) > 1 else '1 voice'}, {how}"
         if all(map(is_embedded, asked)):

@@ -93,6 +93,16 @@ def provider_of_family(name: str, config: BaseEvaluationConfig) -> Provider:
     return next((located(provider, config) for provider in own), usual)
 
 
+def require_key_for_family(name: str, provider: Provider, config: BaseEvaluationConfig) -> None:
+    """A `MissingKeyError` that names the vendor's own key too, if nobody's key is set."""
+    if provider.key_variable is None or provider.key_found or config.api_key is not None:
+        return
+    lineage = seatable_families()[name].provider_lineage
+    own = next((its.key_variable for its in known_providers().values() if its.trains == lineage), None)
+    other = f" or {own}" if own and own != provider.key_variable else ""
+    raise MissingKeyError(provider.name, f"{provider.key_variable}{other}")
+
+
 def provider_of_bare_names(config: BaseEvaluationConfig) -> Provider:
     """The provider of `vendor/model`."""
     providers = known_providers()

@@ -310,7 +310,9 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
         raise ConfigError("provider", f"nobody is called {default!r}", f"the providers are {known}")
     if default == "openrouter" and unknown_provider(model) is not None:
         raise ConfigError(
-            "models", f"{model!r}: there is no provider {prefix!r}", f"the providers are {known}"
+            "models",
+            f"{model!r}: there is no provider {prefix!r}",
+            f"the providers are {known}; others by {prefix.upper()}_API_KEY and {prefix.upper()}_BASE_URL",
         )
     if default == "openrouter" and "/" not in original:
         raise ConfigError(
