@@ -270,6 +270,25 @@ async def test_a_stream_is_put_together_or_broken(wire: str) -> None:
     assert (await failed(events(*STREAMS[wire][:-1]), wire)).kind == "http_error"
 
 
+@pytest.mark.parametrize(
+    ("wire", "last"),
+    [
+        ("messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        ("responses", {"type": "error", "message": "The server had an error", "code": "server_error"}),
+        (
+            "responses",
+            {"type": "response.failed", "response": {"status": "failed", "error": {"message": "Overloaded"}}},
+        ),
+        ("gemini", {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
+    ],
+)
+async def test_an_error_at_the_end_of_a_stream_is_an_error(wire: str, last: dict[str, Any]) -> None:
+    failure = await failed(events(*STREAMS[wire][:-1], last), wire)
+    assert failure.kind == "http_error"
+    assert "verload" in str(failure) or "had an error" in str(failure)
+    assert failure.attempts == QUICK.attempts
+
+
 async def test_google_sends_a_stream_as_a_list() -> None:
     reply, _ = await asked(as_json(STREAMS["gemini"]), "gemini")
     assert reply.text == "Hello"

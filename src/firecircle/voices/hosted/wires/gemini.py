@@ -41,6 +41,8 @@ def spelled(request: Body) -> Body:
 def told(body: Body) -> Body:
     """A generated answer as chat completions would have told it."""
     answered: Body = {"model": body.get("modelVersion"), "usage": _usage(body.get("usageMetadata"))}
+    if body.get("error"):
+        answered["error"] = body["error"]
     feedback = body.get("promptFeedback")
     if isinstance(feedback, dict) and feedback.get("blockReason"):
         words = feedback.get("blockReasonMessage") or f"the prompt was blocked ({feedback['blockReason']})"
