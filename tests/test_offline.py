@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from firecircle import ConfigError, EvaluationMode, FireCircleConfig, MultiNeutrosophicPrompt, SessionMemory
 from firecircle.offline import MODEL, UNSURE, offline_circle
 from firecircle.request import JudgingRequest, embedded_models
+from firecircle.voices.local import weights
 from firecircle.voices.local.llama import require_library
-from firecircle.voices.local.weights import IN_PARTS, models_folder
+from firecircle.voices.local.weights import models_folder
 from tests.cli.running import ran_apart
 
 Write = Callable[[str], Path]
@@ -23,16 +25,18 @@ SET = {6: "six embedded voices", 7: "seven embedded voices"}[len(embedded_models
 
 
 @pytest.fixture
-def _fetched() -> None:
-    """A file of the model's name and size. Who only finds out who sits never opens it."""
+def _fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file in the model's place, with its digest. Who only finds out who sits never loads it."""
     try:
         require_library()
     except ConfigError as missing:
         pytest.skip(str(missing))
     folder = models_folder()
     folder.mkdir(parents=True)
-    with (folder / IN_PARTS["qwen"].file_name).open("wb") as file:
-        file.truncate(IN_PARTS["qwen"].size)
+    qwen = weights.IN_PARTS["qwen"]
+    (folder / qwen.file_name).write_bytes(b"GGUF")
+    small = qwen._replace(size=4, sha256=hashlib.sha256(b"GGUF").hexdigest())
+    monkeypatch.setattr(weights, "IN_PARTS", {"qwen": small})
 
 
 async def test_where_the_model_is_not_fetched_the_lenses_sit_and_a_line_says_how_to_fetch_it(
