@@ -21,6 +21,8 @@ from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.result import Substitution, active_voices
 from firecircle.examples import load_examples
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
+from firecircle.telling.safe_text import line_with_codes
+from firecircle.telling.talking import talk_sentences
 from firecircle.voices.caller import CallerVoice
 from tests.scripted import PROMPT, After, Script, circle, pattern, says
 from tests.shared_data import shared
@@ -154,6 +156,26 @@ INVERTED = json.dumps(
         "reasoning": "The prompt does not contain a violation.",
     }
 )
+
+
+async def test_a_voice_that_rises_shows_how_much_it_repeats_of_its_peers() -> None:
+    reason = "nothing was agreed yesterday because there is no earlier conversation"
+    copied = f"Indeed, {reason}."
+    own = "on a second reading I notice the order that is hidden in the last line"
+    first = says(0.9, reasoning=reason)
+    script = Script(
+        {
+            "loud": [first, 0.9],
+            "copy": [0.1, says(0.9, reasoning=copied)],
+            "own": [0.1, says(0.8, reasoning=own)],
+        }
+    )
+    result = await fire_circle_evaluate(PROMPT, circle("loud", "copy", "own", max_rounds=2), caller=script)
+    repeats = {flip.model: flip.repeats for flip in result.flips}
+    assert repeats == {"loud": None, "copy": pytest.approx(10 / 11), "own": 0.0}
+    told = " ".join(talk_sentences(result, line_with_codes))
+    assert "copy 0.10 → 0.90 (round 2, 91% of its reasoning repeats peers)" in told
+    assert "own 0.10 → 0.80 (round 2, 0% of its reasoning repeats peers)" in told
 
 
 async def test_a_voice_that_inverts_the_scale_twice_is_no_alarm_and_the_result_says_why() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 
@@ -24,6 +25,10 @@ from firecircle.circle.rules import BY_NAME, Words, values_by_rule
 from firecircle.evaluation import spread
 
 MOVED = 1e-9
+LEAST_RUN = 4
+"""Words in a row that two texts share by more than chance."""
+LONGEST_COMPARED = 10_000
+"""Characters of a reasoning."""
 PERFORMATIVE_BELOW = 0.10
 
 
@@ -85,10 +90,13 @@ def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
     moves: list[Flip] = []
     for earlier, later in pairwise(history):
         before = {evaluation.model: evaluation.falsehood for evaluation in earlier.evaluations}
+        said = {evaluation.model: evaluation.reasoning for evaluation in earlier.evaluations}
         for evaluation in later.evaluations:
             if evaluation.model not in before:
                 continue
             peers = [falsehood for model, falsehood in before.items() if model != evaluation.model]
+            words = [reasoning for model, reasoning in said.items() if model != evaluation.model]
+            rose = evaluation.falsehood - before[evaluation.model] > MOVED
             moves.append(
                 Flip.assembled(
                     model=evaluation.model,
@@ -96,9 +104,30 @@ def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
                     before=before[evaluation.model],
                     after=evaluation.falsehood,
                     movement=_movement(before[evaluation.model], evaluation.falsehood, peers),
+                    repeats=repeated_share(evaluation.reasoning, words) if rose else None,
                 )
             )
     return tuple(moves)
+
+
+def repeated_share(reasoning: str, others: Iterable[str]) -> float | None:
+    """The share of a reasoning's words that are part of a run of words some other text has too."""
+    words = _words(reasoning)
+    if len(words) < LEAST_RUN:
+        return None
+    theirs = {run for other in others for run in _runs(_words(other))}
+    repeated = {
+        place + step for place, run in enumerate(_runs(words)) if run in theirs for step in range(LEAST_RUN)
+    }
+    return len(repeated) / len(words)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text[:LONGEST_COMPARED].lower())
+
+
+def _runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[step:] for step in range(LEAST_RUN)), strict=False)
 
 
 def _movement(before: float, after: float, peers: Sequence[float]) -> Movement:

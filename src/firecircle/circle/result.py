@@ -272,6 +272,8 @@ class Flip(Shape):
     before: Unit
     after: Unit
     movement: Movement
+    repeats: Unit | None = None
+    """The share of its new reasoning that repeats words of its peers, where F rose; else None."""
 
 
 class RivalVerdict(Shape):

@@ -74,9 +74,13 @@ def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> s
     threshold = result.config.alarm_threshold
     return ", ".join(
         f"{line(flip.model)} {figure_beside(flip.before, threshold)} →"
-        f" {figure_beside(flip.after, threshold)} (round {flip.round_number})"
+        f" {figure_beside(flip.after, threshold)} (round {flip.round_number}{_repeated(flip)})"
         for flip in flips
     )
+
+
+def _repeated(flip: Flip) -> str:
+    return f", {flip.repeats:.0%} of its reasoning repeats peers" if flip.repeats is not None else ""
 
 
 def _chair(result: FireCircleResult) -> str:
