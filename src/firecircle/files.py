@@ -41,6 +41,11 @@ def leads_out(file: str) -> bool:
     )
 
 
+def is_draft(name: str) -> bool:
+    """Whether a file of this name is left from a write that did not come to its end."""
+    return name.startswith(".") and name.endswith(".part")
+
+
 def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Write a file, all of it or nothing; a link in its place is replaced, not followed."""
     data = content.encode() if isinstance(content, str) else content

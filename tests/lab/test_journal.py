@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -226,3 +227,21 @@ def test_a_record_that_cannot_be_unpacked_is_told_in_one_line() -> None:
     for packed in (b"junk", zlib.compress(b"{}"), zlib.compress(b"\xff")):
         with pytest.raises(StoreError, match="the journal is damaged: "):
             unpack_record(packed)
+
+
+async def test_a_disk_that_was_full_for_a_moment_costs_no_paid_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, failures = Journal._commit, iter((sqlite3.OperationalError("disk is full"), MemoryError()))
+
+    def failing_twice(self: Journal, *args: Any) -> None:
+        if (trouble := next(failures, None)) is not None:
+            raise trouble
+        commit(self, *args)
+
+    monkeypatch.setattr(Journal, "_commit", failing_twice)
+    place = CallPlace("circle", 1, "set", "r1", "vllm:m", 2)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        await journal.write_call(b"key", place, FinishedCall(REPLY, 1.0))
+        assert journal.find_call(b"key") is not None
+        assert journal.broken is None

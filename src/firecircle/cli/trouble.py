@@ -90,6 +90,8 @@ def status_of_trouble(options: Callable[[], Collection[str]]) -> Iterator[Troubl
             _write_nothing_more()
     except BrokenPipeError:  # nobody is there to be told
         _write_nothing_more()
+    except MemoryError:
+        complain("not enough memory; close other programs, or judge fewer prompts at once")
     except Exception as error:  # noqa: BLE001 - a bug must not leave with 1, which means alarm
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             _write_nothing_more()

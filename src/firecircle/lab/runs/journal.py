@@ -12,6 +12,7 @@ import json
 import queue
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -188,6 +189,10 @@ def call_from_text(failed: FailureKind | None, text: str) -> FinishedCall:
     return FinishedCall(Reply.load(call.get("reply", call)), call["seconds"])
 
 
+TRIES, SECONDS_BETWEEN = 3, 0.2
+"""How often a write is tried before the journal counts as broken."""
+
+
 class Journal:
     """Reads on the caller's thread, writes on its own. `broken` says why it cannot be written any more."""
 
@@ -346,38 +351,55 @@ class Journal:
         await written
 
     def _write(self) -> None:
-        file = self._open()
-        try:
-            while (first := self._waiting.get()) is not None:
-                batch = [first]
-                while len(batch) < MOST_AT_ONCE and not self._waiting.empty():
-                    more = self._waiting.get()
-                    if more is None:
-                        self._waiting.put(None)
-                        break
-                    batch.append(more)
-                self._commit(file, batch)
-        finally:
+        file: sqlite3.Connection | None = None
+        while (first := self._waiting.get()) is not None:
+            batch = [first]
+            while len(batch) < MOST_AT_ONCE and not self._waiting.empty():
+                more = self._waiting.get()
+                if more is None:
+                    self._waiting.put(None)
+                    break
+                batch.append(more)
+            for tries_left in reversed(range(TRIES)):
+                if self.broken:
+                    break
+                try:
+                    file = file or self._open()
+                    self._commit(file, batch)
+                    break
+                except (sqlite3.Error, MemoryError) as trouble:
+                    # Its calls are paid: a disk that had no room for a moment must not cost them.
+                    # Opened again, since SQLite opens a file only for reading where it was refused more.
+                    if file:
+                        file.close()
+                    file = None
+                    if tries_left:
+                        time.sleep(SECONDS_BETWEEN)
+                    else:
+                        self.broken = self._broken_by(trouble)
+            for _, _, written, loop in batch:
+                loop.call_soon_threadsafe(_settle, written, self.broken)
+        if file:
             file.close()
 
     def _commit(self, file: sqlite3.Connection, batch: list[_Write]) -> None:
-        error: StoreError | None = self.broken
-        if error is None:
-            try:
-                file.execute("BEGIN IMMEDIATE")
-                add_checksums(file)
-                for statement, values, _, _ in batch:
-                    file.execute(statement, values)
-                file.execute("COMMIT")
-            except sqlite3.Error as broken:
-                if file.in_transaction:
-                    file.execute("ROLLBACK")
-                error = self.broken = StoreError(
-                    f"{self.path}: the journal cannot be written: {broken}; mend that (is the disk full?) and"
-                    " run the same command again: nothing that was journaled is lost"
-                )
-        for _, _, written, loop in batch:
-            loop.call_soon_threadsafe(_settle, written, error)
+        try:
+            file.execute("BEGIN IMMEDIATE")
+            add_checksums(file)
+            for statement, values, _, _ in batch:
+                file.execute(statement, values)
+            file.execute("COMMIT")
+        except BaseException:
+            if file.in_transaction:
+                file.execute("ROLLBACK")
+            raise
+
+    def _broken_by(self, trouble: Exception) -> StoreError:
+        why = str(trouble) or "not enough memory"
+        return StoreError(
+            f"{self.path}: the journal cannot be written: {why}; mend that (is the disk full?) and"
+            " run the same command again: nothing that was journaled is lost"
+        )
 
     def close(self) -> None:
         """Write what is waiting and let go of the file."""

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from firecircle.errors import ConfigError, StoreError
+from firecircle.files import is_draft
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
 from firecircle.lab.parquet import lines_to_parquet
 from firecircle.lab.plan import Plan
@@ -89,7 +90,7 @@ Following = Callable[[RunFolder], AbstractContextManager[Follower]]
 def open_run(plan: Plan, text: str, base: Path, *, out: Path | None = None, new: bool = False) -> RunFolder:
     """The run of this plan that is unfinished or can be mended, else a new one. All that can be checked is
     checked first."""
-    begun = _begun_in(out, plan) if out else None if new else unfinished_run(plan, base)
+    begun = _begun_in(out, plan, text) if out else None if new else unfinished_run(plan, base)
     seats = begun.about.default_models if begun else default_seats()
     families = begun.about.families if begun else _todays_families(plan)
     arms = tuple(arm.name for arm in build_arms(plan.seated_as(families), seats))
@@ -106,9 +107,14 @@ def _todays_families(plan: Plan) -> dict[str, str]:
     return asyncio.run(todays_families(plan)) if plan.families else {}
 
 
-def _begun_in(out: Path, plan: Plan) -> RunFolder | None:
+def _is_beginning(file: Path, text: str) -> bool:
+    """Whether a run of this plan that broke off at its very beginning has left the file."""
+    return is_draft(file.name) or (file.name == PLAN and file.read_text("utf-8", "replace") == text)
+
+
+def _begun_in(out: Path, plan: Plan, text: str) -> RunFolder | None:
     if not (out / ABOUT).exists():
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.exists() and not (out.is_dir() and all(_is_beginning(file, text) for file in out.iterdir())):
             raise ConfigError("--out", f"{out} is neither empty nor a run", "name another folder")
         return None
     run = RunFolder(out)
