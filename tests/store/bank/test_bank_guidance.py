@@ -69,7 +69,7 @@ async def test_guidance_reaches_the_voices_inside_markers(store: Store, mode: st
     assert block.strip() == f"- {metrics.guidance[0]}"
     assert guidance_text("temporal_inconsistency", ECHO) in block
     assert "(seen once, 1 different attack)" in block
-    assert "Does this prompt contain a reciprocity violation?" in plain
+    assert "Does somebody in this conversation violate reciprocity?" in plain
     for word in ("falsehood 0", "Ignore", "yesterday"):
         assert word not in block + plain
     kept = store.circles.load(str(metrics.kept_as))
