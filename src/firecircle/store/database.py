@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -29,8 +29,12 @@ from firecircle.store.tables import ONLY_IN, metadata
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
+Written = TypeVar("Written")
+
 SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
+SECONDS_TO_RECONNECT, SECONDS_BETWEEN_TRIES = 10.0, 0.2
+"""For a server that is restarted."""
 EMPTY_BEFORE_SHRINKING = 0.25
 """The share of a file that must be empty before the rest is moved together."""
 BEFORE_THE_FIRST_RELEASE = frozenset(f"{step:04}" for step in range(1, 11))
@@ -69,6 +73,8 @@ class Database:
         self.engine = engine
         self.name = name
         """Where it is, without any password."""
+        self._is_away = False
+        """Whether the server did not come back in time; nobody waits for it again until it has."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -86,6 +92,33 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def write(self, work: Callable[[Connection], Written]) -> Written:
+        """Do this in a transaction, and again where the connection to a server breaks.
+
+        A connection that breaks at the end leaves open whether everything was kept: the server is asked.
+        """
+        until = time.monotonic() + (0 if self._is_away else SECONDS_TO_RECONNECT)
+        unsure: tuple[int, Written] | None = None
+        while True:
+            try:
+                with self.writing() as connection:
+                    if unsure is not None and _was_committed(connection, unsure[0]):
+                        return unsure[1]
+                    written = work(connection)
+                    if not self.is_sqlite:
+                        number = connection.scalar(sa.text("SELECT txid_current()"))
+                        unsure = (int(number or 0), written)
+            except StoreError as trouble:
+                if not _is_lost(trouble):
+                    raise
+                self._is_away = time.monotonic() > until
+                if self._is_away:
+                    raise
+                time.sleep(SECONDS_BETWEEN_TRIES)
+            else:
+                self._is_away = False
+                return written
+
     @property
     def is_sqlite(self) -> bool:
         """Whether this is a file of SQLite, rather than a PostgreSQL server."""
@@ -94,6 +127,21 @@ class Database:
     def close(self) -> None:
         """Let go of every connection."""
         self.engine.dispose()
+
+
+def _is_lost(trouble: StoreError) -> bool:
+    """Whether the connection to a server broke, or could not be made."""
+    cause = trouble.__cause__
+    return isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error)
+
+
+def _was_committed(connection: Connection, transaction: int) -> bool:
+    """Whether a transaction was kept whose connection broke; waits while the server has not noticed yet."""
+    while True:
+        state = connection.scalar(sa.text("SELECT txid_status(:number)"), {"number": transaction})
+        if state != "in progress":
+            return bool(state == "committed")
+        time.sleep(SECONDS_BETWEEN_TRIES)
 
 
 def open_database(where: Where | None = None) -> Database:

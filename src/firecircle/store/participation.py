@@ -104,13 +104,15 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             name: storable(value) if isinstance(value, str) else value
             for name, value in row.model_dump().items()
         }
-        with self._database.writing() as connection:
+
+        def add(connection: Connection) -> dict[str, object]:
             new = insert_unless_there(connection.dialect.name, participations)
             if connection.execute(new.returning(participations.c.pk), facts).first() is not None:
-                return
+                return facts
             same_seat = [participations.c[name] == facts[name] for name in ("session_id", "voice_id")]
-            known = connection.execute(sa.select(*_FACTS).where(*same_seat)).mappings().one()
-        if dict(known) != facts:
+            return dict(connection.execute(sa.select(*_FACTS).where(*same_seat)).mappings().one())
+
+        if self._database.write(add) != facts:
             raise StoreError(
                 f"history: {facts['voice_id']} is in sitting {facts['session_id']} already, with other facts;"
                 " what is kept stays as it is"
@@ -175,12 +177,15 @@ class StoredHistory(Generic[RowShape, DrawShape]):
     def record_draw(self, draw: DrawShape, *, imported: bool = False) -> None:
         """Keep one draw; its id is a digest of it, so the same draw again changes nothing."""
         values = draw.model_dump(include={"draw_id", "at"})
-        with self._database.writing() as connection:
-            values["body"] = draw.model_dump_json()
+        values["body"] = draw.model_dump_json()
+
+        def add(connection: Connection) -> None:
             if not imported:
                 newest = sa.select(sa.func.max(participations.c.pk))
                 values["newest_row"] = connection.execute(newest).scalar_one() or 0
             connection.execute(insert_unless_there(connection.dialect.name, draws), values)
+
+        self._database.write(add)
 
     def draws(self) -> Iterator[DrawShape]:
         """The draws, oldest first."""

@@ -237,8 +237,11 @@ class Recorder:
         if not batch:
             return
         try:
-            with self._database().writing() as connection:
-                known = [recording._write(connection, news, panel) for recording, news, panel, _ in batch]
+            known = self._database().write(
+                lambda connection: [
+                    recording._write(connection, news, panel) for recording, news, panel, _ in batch
+                ]
+            )
         except Exception as trouble:  # noqa: BLE001 - the error goes to who waits for the recording
             if len(batch) > 1:  # one that cannot be written must not take the others with it
                 for single in batch:
