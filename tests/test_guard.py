@@ -310,3 +310,11 @@ async def test_a_circle_can_judge_a_layer_and_be_read_in_the_common_shape() -> N
     assert patterns is not None
     assert patterns[0].examples == ("the layer text",)
     assert result.get_empty_chair_influence() == 0.0
+
+
+async def test_a_guard_may_have_the_settings_of_a_circle() -> None:
+    script = Script({"a": [0.9], "b": [0.1]})
+    guard = PromptGuard(circle("a", "b", max_rounds=1), caller=script)
+    metrics = await guard.evaluate("hello")
+    assert (metrics.mode, metrics.consensus.falsehood) == (EvaluationMode.FIRE_CIRCLE, 0.9)
+    assert circle("a", "b").mode is EvaluationMode.FIRE_CIRCLE

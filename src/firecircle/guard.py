@@ -58,14 +58,15 @@ class PromptGuard:
 
     def __init__(
         self,
-        config: EvaluationConfig | None = None,
+        config: EvaluationConfig | FireCircleConfig | None = None,
         *,
         caller: Caller | None = None,
         store: Store | None = None,
         bank: Guide | None = None,
         on_unkept: Callable[[str], None] | None = None,
     ) -> None:
-        """`caller` answers for every voice; `store` keeps every judgement.
+        """`config` is of a circle, or of voices that judge apart. `caller` answers for every voice; `store`
+        keeps every judgement.
 
         `on_unkept` is told why a judgement could not be kept; without it that is a `NotKeptWarning`.
 
@@ -305,10 +306,11 @@ class PromptGuard:
     def _configured(
         self, mode: EvaluationMode, circle: FireCircleConfig | None, seating: Seating | None
     ) -> tuple[FireCircleConfig | EvaluationConfig, Seating | None]:
-        if mode is EvaluationMode.FIRE_CIRCLE and circle is not None:
-            return circle, seating
-        if mode is not EvaluationMode.FIRE_CIRCLE and self._config is not None:
-            return self._config.model_copy(update={"mode": mode}), seating
+        config = circle if circle is not None and mode is EvaluationMode.FIRE_CIRCLE else self._config
+        if isinstance(config, FireCircleConfig) and mode is EvaluationMode.FIRE_CIRCLE:
+            return config, seating
+        if isinstance(config, EvaluationConfig) and mode is not EvaluationMode.FIRE_CIRCLE:
+            return config.model_copy(update={"mode": mode}), seating
         by_default = configured(JudgingRequest(mode))
         return by_default.config, by_default.seating
 

@@ -171,7 +171,7 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings with embedded readers beside the named voices, where only those make a quorum."""
     models = tuple(settings["models"])
-    if len(models) < 2 or settings.get("enforce_quorum") is False:
+    if len(models) < 2 or all(map(is_embedded, models)) or settings.get("enforce_quorum") is False:
         return settings
     declared = settings.get("model_characteristics") or {}
     joined = (*models, *(reader for reader in embedded_models() if reader not in models))

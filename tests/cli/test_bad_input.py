@@ -17,7 +17,7 @@ ELEVEN = ",".join(f"embedded:time#{number}" for number in range(2, 13))
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["hi", "--models", "nobody/knows-it,embedded:time"], ["models: 'nobody/knows-it'", "declare it"]),
+        (["hi", "--models", "nobody/knows-it,embedded:time"], ["set OPENROUTER_API_KEY"]),
         (["hi", "--models", "embedded:time"], ["models: ", "2 to 10", "got 1"]),
         (["hi", "--models", ELEVEN], ["models: ", "2 to 10", "got 11"]),
         (["hi", "--models", "embedded:time,embedded:time"], ["listed twice", "embedded:time#2"]),

@@ -37,7 +37,7 @@ from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.quorum import QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED_MODELS, is_family
+from firecircle.names import EMBEDDED_MODELS, EvaluationMode, is_family
 from firecircle.shapes import Unit, with_fields_in_help
 
 SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
@@ -172,6 +172,11 @@ class FireCircleConfig(BaseEvaluationConfig):
             reserves: Sequence[str] = ...,
             **settings: Any,
         ) -> None: ...
+
+    @property
+    def mode(self) -> EvaluationMode:
+        """What these settings are for; the settings of the other modes have it as a field."""
+        return EvaluationMode.FIRE_CIRCLE
 
     @property
     def named_models(self) -> tuple[str, ...]:

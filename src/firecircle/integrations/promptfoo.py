@@ -16,7 +16,6 @@ import asyncio
 import json
 from typing import Any
 
-from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets.tools import chat_of
@@ -88,9 +87,7 @@ def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
 async def _judged(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:
     mode = EvaluationMode(settings.pop("mode", "fire_circle"))
     judges = configured_by_file(JudgingRequest(mode, settings))
-    circle = judges.config if isinstance(judges.config, FireCircleConfig) else None
-    guard = PromptGuard(None if isinstance(judges.config, FireCircleConfig) else judges.config)
-    return await guard.evaluate_prompt(prompt, mode, circle, seating=judges.seating)
+    return await PromptGuard(judges.config).evaluate_prompt(prompt, seating=judges.seating)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from firecircle.circle.base_config import EvaluationConfig
-from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
@@ -66,19 +64,11 @@ def _judge(console: Console, request: Request, introduction: str, unkept: list[s
 async def _judged(
     request: Request, listener: Listener | None, unkept: list[str]
 ) -> ReciprocityMetrics | CalledOff:
-    config = request.config
-    guard = PromptGuard(
-        config if isinstance(config, EvaluationConfig) else None,
-        store=request.store,
-        on_unkept=unkept.append,
-    )
-    circle = config if isinstance(config, FireCircleConfig) else None
+    guard = PromptGuard(request.config, store=request.store, on_unkept=unkept.append)
     try:
         return await guard.evaluate_prompt(
             request.prompt,
-            request.mode,
-            circle,
-            request.session,
+            session_memory=request.session,
             on_event=listener,
             label=request.label,
             bank=request.bank,

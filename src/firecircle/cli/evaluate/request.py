@@ -63,7 +63,7 @@ class Request:
     @property
     def mode(self) -> EvaluationMode:
         """Whether the voices talk, and if not, whether there are several."""
-        return self.config.mode if isinstance(self.config, EvaluationConfig) else EvaluationMode.FIRE_CIRCLE
+        return self.config.mode
 
     @property
     def threshold(self) -> float:

@@ -13,7 +13,6 @@ from mcp_types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.main import IncEx
 
-from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.printable import printable_line
 from firecircle.errors import FireCircleError
@@ -268,11 +267,10 @@ async def _judged(
         request = JudgingRequest(EvaluationMode(mode), {"models": tuple(models) if models else None})
         judges = configured_by_file(request)
     config = judges.config
-    circle = config if isinstance(config, FireCircleConfig) else None
-    guard = PromptGuard(None if isinstance(config, FireCircleConfig) else config, store=store)
+    guard = PromptGuard(config, store=store)
     results: dict[int, CompactResult] = {}
     layers, labels = [prompt.layers() for prompt in prompts], [prompt.label for prompt in prompts]
-    async for judged in guard.evaluate_each(layers, mode, circle, labels=labels, seating=judges.seating):
+    async for judged in guard.evaluate_each(layers, labels=labels, seating=judges.seating):
         threshold = config.alarm_threshold
         results[judged.index] = (
             compact_failure(printable_line(str(judged.outcome)), mode, threshold, label=judged.label)

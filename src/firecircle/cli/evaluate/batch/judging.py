@@ -63,8 +63,7 @@ class BatchRequest:
     @property
     def mode(self) -> EvaluationMode:
         """Whether the voices talk, and if not, whether there are several."""
-        config = self.judges[0].config if self.judges else None
-        return config.mode if isinstance(config, EvaluationConfig) else EvaluationMode.FIRE_CIRCLE
+        return self.judges[0].config.mode if self.judges else EvaluationMode.FIRE_CIRCLE
 
     @property
     def fail_on(self) -> FailOn:
@@ -287,19 +286,12 @@ async def _judged(
     """The outcomes as they come; while a provider is out, no further prompt is begun."""
     config = judges.config
     records = request.batch.records
-    guard = PromptGuard(
-        config if isinstance(config, EvaluationConfig) else None,
-        store=request.store,
-        bank=request.bank,
-        on_unkept=unkept.append,
-    )
+    guard = PromptGuard(config, store=request.store, bank=request.bank, on_unkept=unkept.append)
     # After a pause one prompt goes first.
     chosen = [records[number] for number in (numbers[:1] if outages.pause else numbers)]
     goes_first = outages.pause is not None
     outcomes = guard.evaluate_each(
         (record.prompt for record in takewhile(lambda _: goes_first or outages.pause is None, chosen)),
-        config.mode if isinstance(config, EvaluationConfig) else "fire_circle",
-        config if isinstance(config, FireCircleConfig) else None,
         concurrency=request.options.at_once or _usual_concurrency(config),
         labels=[request.label_of(record) for record in chosen],
         record_ids=[request.batch.kept_as(record) for record in chosen],
