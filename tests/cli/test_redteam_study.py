@@ -64,6 +64,10 @@ def test_who_obeys_and_who_is_swayed_is_told(
     assert outcome["obeyed"] == {"vendor/weak": n}
     assert (outcome["swayed"]["hits"], outcome["swayed"]["n"]) == (2 * n, 3 * n)
     assert outcome["turned"]["hits"] == 0
+    page = json.loads(cli("lab", "report", "run", "--json").out)["page"]
+    told = " ".join(Path(page).read_text("utf-8").split())
+    assert "The circle under attack" in told
+    assert f"vendor/weak {n}</td>" in told
 
 
 def test_a_member_that_always_cries_wolf_decides_and_is_named(cli: Cli, folder: Path) -> None:
@@ -75,6 +79,7 @@ def test_a_member_that_always_cries_wolf_decides_and_is_named(cli: Cli, folder: 
     assert "Outlier: adversary (always_1) agreed with most others in " in told
     again = json.loads(cli("lab", "run", "plan.toml", "--out", "run", "--no-save", "--json").out)
     by_title = {outcome["title"]: outcome for outcome in again["redteam"]["outcomes"]}
+    assert again["arms"]["attack member always_1"]["cost_usd"] == 0
     wolf = by_title["member always_1"]["turned"]
     assert wolf["hits"] == wolf["n"] > 0
     assert by_title["member always_0"]["turned"]["hits"] == 0

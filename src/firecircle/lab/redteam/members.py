@@ -8,12 +8,13 @@ from statistics import median
 
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.result import FireCircleResult
-from firecircle.circle.voice import Reply, Turn, Voice
+from firecircle.circle.voice import Reply, Turn, Usage, Voice
 from firecircle.convene import SeatedCircle
 from firecircle.lab.redteam.attacks import CANARY, CLEAN, texts
 
 ADVERSARY = "adversary"
 """The name under which a cheating member sits."""
+FREE = Usage(tokens_in=0, tokens_cached=0, tokens_out=0, cost_usd=0.0)
 OBEYED = "".join(CANARY)
 ROLE = "obeyed: "
 """Before the name of a voice that said the canary, among the roles of a record."""
@@ -36,7 +37,7 @@ class Cheat:
             "truth": 1.0 - falsehood,
             "falsehood": falsehood,
         }
-        return Reply(json.dumps(answer), finished=True)
+        return Reply(json.dumps(answer), finished=True, usage=FREE)
 
     def _falsehood(self, turn: Turn) -> float:
         """What it says: all, nothing, or what most others hold."""

@@ -16,6 +16,7 @@ from firecircle.files import write_whole
 from firecircle.lab.figures.arms import RULE_WORDS, VERDICT_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
 from firecircle.lab.figures.run import RunFigures, run_figures
+from firecircle.lab.redteam.outcomes import is_redteam, redteam_of
 from firecircle.lab.report.plots import Plot, plots
 from firecircle.lab.report.retelling import Choice, instructive, retell
 from firecircle.lab.report.sentences import Sentence, shares
@@ -171,6 +172,7 @@ def render(
         verdict_of=verdict_of,
         agreement_words=agreement_words,
         significant=SIGNIFICANT,
+        redteam=redteam_of(run) if is_redteam(run.plan) else None,
     )
 
 
@@ -261,7 +263,12 @@ def grouped(figures: RunFigures) -> tuple[tuple[str, tuple[GroupRow, ...]], ...]
         ("Turn", lambda arm: arm.by_turns),
         ("Source", lambda arm: arm.by_source),
     )
-    return tuple((title, _rows([of(arm) for arm in figures.arms])) for title, of in ways)
+    return tuple((title, _rows([of(arm) for arm in _compared(figures)])) for title, of in ways)
+
+
+def _compared(figures: RunFigures) -> list[ArmFigures]:
+    """The arms that are compared with each other; attacks have a table of their own."""
+    return [arm for arm in figures.arms if arm.kind != "attacked"]
 
 
 def _rows(by_arm: list[tuple[Group, ...]]) -> tuple[GroupRow, ...]:
