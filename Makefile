@@ -6,7 +6,7 @@ WORKERS ?= 4
 export UV_COMPILE_BYTECODE := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: try check setup lint types arrows test snapshots pictures bench formal audit sbom docs lock clean
+.PHONY: try check setup lint types arrows test branches snapshots pictures bench formal audit sbom docs lock clean
 
 # What the tests need of this machine, said before it is installed. `make SYSTEM_PACKAGES=no check` does without.
 SYSTEM_PACKAGES ?= yes
@@ -64,6 +64,12 @@ test:
 	@$(BIN)/python -m slipcover --out .coverage.txt -m pytest --numprocesses $(WORKERS) --dist worksteal; failed=$$?; \
 	awk 'END { print "Coverage: " $$NF "% of " $$2 " lines; those not reached stand in .coverage.txt" }' .coverage.txt; exit $$failed
 
+# In one process: with several, slipcover's branch mode runs no test.
+BRANCHES_OF = tests
+branches:                       ## tests in one process, with the branches that no test took in .branches.txt; BRANCHES_OF=tests/circle
+	@$(BIN)/python -m slipcover --branch --out .branches.txt -m pytest --quiet $(BRANCHES_OF); failed=$$?; \
+	awk 'END { printf "Branches: %d of %d taken (%s%%), %s%% of lines and branches; the others are in .branches.txt\n", $$4 - $$5, $$4, $$6, $$7 }' .branches.txt; exit $$failed
+
 SNAPSHOTS = $$(grep -rl --include='test_*.py' inline_snapshot tests)
 snapshots: $(VENV)/.ready-dev   ## write what is printed today into the snapshots; read the diff before you commit it
 	$(BIN)/python -m pytest --quiet --inline-snapshot=fix $(SNAPSHOTS) || $(BIN)/python -m pytest --quiet $(SNAPSHOTS)
@@ -100,4 +106,4 @@ lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --group audit -o requirements/audit.txt
 
 clean:
-	rm -rf $(VENV) docs/_build docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf $(VENV) docs/_build docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* .branches.txt
