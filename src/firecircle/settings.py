@@ -102,6 +102,7 @@ class ProviderTable(_Table):
     auth: Auth | None = None
     wire: WireName | None = None
     headers: dict[str, str] | None = None
+    batches: Literal["openai", "anthropic"] | None = None
     concurrency: Concurrency | None = None
     structured_output: Literal["auto", "off"] | None = None
 

@@ -138,6 +138,8 @@ class ConcurrencyPlan(_Table):
     """Calls to hosted and local voices under way, at the very most; a provider's own limit may be lower."""
     workers: int | None = Field(default=None, ge=1)
     """Processes for embedded arms; as many as there are cores if left out."""
+    batch: bool = False
+    """Whether OpenAI and Anthropic are asked in batches: half the price, answered within a day."""
 
 
 class ArmPlan(_Table):

@@ -26,6 +26,9 @@ from firecircle.lab.redteam.members import ADVERSARY, obedient, with_member
 from firecircle.names import GENERALIST_MODEL, EvaluationMode, is_embedded
 from firecircle.request import JudgingRequest, configured, default_models
 
+A_DAY_AND_MORE = 26 * 3600.0
+PATIENCE_FOR_BATCHES = {"timeout_seconds": A_DAY_AND_MORE, "timeout_per_round": A_DAY_AND_MORE}
+"""A batch is answered within a day."""
 UNSURE = (0.3, 0.8)
 """The band of a cascade that names none."""
 
@@ -153,7 +156,8 @@ class _Draft:
 
     @property
     def _table(self) -> dict[str, Any]:
-        return {**self.plan.circle, **self.arm.settings}
+        patience = PATIENCE_FOR_BATCHES if self.plan.concurrency.batch else {}
+        return {**self.plan.circle, **self.arm.settings, **patience}
 
     def _request(
         self, mode: EvaluationMode, seats: tuple[str, ...], changes: dict[str, Any]

@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from firecircle.circle.budget import estimate_of
 from firecircle.circle.events import Listener
@@ -17,6 +18,8 @@ from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
 from firecircle.lab.runs.limits import CallCapacity
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.names import is_embedded
+from firecircle.voices.hosted.batches import BatchDesk, can_batch
+from firecircle.voices.hosted.voice import HostedVoice
 from firecircle.voices.outages import Outages
 
 PAST_DEADLINE = "no answer before the round's deadline"
@@ -41,6 +44,8 @@ class JournaledVoices:
     """Writes its circles down while they sit."""
     outages: Outages
     """Knows which providers are out."""
+    desk: BatchDesk | None = None
+    """Hands questions in together, if the plan wants batches."""
     set_aside: bool = False
     """Whether somebody was not asked because a host is out: what came of the case does not count then."""
     withheld: list[tuple[bytes, CallPlace, FinishedCall]] = field(default_factory=list)
@@ -63,7 +68,11 @@ class JournaledVoices:
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
-        return voice if is_embedded(model) else JournaledVoice(model, voice, self)
+        if is_embedded(model):
+            return voice
+        if self.desk is not None and isinstance(voice, HostedVoice) and can_batch(voice):
+            voice = BatchedVoice(voice, self.desk, partial(call_key, self.arm, self.case, model))
+        return JournaledVoice(model, voice, self)
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
         """Writes circles to the store; one of embedded voices is over before anybody could look."""
@@ -177,6 +186,23 @@ class JournaledVoice:
     async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
         # Once paid, an answer is written down even if the round has run out of time meanwhile.
         await asyncio.shield(self._voices.journal.write_call(key, self._place(turn), call))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedVoice:
+    """A hosted voice whose questions are handed in with those of other records."""
+
+    voice: HostedVoice
+    desk: BatchDesk
+    name_of: Callable[[Turn], bytes]
+
+    def estimate(self, turn: Turn) -> Usage:
+        """What the voice itself expects, at the full price."""
+        return self.voice.estimate(turn)
+
+    async def speak(self, turn: Turn) -> Reply:
+        """The answer, whenever the batch has it."""
+        return await self.desk.ask(self.name_of(turn).hex(), self.voice, turn)
 
 
 def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:

@@ -46,6 +46,7 @@ from firecircle.names import is_embedded
 from firecircle.settings import current_settings
 from firecircle.store.bank.entries import store_fire_circle_patterns
 from firecircle.store.opening import Store, open_store
+from firecircle.voices.hosted.batches import BatchDesk
 from firecircle.voices.outages import Outages, Pause, StillOut
 
 BATCH = 16
@@ -57,6 +58,10 @@ TRIES = 3
 
 Follower = Callable[[Tally], None]
 """Told how far the run is, whenever something was finished."""
+
+
+QUESTIONS_IN_BATCHES = 10_000
+"""Calls under way where answers come in batches: all that one takes."""
 
 
 @dataclass(slots=True)
@@ -232,7 +237,10 @@ class _Run:
 
     async def hosted(self, arms: Sequence[Arm]) -> None:
         """Records begun while there is room for calls, each under one arm after another."""
-        capacity = CallCapacity(self.plan.concurrency.calls)
+        capacity = CallCapacity(
+            QUESTIONS_IN_BATCHES if self.plan.concurrency.batch else self.plan.concurrency.calls
+        )
+        desk = BatchDesk(self.folder.path / "batches.jsonl") if self.plan.concurrency.batch else None
         budget = RunBudget(self.plan.budget, self.tally.spent_tokens, self.tally.spent_usd)
         by_name = {arm.name: arm for arm in arms}
         try:
@@ -243,7 +251,7 @@ class _Run:
                     affords = await held.enter_async_context(budget.reserve(calls))
                     expected = len(by_name[task.arms[0]].models)
                     admission = await held.enter_async_context(capacity.record(expected))
-                    judging = self._judge(task, by_name, capacity, budget, affords, admission, held)
+                    judging = self._judge(task, by_name, capacity, budget, affords, admission, held, desk)
                     begun.create_task(judging)
         except* BudgetError as short:
             self.stopped = f"the budget is spent: {short.exceptions[0]}"
@@ -276,6 +284,7 @@ class _Run:
         affords: Callable[[Usage], bool],
         admission: Admission,
         held: AsyncExitStack,
+        desk: BatchDesk | None,
     ) -> None:
         def paid(count: Callable[[Usage], None], usage: Usage) -> None:
             count(usage)
@@ -305,6 +314,7 @@ class _Run:
                         retried,
                         self.live,
                         self.outages,
+                        desk,
                     )
                     outcome = await self._unhurt(arms[name], case, seated)
                 case = with_earlier(case, name, outcome)

@@ -56,6 +56,8 @@ class Provider(Declaration):
     """Sent with every request. Not for secrets: a declaration is shown freely."""
     seed_field: str = "seed"
     """What this endpoint calls the seed."""
+    batches: Literal["openai", "anthropic"] | None = None
+    """Whose batch API it has, if it has one."""
     concurrency: Concurrency = Concurrency()
     structured_output: Literal["auto", "off"] = "auto"
     """`auto` sends the answer's JSON schema and does without where it is turned down."""
@@ -170,6 +172,7 @@ PROVIDERS: Mapping[str, Provider] = {
             base_url="https://api.openai.com/v1",
             key_variable="OPENAI_API_KEY",
             trains="openai",
+            batches="openai",
             suggested=("gpt-5-mini",),
         ),
         Provider(
@@ -179,6 +182,7 @@ PROVIDERS: Mapping[str, Provider] = {
             auth=Auth(header="x-api-key", scheme=""),
             wire="messages",
             trains="anthropic",
+            batches="anthropic",
         ),
         Provider(
             name="google",

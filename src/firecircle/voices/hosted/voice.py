@@ -39,6 +39,7 @@ from firecircle.voices.hosted.prices import (
 from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
 from firecircle.voices.hosted.setbacks import Setback, presentable, without_key
 from firecircle.voices.hosted.slots import NoSlot
+from firecircle.voices.hosted.wires import WIRES
 from firecircle.voices.outages import Lost, current_outages
 from firecircle.voices.rehearsal import estimated_usage
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from firecircle.circle.base_config import BaseEvaluationConfig
+    from firecircle.names import WireName
 
 MOST_ADAPTATIONS = 8
 """How often a request is put differently for one answer without that counting as an attempt."""
@@ -143,6 +145,26 @@ class HostedVoice:
         """How requests to this model were found to differ from the usual ones."""
         return known_quirks(self.provider, self.name)
 
+    def request(self, turn: Turn) -> ChatRequest:
+        """The turn as this model is asked it, by what is known of the model."""
+        return ChatRequest(turn, self.name, self.provider, self.quirks, by_word=self.by_word)
+
+    @property
+    def request_path(self) -> str:
+        """The path of its questions, as a batch names it."""
+        return f"/v1{WIRES[self.quirks.wire or self.provider.wire].path}"
+
+    @property
+    def shown_headers(self) -> Mapping[str, str]:
+        """What a request of another kind to its provider is sent with."""
+        return self._sent_headers(self.quirks.wire or self.provider.wire)
+
+    def heard(self, answer: HttpAnswer, share: float) -> Reply:
+        """The reply in an answer that came another way, at a share of the price; a `Setback` if none does."""
+        reply = self._as_said(reply_in(answer, 1))
+        usage = self._priced(reply.usage)
+        return reply.at_a_cost(usage if usage.cost_usd is None else usage.at_a_cost(usage.cost_usd * share))
+
     async def gives_logprobs(self) -> bool:
         """Whether the endpoint gives log-probabilities, found out by a call of a few tokens."""
         turn = Turn(
@@ -155,7 +177,9 @@ class HostedVoice:
         fields = {**request.fields(), "logprobs": True, "top_logprobs": 2}
         body = json.dumps(request.wire.spelled(fields)).encode()
         try:
-            answer = await (await self._connections()).post(request.url, self._sent_headers(request), body)
+            answer = await (await self._connections()).post(
+                request.url, self._sent_headers(request.wire.name), body
+            )
         except (ConnectionLost, AnswerUnreadable) as lost:
             raise VoiceError(str(lost), kind="connection", model=self.model) from None
         return holds_logprobs(answer)
@@ -216,7 +240,7 @@ class HostedVoice:
 
     async def _answer(self, turn: Turn, spent: _Spent) -> Reply:
         connections = await self._connections()
-        request = ChatRequest(turn, self.name, self.provider, self.quirks, by_word=self.by_word)
+        request = self.request(turn)
         body = request.body()
         guessed: Quirks | None = None
         attempt = adaptations = 0
@@ -318,7 +342,7 @@ class HostedVoice:
             raise Setback("timeout", "the round's deadline has passed", never_sent=True)
         try:
             async with asyncio.timeout_at(now + seconds):
-                return await connections.post(request.url, self._sent_headers(request), body)
+                return await connections.post(request.url, self._sent_headers(request.wire.name), body)
         except asyncio.CancelledError:
             spent.note(None, turn, was_sent=True)
             raise
@@ -337,19 +361,18 @@ class HostedVoice:
             message = f"the answer cannot be read: {unreadable}"
             raise Setback("http_error", message, unmetered=True) from None
 
-    def _sent_headers(self, request: ChatRequest) -> Mapping[str, str]:
-        wire = request.wire
-        if wire.name not in self._headers:
-            self._headers[wire.name] = {
+    def _sent_headers(self, wire: WireName) -> Mapping[str, str]:
+        if wire not in self._headers:
+            self._headers[wire] = {
                 "content-type": "application/json",
                 "accept": "application/json",
                 "accept-encoding": "gzip",
                 "user-agent": "firecircle",
-                **wire.headers,
+                **WIRES[wire].headers,
                 **self.provider.headers,
                 **self.provider.auth.headers(self._key),
             }
-        return self._headers[wire.name]
+        return self._headers[wire]
 
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float, adaptations: int) -> None:
         """Fail now if no attempt is left, or the next one would start too late.
