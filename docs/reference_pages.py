@@ -115,8 +115,8 @@ def _columns() -> str:
     )
     return (
         "# Columns\n\nThe facts of a verdict. `row`: `to_row()` and the files of `--out`; `json`: `--json`"
-        " and MCP; `store`: the table `circles`; `scan`: the shards of a scan.\n\n"
-        + _table(("name", "type", "meaning", "in"), rows)
+        " and MCP; `store`: the table `circles`; `scan`: the shards of a scan; `run`: the records of a"
+        " run.\n\n" + _table(("name", "type", "meaning", "in"), rows)
     )
 
 

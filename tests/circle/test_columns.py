@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 import sqlalchemy as sa
@@ -14,13 +14,14 @@ import sqlalchemy as sa
 from firecircle.circle.columns import COLUMNS, Column, Kind, columns_of
 from firecircle.cli.evaluate.compact import CompactResult
 from firecircle.cli.main import run
+from firecircle.lab.records import IN_CODE, RunRecord
 from firecircle.store.finding import CircleSummary
 from firecircle.store.tables import circles
 
 
 def kind_of(hint: Any) -> Any:
     """The kind that a declared field has, whether or not it may be None."""
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (UnionType, Union):
         (hint,) = (part for part in get_args(hint) if part is not type(None))
     return str if get_origin(hint) is Literal else hint
 
@@ -42,6 +43,12 @@ def test_the_store_and_its_lists_declare_it(column: Column) -> None:
     of_sql: dict[Kind, type] = {str: sa.Text, int: sa.Integer, float: sa.Double, bool: sa.Boolean}
     assert isinstance(circles.c[column.name].type, of_sql[column.kind])
     assert kind_of(get_type_hints(CircleSummary)[column.name]) is column.kind
+
+
+@pytest.mark.parametrize("column", columns_of("run"), ids=lambda column: column.name)
+def test_the_records_of_a_run_declare_it(column: Column) -> None:
+    field = IN_CODE.get(column.name, column.name)
+    assert kind_of(get_type_hints(RunRecord)[field]) is column.kind
 
 
 def test_what_is_declared_is_in_the_table() -> None:

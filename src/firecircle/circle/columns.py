@@ -2,8 +2,8 @@
 
 A column is one entry of `COLUMNS`, which names its forms. `row`: `to_row`, data frames, and the CSV, JSONL
 and Parquet files of batches. `json`: `--json` and MCP. `store`: the table `circles` and the lists that read
-it. `scan`: the shards of a scan. `CompactResult` and the table `circles` declare their fields too, because
-they are schemas; a test compares them with this table.
+it. `scan`: the shards of a scan. `run`: the records of a run. `CompactResult`, the table `circles` and
+`RunRecord` declare their fields too, because they are schemas; a test compares them with this table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from firecircle.verdict import VerdictWord
 
 Cell = str | float | bool | None
 Kind = type[str] | type[int] | type[float] | type[bool]
-Form = Literal["row", "json", "store", "scan"]
+Form = Literal["row", "json", "store", "scan", "run"]
 IN_PARQUET: dict[Kind, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 """What DuckDB calls each kind."""
 
@@ -100,7 +100,8 @@ class Column:
     forms: tuple[Form, ...] = ("row", "json")
 
 
-ALL: tuple[Form, ...] = ("row", "json", "store", "scan")
+ALL: tuple[Form, ...] = ("row", "json", "store", "scan", "run")
+JUDGED: tuple[Form, ...] = ("row", "json", "store", "run")
 KEPT: tuple[Form, ...] = ("row", "json", "store")
 
 
@@ -134,9 +135,9 @@ COLUMNS = (
     Column("balance", float, "(T - F)(1 - I)", lambda one: one.balance),
     Column("exchange_type", str, "the balance in a word", lambda one: one.exchange_type),
     Column("decided_by", str, "the voice whose words are the consensus", _of_consensus("model"), ALL),
-    Column("decided_in_round", int, "the round of these words", _of_consensus("round_number"), KEPT),
+    Column("decided_in_round", int, "the round of these words", _of_consensus("round_number"), JUDGED),
     Column("agreement", float, "how close the voices of the parallel mode are", lambda one: one.agreement),
-    Column("rounds", int, "rounds that were held", lambda one: one.rounds, KEPT),
+    Column("rounds", int, "rounds that were held", lambda one: one.rounds, JUDGED),
     Column("voices", int, "voices that were heard to the end", lambda one: one.voices, ("row",)),
     Column("voices_lost", int, "voices that failed", lambda one: one.voices_lost, ("row",)),
     Column("patterns", str, "types that the voices agree on", lambda one: _types(one.patterns), ("row",)),
@@ -147,7 +148,7 @@ COLUMNS = (
         lambda one: _types(one.single_voice_patterns),
         ("row",),
     ),
-    Column("round1_falsehood", float, "F after round 1 alone", lambda one: one.round1_falsehood, KEPT),
+    Column("round1_falsehood", float, "F after round 1 alone", lambda one: one.round1_falsehood, JUDGED),
     Column("calls", int, "calls to voices", lambda one: one.total.calls),
     Column("tokens_in", int, "prompt tokens", lambda one: one.total.tokens_in, KEPT),
     Column("tokens_out", int, "answered tokens", lambda one: one.total.tokens_out, KEPT),

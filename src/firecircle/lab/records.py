@@ -117,6 +117,8 @@ class Outcome(Shape):
     """The probability of manipulation, where a calibration of these voices is known."""
     alarm_decided_by: Text | None = None
     """The rule of a circle that decided about the alarm."""
+    verdict: Text | None = None
+    """One of the five words."""
 
 
 class RunRecord(Outcome):
@@ -151,6 +153,7 @@ IN_TABLE = {
 """What the table calls fields that a journal and the code write short."""
 SCORES = {{"max_all": "f", "round1_max": "round1_f"}.get(name, name): rule for name, rule in BY_NAME.items()}
 """The rules by the field that has their value; where no field has it, `rivals` does."""
+IN_CODE = {column: field for field, column in IN_TABLE.items()}
 COLUMNS = tuple(IN_TABLE.get(name, name) for name in FIELDS)
 """The columns of `records.parquet`, in their order."""
 

@@ -7,14 +7,15 @@ from typing import Any
 
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.circumstances import Circumstances
+from firecircle.circle.columns import cells_of, judgement_of
 from firecircle.circle.hearing import Hearing
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import Failure, FireCircleResult, Usages
 from firecircle.circle.rules import BY_NAME, Words, values_by_rule
 from firecircle.evaluation import NeutrosophicEvaluation
-from firecircle.lab.records import Outcome, Rival, VoiceRound
-from firecircle.thresholds import reaches
+from firecircle.lab.records import IN_CODE, Outcome, Rival, VoiceRound
+from firecircle.verdict import verdict_word
 
 LONGEST_ERROR = 500
 RULES_KEPT = tuple(name for name in BY_NAME if name in Outcome.model_fields)
@@ -33,16 +34,9 @@ def outcome_of_circle(
     return Outcome(
         status="judged" if consensus else "failed",
         error=None if consensus else (error or result.abort_reason or "no consensus")[:LONGEST_ERROR],
-        f=consensus.falsehood if consensus else None,
-        t=consensus.truth if consensus else None,
-        i=consensus.indeterminacy if consensus else None,
-        round1_f=rivals["round1_max"].value if consensus and "round1_max" in rivals else None,
-        alarm=result.alarm if consensus else None,
-        decided_by=consensus.model if consensus else None,
-        decided_in_round=consensus.round_number if consensus else None,
+        **_cells(result if consensus else None, rounds=len(result.dialogue_history)),
         decided_by_guess=consensus is not None and consensus.guessed,
         **{rule: rivals[rule].value for rule in RULES_KEPT if rule in rivals},
-        rounds=len(result.dialogue_history),
         stopped=result.stopped,
         patterns=len(result.patterns) + len(result.ungrounded_patterns),
         grounded_patterns=len(result.patterns),
@@ -80,16 +74,9 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
     return Outcome(
         status="judged" if consensus else "failed",
         error=None if consensus else (error or "no voice could answer")[:LONGEST_ERROR],
-        f=consensus.falsehood if consensus else None,
-        t=consensus.truth if consensus else None,
-        i=consensus.indeterminacy if consensus else None,
-        round1_f=consensus.falsehood if consensus else None,
-        alarm=reaches(consensus.falsehood, threshold) if consensus else None,
-        decided_by=consensus.model if consensus else None,
-        decided_in_round=1 if consensus else None,
+        **_cells(panel if consensus else None, rounds=1),
         decided_by_guess=consensus is not None and consensus.guessed,
         **_scores(panel.evaluations, threshold),
-        rounds=1,
         voices_lost=len(panel.failures),
         lost=_lost(panel.failures),
         **_spent(account(panel.calls).total),
@@ -112,6 +99,11 @@ def outcome_of_rival(
     roles: Mapping[str, Sequence[str]],
 ) -> Outcome:
     """The outcome of a protocol in which one voice decides; `answers` are what voices said alone."""
+    word = verdict_word(
+        verdict.falsehood if verdict else None,
+        config.alarm_threshold,
+        indeterminacy=verdict.indeterminacy if verdict else 0.0,
+    )
     failures = tuple(hearing.failure for hearing in hearings if hearing.failure)
     calls = tuple(call for hearing in hearings for call in hearing.calls)
     threshold = config.alarm_threshold
@@ -121,7 +113,8 @@ def outcome_of_rival(
         f=verdict.falsehood if verdict else None,
         t=verdict.truth if verdict else None,
         i=verdict.indeterminacy if verdict else None,
-        alarm=reaches(verdict.falsehood, threshold) if verdict else None,
+        alarm=word == "alarm" if verdict else None,
+        verdict=word,
         decided_by=verdict.model if verdict else None,
         decided_in_round=verdict.round_number if verdict else None,
         decided_by_guess=verdict is not None and verdict.guessed,
@@ -139,6 +132,14 @@ def outcome_of_rival(
 
 def _seating(circumstances: Circumstances) -> str | None:
     return None if circumstances.seating is None else str(circumstances.seating)
+
+
+def _cells(judged: FireCircleResult | Panel | None, *, rounds: int) -> dict[str, Any]:
+    """The columns of a verdict, under the names of the fields; only the rounds where there is none."""
+    if judged is None:
+        return {"verdict": "no_verdict", "rounds": rounds}
+    cells = cells_of(judgement_of(judged), "run")
+    return {IN_CODE.get(name, name): cell for name, cell in cells.items()}
 
 
 def _scores(answers: Sequence[NeutrosophicEvaluation], threshold: float) -> dict[str, Any]:
