@@ -147,7 +147,10 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
         (("resume", "nothing"), ["there is no 'nothing'", "lab list"]),
         (("study", "dialog"), ["there is no 'dialog'", "validation"]),
         (("study", "chair", "--data", "none.jsonl"), ["none.jsonl"]),
-        (("study", "chair", "--models", "nobody/knows,embedded:time"), ["[arms.circle]", "lacks valid quorum"]),
+        (
+            ("study", "chair", "--models", "nobody/knows,embedded:time"),
+            ["[arms.circle]", "lacks valid quorum"],
+        ),
         (("compare", "one", "two"), ["there is no 'one'"]),
     ],
 )

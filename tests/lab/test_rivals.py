@@ -474,7 +474,10 @@ def unseen(_: RunFolder) -> Iterator[Follower]:
             ['council; model = "embedded:time"'],
             "[arms.council] model: 'embedded:time' is none of those who can chair it",
         ),
-        (['council; like = "x"'], "like: only reflect and guided and consistency and court know it"),
+        (
+            ['council; like = "x"'],
+            "like: only reflect and guided and consistency and court and attacked know it",
+        ),
         (["fire_circle; exchanges = 3"], "exchanges: only court knows it, this arm is fire_circle"),
         (
             ["court"],
