@@ -70,9 +70,16 @@ class ChatRequest:
 
     @property
     def question(self) -> str:
-        """The words of the last message, whole or in parts."""
-        content = self.body["messages"][-1]["content"]
-        return content if isinstance(content, str) else "".join(part["text"] for part in content)
+        """The words of the last message."""
+        return self.words[-1]
+
+    @property
+    def words(self) -> list[str]:
+        """The words of every message, which may come in parts."""
+        return [
+            said if isinstance(said, str) else "".join(part["text"] for part in said)
+            for said in (message["content"] for message in self.body["messages"])
+        ]
 
 
 @dataclass(frozen=True, slots=True)

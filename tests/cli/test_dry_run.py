@@ -34,13 +34,13 @@ Fire Circle: 3 voices, up to 3 rounds
 Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
 
                           calls  tokens in  tokens out    price
-round 1                       3      4,425       6,000  $0.0499
-round 2                       3     10,140       6,000  $0.0627
-round 3                       3     13,859       6,000  $0.0707
-anthropic/claude…onnet-4      3      9,391       3,000  $0.0732
-qwen/qwen-2.5-72…nstruct      3      9,481       3,000  $0.0734
-deepseek/deepseek-r1          3      9,552      12,000  $0.0367
-all, at most                  9     28,424      18,000  $0.1833
+round 1                       3      2,946       6,000  $0.0466
+round 2                       3      7,099       6,000  $0.0559
+round 3                       3      8,511       6,000  $0.0589
+anthropic/claude…onnet-4      3      6,126       3,000  $0.0634
+qwen/qwen-2.5-72…nstruct      3      6,223       3,000  $0.0637
+deepseek/deepseek-r1          3      6,207      12,000  $0.0343
+all, at most                  9     18,556      18,000  $0.1614
 
 No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.
@@ -89,7 +89,7 @@ def test_the_estimate_is_near_what_a_circle_sends(cli: Cli, hosted: Host) -> Non
     arguments = ("evaluate", "--example", ATTACK, "--models", TRIO, "--json", "--seed", "1")
     told = json.loads(cli(*arguments, "--dry-run").out)
     cli(*arguments)
-    sent = sum(len(m["content"].encode()) for r in server.requests for m in r.body["messages"])
+    sent = sum(len(words.encode()) for request in server.requests for words in request.words)
     rounds = len(server.requests) // 3
     estimated = sum(told["by_round"][str(number)]["tokens_in"] for number in range(1, rounds + 1))
     assert sent / 4 < estimated < sent
