@@ -98,8 +98,9 @@ class TestWords:
         self, cli: Cli, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-        (line,) = [line for line in cli("voices").out.splitlines() if "family:openai-gpt" in line]
-        assert line.endswith("by openai, written openai:NAME")
+        lines = [line for line in cli("voices").out.splitlines() if line.startswith("voice\t")]
+        assert next(line for line in lines if "family:openai-gpt" in line).endswith("\tby openai")
+        assert not any("family:" in line and "\tready\t" in line for line in lines if "openai" not in line)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ Uncounted role confusion  seen only by a lost voice: deepseek/deepseek-r1
 Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             added 0.10
           rescues, voices that rose to an alarm: anthropic/claude-sonnet-4
-            0.30 → 0.85 (round 2)
+            0.30 → 0.85 (round 2, 0% of its reasoning repeats peers)
           groupthink losses, voices that gave up an alarm (the alarm they
             raised stands): qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
           no alarm by other rules: the mean of the last words, their median, a

@@ -50,8 +50,9 @@ Quorum    does not hold: coverage 8.2 (needs 5.0), 1 lineage (needs 2)
 Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             overloaded, come back later (HTTP 503); no time left for a retry in
             N s
-Next      mend what the lost voices complain of, or try again later;
-            `firecircle doctor` tests them
+Next      fix what the lost voices report, or try again later; `firecircle
+            doctor` tests them; for a quorum without them add embedded:time
+            (built in, free)
 Kept      as ID: firecircle circles show ID
 """)
     assert steady(ran.err) == snapshot(
@@ -126,7 +127,7 @@ Unfounded claimed, but no quote of theirs stands in the prompt:
 Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
             talking raised the alarm
           rescues, voices that rose to an alarm: qwen/qwen-2.5-72b-instruct
-            0.10 → 0.80 (round 2)
+            0.10 → 0.80 (round 2, 0% of its reasoning repeats peers)
           groupthink losses, voices that gave up an alarm (the alarm they
             raised stands): qwen/qwen-2.5-72b-instruct 0.80 → 0.10 (round 3)
           no alarm by other rules: round 1 alone, the highest last word, the
@@ -135,8 +136,8 @@ Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
           the empty chair saw next to nothing before the others did
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
-            call; by estimate 3,647 more tokens that nobody counted; $0.0160 and
-            1 call of unknown price and by estimate $0.0014 more
+            call; by estimate 2,663 more tokens that nobody counted; $0.0160 and
+            1 call of unknown price and by estimate $0.0010 more
 Next      the verdict rests on a keyword guess: run it again, or with
             --strict, before relying on it
 Kept      as ID: firecircle circles show ID

@@ -109,9 +109,11 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
         state = _embedded_readiness(family.match[0])
     else:
         price = listed_rates(family)
-        speakers = [host.provider.name for host in hosts if host.state.ready and _hosts(host, family)]
+        able = [host.provider for host in hosts if host.state.ready and _hosts(host, family)]
+        speakers = [provider.name for provider in able]
+        by_family = family.name and any(provider.trains == family.provider_lineage for provider in able)
         why = f"by {', '.join(speakers)}" if speakers else "no provider that has it is ready"
-        if speakers and "openrouter" not in speakers:
+        if speakers and "openrouter" not in speakers and not by_family:
             why += f", written {speakers[0]}:NAME"  # vendor/model is openrouter's
         state = Readiness(bool(speakers), why)
     return VoiceEntry(
