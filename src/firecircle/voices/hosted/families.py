@@ -164,18 +164,28 @@ def _candidates(family: Family, models: ModelList) -> list[ListedModel]:
     aliases = [model for alias in family.latest for model in present if model.id == alias]
     # What stands before a colon would be taken for a provider, and its key be asked for.
     plain = (model for model in present if not model.id.startswith("~") and ":" not in model.id)
-    seatable = [model for model in plain if family.seats(model.id)]
+    seatable = [model for model in plain if family.seats(model.id) and not OF_OTHER_WORK.search(model.id)]
     return [*aliases, *sorted(seatable, key=lambda model: _rank(family, model))]
 
 
-def _rank(family: Family, model: ListedModel) -> tuple[int, float, tuple[float, ...]]:
-    """By the order of the family's patterns, then by age, then by the numbers in the name."""
+OF_OTHER_WORK = re.compile(
+    r"image|imagine|video|audio|tts|realtime|transcri|embed|moderation|ocr|search|customtools|computer-use",
+    re.IGNORECASE,
+)
+"""Vendors' own lists name models of all kinds, in one family with those that judge."""
+A_YEAR = 1000
+"""A number in a name beyond this is a date, and no version."""
+
+
+def _rank(family: Family, model: ListedModel) -> tuple[int, float, tuple[float, ...], tuple[float, ...]]:
+    """By the order of the family's patterns, then by age, then by version and date in the name."""
     name = name_alone(model.id)
     last = name.rpartition("/")[2]
     tried = (fnmatchcase(name if "/" in pattern else last, pattern) for pattern in family.match)
     place = next((at for at, matches in enumerate(tried) if matches), len(family.match))
-    numbers = tuple(-float(number) for number in re.findall(r"\d+(?:\.\d+)?", last))
-    return place, -(model.created or 0.0), numbers
+    numbers = [-float(number) for number in re.findall(r"\d+(?:\.\d+)?", last)]
+    version = tuple(number for number in numbers if number > -A_YEAR)
+    return place, -(model.created or 0.0), version, tuple(number for number in numbers if number <= -A_YEAR)
 
 
 class FamilyVoice:

@@ -214,7 +214,7 @@ def _model_in(entry: Any) -> ListedModel | None:
     name = name.removeprefix("models/") if isinstance(name, str) else name
     if not isinstance(name, str) or len(name) > LONGEST_ID or not AN_ID.fullmatch(name):
         return None
-    created = _number(entry.get("created"))
+    created = _number(entry.get("created")) or _moment(entry.get("created_at"))
     context = _number(entry.get("context_length"))
     expires = entry.get("expiration_date")
     return ListedModel(
@@ -224,6 +224,14 @@ def _model_in(entry: Any) -> ListedModel | None:
         price=_price_in(entry.get("pricing")),
         expires=expires if isinstance(expires, str) and expires.isprintable() else None,
     )
+
+
+def _moment(written: Any) -> float | None:
+    """A date as Anthropic writes it, in seconds since 1970."""
+    try:
+        return datetime.fromisoformat(written).timestamp() if isinstance(written, str) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _price_in(pricing: Any) -> PriceTable | None:
