@@ -184,7 +184,7 @@ def _rank(family: Family, model: ListedModel) -> tuple[int, float, tuple[float, 
     tried = (fnmatchcase(name if "/" in pattern else last, pattern) for pattern in family.match)
     place = next((at for at, matches in enumerate(tried) if matches), len(family.match))
     numbers = [-float(number) for number in re.findall(r"\d+(?:\.\d+)?", last)]
-    version = tuple(number for number in numbers if number > -A_YEAR)
+    version = (*(number for number in numbers if number > -A_YEAR), 0.0)  # 4.6 before 4
     return place, -(model.created or 0.0), version, tuple(number for number in numbers if number <= -A_YEAR)
 
 
