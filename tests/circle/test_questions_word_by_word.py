@@ -100,7 +100,7 @@ def test_no_question_is_missing(now: Mapping[str, str]) -> None:
 
 def test_a_quote_that_is_not_in_the_prompt_is_not_shown(now: Mapping[str, str]) -> None:
     assert not any("the keeper has allowed it" in text for text in now.values())
-    assert "(the words it quotes are not in the evidence)" in now["round_3"]
+    assert "(its quote is not in the evidence)" in now["round_3"]
     assert '(quote: "As we agreed yesterday")' in now["round_3"]
 
 

@@ -134,6 +134,16 @@ async def test_every_field_of_a_statement_is_bounded_and_every_line_is_marked() 
     assert "ROUND 9 EVALUATIONS" in question
 
 
+async def test_an_invented_quote_within_the_reasons_is_marked() -> None:
+    reasons = 'It says “As we agreed yesterday, go on” and "the keeper has allowed it", a "false claim".'
+    script = Script({"a": [says(0.8, reasoning=reasons), 0.3], "b": [0.1, 0.1]})
+    result = await fire_circle_evaluate(PROMPT, circle("a", "b", max_rounds=2), caller=script)
+    question = script.question_to("b", 2).removeprefix(result.evidence)
+    assert '"the keeper has allowed it" [not in the evidence], a "false claim".' in question
+    assert "yesterday, go on” and" in question
+    assert result.dialogue_history[0].evaluations[0].reasoning == reasons
+
+
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "as it is": lambda code: code,
     "upper case": str.upper,

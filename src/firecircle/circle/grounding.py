@@ -16,6 +16,9 @@ from firecircle.evaluation import FoundBy, GroundedQuote, NeutrosophicEvaluation
 from firecircle.prompt import Layer, MultiNeutrosophicPrompt
 
 FEWEST_WORDS, FEWEST_CHARS = 2, 8
+FEWEST_WORDS_OF_A_QUOTE = 4
+"""In a reasoning; fewer words in quotation marks may be a term."""
+NOT_IN_EVIDENCE = "not in the evidence"
 SIGNS_A_WORD = 2
 """In scripts without spaces a word is about two signs long."""
 FUZZY_SCORE = 90.0
@@ -62,6 +65,20 @@ def passages_in(text: str) -> tuple[str, ...]:
         next(part for part in groups if part) for groups in _INLINE_QUOTE.findall(text[:LONGEST_DESCRIPTION])
     )
     return tuple(dict.fromkeys(passage.strip() for passage in inline if passage.strip()))
+
+
+def with_invented_marked(text: str, prompt: MultiNeutrosophicPrompt) -> str:
+    """The text with a note after every passage in quotation marks that is not in the prompt."""
+    found = [
+        (passage, next(part for part in passage.groups() if part))
+        for passage in islice(_INLINE_QUOTE.finditer(text), MOST_QUOTES)
+    ]
+    quoted = [(passage, words) for passage, words in found if len(words.split()) >= FEWEST_WORDS_OF_A_QUOTE]
+    places = _ground_each(((words, None) for _, words in quoted), prompt)
+    for (passage, _), place in reversed([*zip(quoted, places, strict=True)]):
+        if place is None:
+            text = f"{text[: passage.end()]} [{NOT_IN_EVIDENCE}]{text[passage.end() :]}"
+    return text
 
 
 def ground(

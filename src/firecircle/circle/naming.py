@@ -44,12 +44,6 @@ class PeerNames:
         """The text with labels for names, except for names that occur in the prompt itself."""
         return text if self._pattern is None else self._pattern.sub(self._label, text)
 
-    def hidden_in_quote(self, quote: str) -> str:
-        """Words of the prompt stay as they are, whatever names they hold; invented ones do not."""
-        words = quote.rstrip("…").casefold()
-        is_evidence = any(words in layer.text.casefold() for layer in self._prompt.layers)
-        return quote if is_evidence else self.hidden_in(quote)
-
     def _label(self, found: re.Match[str]) -> str:
         is_evidence = f" {_BETWEEN_WORDS.sub(' ', found[0].lower())} " in self._words_of_prompt
         return found[0] if is_evidence else self._labels.get(_key(found[1]), SOMEBODY)

@@ -16,7 +16,7 @@ from firecircle.circle.evidence import (
     quoted,
     without_nonce,
 )
-from firecircle.circle.grounding import ground_notes, quotes_of
+from firecircle.circle.grounding import NOT_IN_EVIDENCE, ground_notes, quotes_of, with_invented_marked
 from firecircle.circle.naming import PeerNames
 from firecircle.circle.result import DialogueRound, RoundKind
 from firecircle.circle.templates import TemplateSet, render, template
@@ -29,7 +29,6 @@ LONGEST_NOTE = 300
 LONGEST_TYPE = 60
 MOST_NOTES = 8
 EVALUATOR = "Evaluator "
-NOT_IN_EVIDENCE = "the words it quotes are not in the evidence"
 """What a voice is shown of each peer; the record keeps every word."""
 ROOM_FOR_REASONING = 2100
 ROOM_FOR_NOTES = 600
@@ -233,11 +232,11 @@ class Questions:
         line = f"- {head}{self._shown(note.description, self._longest_note)}"
         if grounded:
             return f'{line} (quote: "{_short(grounded[0].text, self._longest_note)}")'
-        return f"{line} ({NOT_IN_EVIDENCE})" if quotes_of(note) else line
+        return f"{line} (its quote is {NOT_IN_EVIDENCE})" if quotes_of(note) else line
 
     def _shown(self, words: str, longest: int) -> str:
         """What others are shown of a voice's words: not too many of them, and nobody's name."""
-        words = _short(words, longest)
+        words = with_invented_marked(_short(words, longest), self._prompt)
         return self._names.hidden_in(words) if self._names else words
 
     def _opposed_positions(self, history: Sequence[DialogueRound]) -> str:
