@@ -88,3 +88,63 @@ def test_so_does_each_on_a_circle_that_is_there(
         case.call_and_validate(base_url=server.url, headers={WRITE_HEADER: server.access.write_token})
 
     try_cases(method, path, attempt)
+
+
+ONE, TWO = ["embedded:time"], ["embedded:time", "embedded:layers"]
+ONLY_OF_CIRCLES: list[dict[str, Any]] = [
+    {"rounds": 2},
+    {"rounds": None},
+    {"empty_chair": False},
+    {"strict": True},
+    {"strict": False},
+    {"enforce_quorum": False},
+    {"reserves": ONE},
+    {"reserves": []},
+    {"threshold": 0.5, "seed": 1, "budget_tokens": 5},
+]
+"""With values that other modes accept and refuse."""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"user": " \u00a0\x1c"},
+        {"system": "text"},
+        {"user": "hi", "focus": "system"},
+        {"user": "hi", "focus": "user"},
+        {"user": "hi", "focus": "prompt"},
+        {"user": "hi", "turns": [{"role": "narrator", "content": "x"}]},
+        {"user": "hi", "turns": [{"role": "human", "content": ""}]},
+        {"user": "hi", "models": ONE},
+        {"user": "hi", "models": [*TWO, "embedded:hidden"], "enforce_quorum": False},
+        {"user": "hi", "models": []},
+        *({"user": "hi", "mode": mode, "models": ONE} for mode in ("single", "parallel", "fire_circle")),
+        *({"user": "hi", "mode": mode, "models": TWO} for mode in ("single", "parallel")),
+        *({"user": "hi", "mode": "parallel", **only} for only in ONLY_OF_CIRCLES),
+        {"user": "hi", "rounds": "2"},
+        {"user": "hi", "unknown": 1},
+    ],
+    ids=str,
+)
+def test_a_judgement_is_accepted_exactly_where_the_description_says_so(
+    form: dict[str, Any], server: Running
+) -> None:
+    import jsonschema_rs
+
+    described = openapi()
+    schema = {**described["components"]["schemas"]["Judging"], "components": described["components"]}
+    with server.client() as client:
+        answer = client.post("/api/v1/estimate", json=form)
+    assert jsonschema_rs.is_valid(schema, form) == (answer.status_code == 200), answer.text
+
+
+@pytest.mark.parametrize("text", ["é", "東京", "_", "7", "!", "\u00a0", "- ½"])
+def test_a_search_is_accepted_exactly_where_the_description_says_so(text: str, server: Running) -> None:
+    import jsonschema_rs
+
+    parameters = openapi()["paths"]["/api/v1/circles"]["get"]["parameters"]
+    (schema,) = [each["schema"] for each in parameters if each["name"] == "text"]
+    with server.client() as client:
+        answer = client.get("/api/v1/circles", params={"text": text})
+    assert jsonschema_rs.is_valid(schema, text) == (answer.status_code == 200), answer.text

@@ -219,7 +219,7 @@ def openapi() -> Json:
             "version": version("firecircle"),
             "description": "Several voices judge a layered prompt alone, then talk about what they saw."
             f" Calls that change something need the header {WRITE_HEADER}, which pages carry, or"
-            " Authorization: Bearer with the token the server was started with or a token of an account.",
+            " Authorization: Bearer with the token the server was started with.",
         },
         "paths": paths,
         "components": {

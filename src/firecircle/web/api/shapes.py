@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from firecircle.names import CircleStatus, Focus, ModeName, RunState
-from firecircle.prompt import MAX_LAYER_CHARS
+from firecircle.prompt import MAX_LAYER_CHARS, OTHER_NAMES, ROLES
 from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry, BankFilters
@@ -17,7 +17,8 @@ Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
     str,
     StringConstraints(min_length=1, max_length=500),
-    Field(json_schema_extra={"pattern": r"\w"}),  # told by the search itself in better words
+    # The search itself refuses texts without a word, in better words.
+    Field(json_schema_extra={"pattern": r"[\p{L}\p{N}_]"}),
 ]
 """What is searched for: at least one word."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -26,12 +27,46 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 class TurnIn(Shape):
     """One earlier message of the conversation."""
 
-    role: Annotated[str, StringConstraints(max_length=100)]
+    role: Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join((*ROLES, *OTHER_NAMES))})$")]
     content: Layer
+
+
+def _has_text(layer: str) -> dict[str, Any]:
+    return {"required": [layer], "properties": {layer: {"pattern": r"[^\s\x1c-\x1f\x85]"}}}
+
+
+def _where(field: str, *values: str) -> dict[str, Any]:
+    return {"required": [field], "properties": {field: {"enum": [*values]}}}
+
+
+LAYERS = ("system", "application", "user")
+SENSE: dict[str, Any] = {
+    "allOf": [
+        {"anyOf": [_has_text(layer) for layer in LAYERS]},
+        *({"if": _where("focus", layer), "then": _has_text(layer)} for layer in LAYERS),
+        {
+            "if": _where("mode", "single", "parallel"),
+            "then": {
+                "properties": {
+                    "reserves": {"maxItems": 0},
+                    "rounds": {"type": "null"},
+                    "empty_chair": {"type": "null"},
+                    "strict": {"const": False},
+                    "enforce_quorum": {"const": True},
+                }
+            },
+            "else": {"properties": {"models": {"anyOf": [{"maxItems": 0}, {"minItems": 2}]}}},
+        },
+        {"if": _where("mode", "single"), "then": {"properties": {"models": {"maxItems": 1}}}},
+    ]
+}
+"""What a request must be beyond its fields. The engine checks it, in better words than a schema has."""
 
 
 class Judging(Shape):
     """A prompt and who shall judge it, under which rules. What is left out follows the settings."""
+
+    model_config = ConfigDict(json_schema_extra=SENSE)
 
     system: Layer = ""
     application: Layer = ""
