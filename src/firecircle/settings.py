@@ -103,6 +103,7 @@ class ProviderTable(_Table):
     wire: WireName | None = None
     headers: dict[str, str] | None = None
     batches: Literal["openai", "anthropic"] | None = None
+    states_cost: bool | None = None
     concurrency: Concurrency | None = None
     structured_output: Literal["auto", "off"] | None = None
 

@@ -125,6 +125,6 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
 
     provider, name = provider_of(model, config.provider)
     tariff = tariff_of(model, located(provider, config), name)
-    if config.budget_usd is not None:
+    if config.budget_usd is not None and not provider.states_cost:
         require_price(model, tariff)
     return partial(estimated_usage, tariff=tariff)

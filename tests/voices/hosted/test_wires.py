@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from firecircle import (
     ConfigError,
+    EvaluationConfig,
     FireCircleConfig,
     Message,
     MultiNeutrosophicPrompt,
@@ -22,14 +23,14 @@ from firecircle import (
     fire_circle_evaluate,
 )
 from firecircle.circle.voice import Usage
-from firecircle.settings import Auth, PriceTable
+from firecircle.settings import Auth, PriceTable, read_settings_anew
 from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
 from firecircle.voices.hosted.prices import FlatTariff, priced, saved_by_cache
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
 from firecircle.voices.hosted.setbacks import Setback
-from firecircle.voices.hosted.voice import HostedVoice
+from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
 from tests.loopback import VERDICT, Answer, ChatRequest, LoopbackServer, as_json, completion
 from tests.voices.hosted.test_hosted import KEY, QUICK, SCHEMA
 
@@ -460,6 +461,35 @@ async def test_a_gateway_s_header_tells_the_cost() -> None:
     odd = replace(answer, headers={"x-litellm-response-cost": "nan"})
     reply, _ = await asked(odd, "chat")
     assert reply.usage.cost_usd is None
+
+
+async def test_a_budget_goes_by_what_a_gateway_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    told = completion(usage={"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7})
+    costs = iter(["0.02", "0.02", ""])
+
+    def gateway(_: ChatRequest) -> Answer:
+        cost = next(costs)
+        return replace(told, headers={"x-litellm-response-cost": cost} if cost else {})
+
+    async with LoopbackServer(gateway) as server:
+        settings = tmp_path / "firecircle.toml"
+        stated = f'[providers.proxy]\nbase_url = "{server.base_url}"\nkey_variable = "PROXY_KEY"\n'
+        monkeypatch.setenv("FIRECIRCLE_CONFIG", str(settings))
+        monkeypatch.setenv("PROXY_KEY", KEY)
+        settings.write_text(stated)
+        config = EvaluationConfig(models=("proxy:m",), budget_usd=1.0)
+        with pytest.raises(ConfigError, match="the price of 'proxy:m' is unknown"):
+            hosted_voice("proxy:m", config)
+        settings.write_text(stated + "states_cost = true\n")
+        read_settings_anew()
+        voice = hosted_voice("proxy:m", config)
+        assert voice.estimate(TURN).cost_usd is None
+        assert (await voice.speak(TURN)).usage.cost_usd == pytest.approx(0.02)
+        assert voice.estimate(TURN).cost_usd == pytest.approx(0.02)
+        await voice.speak(TURN)
+        with pytest.raises(VoiceError, match="told no cost") as raised:
+            await voice.speak(TURN)
+        assert raised.value.kind == "over_budget"
 
 
 @pytest.mark.parametrize(

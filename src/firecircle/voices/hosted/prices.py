@@ -135,7 +135,8 @@ def require_price(model: str, tariff: Tariff | None) -> Tariff:
         raise ConfigError(
             "budget_usd",
             f"the price of {model!r} is unknown",
-            f'state it in firecircle.toml under [prices."{original_of(model)}"], or use budget_tokens',
+            f'state it in firecircle.toml under [prices."{original_of(model)}"], set states_cost'
+            " for a gateway that tells costs, or use budget_tokens",
         )
     return tariff
 

@@ -58,6 +58,8 @@ class Provider(Declaration):
     """What this endpoint calls the seed."""
     batches: Literal["openai", "anthropic"] | None = None
     """Whose batch API it has, if it has one."""
+    states_cost: bool = False
+    """Whether every answer of it tells its cost, as some gateways' do: a budget goes by that then."""
     concurrency: Concurrency = Concurrency()
     structured_output: Literal["auto", "off"] = "auto"
     """`auto` sends the answer's JSON schema and does without where it is turned down."""

@@ -122,6 +122,9 @@ class HostedVoice:
         """What the provider calls the model."""
         self.by_word = by_word
         """Whether falsehood is to be the probability of its verdict word, where the endpoint tells that."""
+        self.needs_cost = False
+        """Whether a budget of money rests on the cost that every answer tells."""
+        self._dearest: float | None = None
         self._key = key
         self._backoff = backoff or Backoff()
         self._headers: dict[str, Mapping[str, str]] = {}
@@ -137,8 +140,9 @@ class HostedVoice:
         return self._stated_tariff or tariff_of(self.model, self.provider, self.name)
 
     def estimate(self, turn: Turn) -> Usage:
-        """What answering the turn may consume."""
-        return estimated_usage(turn, self.tariff)
+        """What answering the turn may consume; where costs are told, as much as the dearest answer so far."""
+        usage = estimated_usage(turn, self.tariff)
+        return usage.at_a_cost(self._dearest) if self.needs_cost else usage
 
     @property
     def quirks(self) -> Quirks:
@@ -211,6 +215,13 @@ class HostedVoice:
         if price_list and not (len(spent.metered) == 1 and spent.metered[0].cost_usd is not None):
             await price_list
         usage = self._cost_of(spent)
+        if usage.cost_usd is not None:
+            self._dearest = max(usage.cost_usd, self._dearest or 0.0)
+        elif self.needs_cost:
+            untold = f"{self.provider.name} told no cost, and the budget cannot be kept without"
+            lost = VoiceError(untold, kind="over_budget", model=self.model, attempts=reply.attempts)
+            lost.usage = usage
+            raise lost
         return reply if usage is reply.usage else reply.at_a_cost(usage)
 
     def _tell_of_loss(self, loss: Lost, began: float) -> None:
@@ -437,7 +448,9 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     provider = located(provider, config)
     by_word = config.verdict_from == "logprobs"
     voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff, by_word=by_word)
-    if config.budget_usd is not None:
+    if config.budget_usd is not None and voice.tariff is None and provider.states_cost:
+        voice.needs_cost = True
+    elif config.budget_usd is not None:
         require_price(model, voice.tariff)
     return voice
 
