@@ -6,10 +6,9 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -39,6 +38,7 @@ from firecircle.verdict import SHOWN
 
 Settings = Mapping[str, float | bool | str | None]
 """Settings of the verdict by the names of `FireCircleConfig`; None leaves one as it was recorded."""
+LARGEST_BYTES = 256_000_000
 WHAT_IT_IS = "give a file that `firecircle evaluate --json=full` wrote"
 
 
@@ -78,9 +78,12 @@ def with_settings(config: FireCircleConfig, settings: Settings) -> FireCircleCon
 
 def _document(file: str) -> Any:
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
+            data = source.read(LARGEST_BYTES + 1)
     except OSError as unreadable:
         raise ConfigError(file, f"cannot be read: {unreadable.strerror or unreadable}", WHAT_IT_IS) from None
+    if len(data) > LARGEST_BYTES:
+        raise ConfigError(file, f"larger than {LARGEST_BYTES:,} bytes", WHAT_IT_IS)
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from firecircle.errors import ConfigError, FireCircleError, StoreError
-from firecircle.files import write_whole
+from firecircle.files import read_regular, write_whole
 from firecircle.lab.locks import held_alone
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
@@ -66,6 +66,8 @@ def registered_folders() -> tuple[Path, ...]:
         return ()  # runs are found in their usual folder all the same
 
 
+LARGEST_NOTE = 50_000_000
+"""Bytes of a file that describes a run; its prompts and answers are elsewhere."""
 PLAN, ABOUT, JOURNAL, RECORDS, END, PAUSE = (
     "plan.toml",
     "run.json",
@@ -110,7 +112,7 @@ class RunFolder:
     def about(self) -> RunAbout:
         """What it began with. A `StoreError` when this is no run."""
         try:
-            return RunAbout.model_validate_json((self.path / ABOUT).read_bytes())
+            return RunAbout.model_validate_json(self._content(ABOUT))
         except OSError:
             raise StoreError(
                 f"{self.path}: holds no run; `firecircle lab list` tells which there are"
@@ -122,7 +124,7 @@ class RunFolder:
     def plan(self) -> Plan:
         """Its plan, as it was when the run began or was last taken up, with a model for each family."""
         try:
-            text = (self.path / PLAN).read_text(encoding="utf-8")
+            text = self._content(PLAN).decode()
         except (OSError, UnicodeDecodeError) as unreadable:
             raise StoreError(f"{self.path / PLAN}: cannot read it: {unreadable}") from None
         return plan_of(text, str(self.path / PLAN)).seated_as(self.about.families)
@@ -162,7 +164,7 @@ class RunFolder:
     def _end(self) -> dict[str, object]:
         """What was noted when the run was finished; nothing where it is not, or the note cannot be read."""
         try:
-            noted = json.loads((self.path / END).read_text(encoding="utf-8"))
+            noted = json.loads(self._content(END))
         except (OSError, ValueError):
             return {}
         return noted if isinstance(noted, dict) else {}
@@ -195,7 +197,7 @@ class RunFolder:
     def pause(self) -> Pause | None:
         """Whom the run waits for now; None where it goes on, or nobody carries it out."""
         try:
-            noted = Pause(**json.loads((self.path / PAUSE).read_text(encoding="utf-8")))
+            noted = Pause(**json.loads(self._content(PAUSE)))
         except (OSError, ValueError, TypeError):
             return None
         return noted if noted.resumes_at + OVERDUE_SECONDS > time.time() else None
@@ -283,6 +285,9 @@ class RunFolder:
     def reopen(self) -> None:
         """Take back that everything is done."""
         (self.path / END).unlink(missing_ok=True)
+
+    def _content(self, name: str) -> bytes:
+        return read_regular(self.path / name, LARGEST_NOTE)
 
     def write(self, name: str, text: str) -> None:
         """Write a file, all of it or nothing."""

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import ConfigError
-from firecircle.files import write_whole
+from firecircle.files import read_regular, write_whole
 from firecircle.lab.locks import held_alone
+from firecircle.lab.runs.folder import LARGEST_NOTE
 from firecircle.lab.scan.corpus import CorpusFile
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
@@ -84,7 +85,7 @@ class ScanFolder:
 
     def _about(self) -> About | None:
         try:
-            return About.model_validate_json((self.path / ABOUT).read_bytes())
+            return About.model_validate_json(read_regular(self.path / ABOUT, LARGEST_NOTE))
         except OSError:
             return None
         except ValidationError:
