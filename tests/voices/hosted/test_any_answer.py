@@ -23,6 +23,9 @@ NAMES = (
     " prompt_tokens_details cached_tokens is_byok upstream_inference_cost error errors code param metadata raw"
     " reasons headers detail details loc msg retryDelay violations quotaId fieldViolations field base_resp"
     " status_code status_msg innererror model status content_filter_results prompt_filter_results x_groq"
+    " stop_reason stop_details output summary incomplete_details reason response item output_index object"
+    " candidates parts thought functionCall finishReason promptFeedback blockReason usageMetadata message_start"
+    " promptTokenCount thoughtsTokenCount input_tokens output_tokens cache_read_input_tokens logprobs"
 ).split()
 WORDS = (
     "stop length content_filter error max_tokens temperature seed response_format 429 503 insufficient_quota"
@@ -51,6 +54,16 @@ ANSWERS = st.one_of(
     BODIES,
     st.fixed_dictionaries({"choices": st.lists(CHOICES, min_size=1, max_size=2)}, optional={"usage": BODIES}),
     st.fixed_dictionaries({"error": st.dictionaries(st.sampled_from(NAMES), BODIES, max_size=5)}),
+    *(
+        st.fixed_dictionaries(
+            {name: st.lists(MESSAGES, max_size=3)}, optional={"usage": BODIES, "status": LEAVES, **also}
+        )
+        for name, also in (
+            ("content", {"type": st.just("message"), "stop_reason": LEAVES}),
+            ("output", {"object": st.just("response"), "incomplete_details": BODIES}),
+            ("candidates", {"usageMetadata": BODIES, "promptFeedback": BODIES}),
+        )
+    ),
 )
 STATUSES = st.sampled_from([200, 200, 400, 401, 403, 404, 413, 422, 429, 498, 500, 503])
 HEADERS = st.dictionaries(
@@ -80,6 +93,11 @@ def check(answer: HttpAnswer) -> None:
     for count in (outcome.usage.tokens_in, outcome.usage.tokens_out, outcome.usage.tokens_cached):
         assert count is None or count >= 0
     assert outcome.usage.cost_usd is None or outcome.usage.cost_usd >= 0
+
+
+def test_details_that_are_no_lists() -> None:
+    details = [{"violations": 7, "fieldViolations": 0.5, "retryDelay": None}]
+    check(HttpAnswer(429, {}, json.dumps({"error": {"message": "quota", "details": details}}).encode()))
 
 
 @given(ANSWERS, STATUSES, HEADERS)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from firecircle.voices.hosted.complaints import NO_KEY, TOO_MANY, UNPAID, Complaint
+from firecircle.voices.hosted.wires.format import dicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,12 +147,9 @@ def _codes(part: dict[str, Any] | str) -> Iterator[str]:
             value = holder.get(name) if isinstance(holder, dict) else None
             if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
                 yield str(value).lower()
-    for detail in _details(part):
-        for violation in detail.get("violations") or ():
-            if isinstance(violation, dict):
-                yield from (
-                    str(violation[key]).lower() for key in ("quotaId", "quotaMetric") if key in violation
-                )
+    for detail in dicts(part.get("details")):
+        for violation in dicts(detail.get("violations")):
+            yield from (str(violation[key]).lower() for key in ("quotaId", "quotaMetric") if key in violation)
 
 
 def _reasons(part: dict[str, Any] | str) -> str:
@@ -170,16 +168,16 @@ def _paths(part: dict[str, Any] | str) -> Iterator[str]:
             place = entry.get("loc") if isinstance(entry, dict) else None
             if isinstance(place, list):
                 yield ".".join(str(step) for step in place if step != "body")
-    for detail in _details(part):
-        for violation in detail.get("fieldViolations") or ():
-            if isinstance(violation, dict) and violation.get("field"):
+    for detail in dicts(part.get("details")):
+        for violation in dicts(detail.get("fieldViolations")):
+            if violation.get("field"):
                 yield str(violation["field"])
 
 
 def _delays(part: dict[str, Any] | str) -> Iterator[str]:
     if isinstance(part, str):
         return
-    for detail in _details(part):
+    for detail in dicts(part.get("details")):
         if "retryDelay" in detail:
             yield str(detail["retryDelay"])
     metadata = part.get("metadata")
@@ -190,13 +188,6 @@ def _delays(part: dict[str, Any] | str) -> Iterator[str]:
     headers = metadata.get("headers") if isinstance(metadata, dict) else None
     if isinstance(headers, dict):
         yield from (str(value) for name, value in headers.items() if str(name).lower().endswith("reset"))
-
-
-def _details(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    details = part.get("details")
-    return (
-        (detail for detail in details if isinstance(detail, dict)) if isinstance(details, list) else iter(())
-    )
 
 
 def _status(status: int, words: str, codes: tuple[str, ...]) -> int:
