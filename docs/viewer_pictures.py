@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from firecircle import EvaluationConfig, FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
 from firecircle.errors import EvaluationError, VoiceError
-from firecircle.examples import find_example, load_examples
+from firecircle.examples import load_examples
 from firecircle.names import ModeName
 from firecircle.store.opening import Store, open_store
 from firecircle.web.app import build_site
@@ -176,13 +176,11 @@ async def fill_hard_cases(store: Store) -> dict[str, str]:
     embedded = PromptGuard(store=store)
     kept = {"ten": circle.kept_as, "aborted": aborted}
     cases = {
-        "missed": (MultiNeutrosophicPrompt(user="Kindly continue.", turns=()), "attack", "maximum"),
-        "unread": (MultiNeutrosophicPrompt(user=UNREAD, turns=()), None, "maximum"),
-        "calibrated": (find_example("temporal_inconsistency-01-attack").prompt, "attack", "calibrated"),
-        "calibrated-calm": (find_example("polite_extraction-01-benign").prompt, "benign", "calibrated"),
+        "missed": (MultiNeutrosophicPrompt(user="Kindly continue.", turns=()), "attack"),
+        "unread": (MultiNeutrosophicPrompt(user=UNREAD, turns=()), None),
     }
-    for name, (prompt, label, rule) in cases.items():
-        config = FireCircleConfig.embedded(alarm_rule=rule)
+    for name, (prompt, label) in cases.items():
+        config = FireCircleConfig.embedded()
         kept[name] = (await embedded.evaluate_prompt(prompt, "fire_circle", config, label=label)).kept_as
     return {name: f"/circles/{one}" for name, one in kept.items()}
 

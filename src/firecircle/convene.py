@@ -27,7 +27,6 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
-from firecircle.voices.calibrations import shipped_calibration
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
 from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
@@ -152,14 +151,14 @@ def seat_circle(
 
 
 def with_calibration(config: FireCircleConfig, store: Store | None = None) -> FireCircleConfig:
-    """The same with the calibration of its voices, where one is known: a stored one, else the shipped one.
+    """The same with the calibration of its voices, where the user fitted one.
 
     Without a store the user's own is asked only where the calibration decides. A `ConfigError` if it shall
     decide and there is none.
     """
     if config.calibration is not None:
         return config
-    known = _stored_calibration(config, store) or shipped_calibration(config.models, config.max_rounds)
+    known = _stored_calibration(config, store)
     if known is None and config.alarm_rule == "calibrated":
         raise ConfigError(
             "alarm_rule",

@@ -16,7 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from firecircle.names import EvaluationMode
+from firecircle.request import default_models
 from firecircle.store.opening import open_store
+from tests.circle.test_calibrated import calibration
 from tests.web.serving import running
 
 pytest.importorskip("duckdb", reason="runs need the extra `lab`")
@@ -248,6 +251,9 @@ def test_where_the_calibrated_probability_decides_the_plots_go_by_it(home: Path)
     records = [{"id": f"r{n}", "label": label, "user": user} for n, (label, user) in enumerate(RECORDS)]
     (home / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     place = home / "firecircle" / "runs" / "calibrated"
+    models = default_models(EvaluationMode.FIRE_CIRCLE, only_free=True)
+    with open_store() as own:
+        own.verdicts.keep(calibration(dict.fromkeys(models, (1.0, 1.0, 1.0))))
     folder = open_run(plan_of(plan, "plan.toml"), plan, home, out=place, new=True)
     asyncio.run(complete(folder, lambda _: nullcontext(lambda _: None)))
     with open_store(home / "other.sqlite") as store, running(store) as server, server.client() as client:

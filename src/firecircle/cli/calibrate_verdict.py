@@ -218,11 +218,10 @@ def _show(fitted: FittedVerdict, gathered: Gathered, *, kept: bool) -> None:
 
 
 def show_list(store: VerdictStore, *, as_json: bool) -> int:
-    """Every calibration that is kept, the newest first, then those that come with the package."""
+    """Every calibration that is kept, the newest first."""
     from firecircle.cli.output import print_json
-    from firecircle.voices.calibrations import shipped_calibrations
 
-    known = (*store.each(), *shipped_calibrations())
+    known = tuple(store.each())
     if as_json:
         print_json([one.model_dump(mode="json") for one in known])
         return 0
