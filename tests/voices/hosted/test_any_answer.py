@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,9 +96,22 @@ def check(answer: HttpAnswer) -> None:
     assert outcome.usage.cost_usd is None or outcome.usage.cost_usd >= 0
 
 
-def test_details_that_are_no_lists() -> None:
-    details = [{"violations": 7, "fieldViolations": 0.5, "retryDelay": None}]
-    check(HttpAnswer(429, {}, json.dumps({"error": {"message": "quota", "details": details}}).encode()))
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (429, {"error": {"message": "q", "details": [{"violations": 7, "fieldViolations": 0.5}]}}),
+        (422, {"detail": [{"msg": "wrong", "loc": 7}]}),
+        (
+            200,
+            {
+                "choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}],
+                "prompt_filter_results": True,
+            },
+        ),
+    ],
+)
+def test_lists_that_are_none(status: int, body: Any) -> None:
+    check(HttpAnswer(status, {}, json.dumps(body).encode()))
 
 
 @given(ANSWERS, STATUSES, HEADERS)

@@ -17,6 +17,7 @@ from firecircle.voices.hosted.usage import usage_if_any
 from firecircle.voices.hosted.verdict_word import violation_probability
 from firecircle.voices.hosted.wires import answer_in
 from firecircle.voices.hosted.wires.chat import first_choice
+from firecircle.voices.hosted.wires.format import dicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -181,17 +182,13 @@ def _require_consent(
 
 
 def _refusal_part(content: Any) -> str:
-    parts = content if isinstance(content, list) else ()
-    return next(
-        (str(part.get("refusal")) for part in parts if isinstance(part, dict) and part.get("refusal")), ""
-    )
+    return next((str(part["refusal"]) for part in dicts(content) if part.get("refusal")), "")
 
 
 def _filter_hits(holder: dict[str, Any]) -> Iterable[str]:
     """The categories that a filter of Azure's says it found, with how bad it thinks they are."""
-    listed = holder.get("prompt_filter_results")
-    results = [holder.get("content_filter_results")]
-    results += [entry.get("content_filter_results") for entry in listed or () if isinstance(entry, dict)]
+    holders = [holder, *dicts(holder.get("prompt_filter_results"))]
+    results = [entry.get("content_filter_results") for entry in holders]
     for result in results:
         for category, verdict in result.items() if isinstance(result, dict) else ():
             if isinstance(verdict, dict) and verdict.get("filtered"):

@@ -122,7 +122,8 @@ def _listed(value: list[Any] | dict[str, Any]) -> str:
     complaints = []
     for entry in entries[:5]:
         if isinstance(entry, dict) and isinstance(entry.get("msg") or entry.get("message"), str):
-            place = ".".join(str(step) for step in entry.get("loc") or () if step != "body")
+            steps = entry.get("loc")
+            place = ".".join(str(step) for step in steps if step != "body") if isinstance(steps, list) else ""
             words = entry.get("msg") or entry["message"]
             complaints.append(f"{place}: {words}" if place else words)
         else:
