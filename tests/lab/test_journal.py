@@ -245,3 +245,16 @@ async def test_a_disk_that_was_full_for_a_moment_costs_no_paid_call(
         await journal.write_call(b"key", place, FinishedCall(REPLY, 1.0))
         assert journal.find_call(b"key") is not None
         assert journal.broken is None
+
+
+async def test_a_journal_that_cannot_be_read_stops_the_run_and_still_takes_paid_calls(tmp_path: Path) -> None:
+    place = CallPlace("circle", 1, "set", "r1", "vllm:m", 2)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        await journal.write_call(b"first", place, FinishedCall(REPLY, 1.0))
+        with closing(sqlite3.connect(journal.path, isolation_level=None)) as file:
+            file.execute("UPDATE calls SET said = 'no JSON'")
+        with pytest.raises(StoreError, match="damaged"):
+            journal.find_call(b"first")
+        assert journal.broken is not None
+        await journal.write_call(b"second", place, FinishedCall(REPLY, 1.0))
+        assert journal.find_call(b"second") is not None

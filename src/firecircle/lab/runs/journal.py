@@ -194,11 +194,12 @@ TRIES, SECONDS_BETWEEN = 3, 0.2
 
 
 class Journal:
-    """Reads on the caller's thread, writes on its own. `broken` says why it cannot be written any more."""
+    """Reads on the caller's thread, writes on its own. `broken` says why a run cannot go on with it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.broken: StoreError | None = None
+        self._unwritable: StoreError | None = None
         try:
             self._reading = self._open()
             self._reading.executescript(_TABLES)
@@ -225,9 +226,13 @@ class Journal:
 
     def find_call(self, key: bytes) -> FinishedCall | None:
         """The call of this key, if it was made before."""
-        with self._undamaged():
-            row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
-            return call_from_text(*row) if row else None
+        try:
+            with self._undamaged():
+                row = self._reading.execute("SELECT failed, said FROM calls WHERE key = ?", (key,)).fetchone()
+                return call_from_text(*row) if row else None
+        except StoreError as damaged:
+            self.broken = damaged  # a run that went on would pay for the call again, or count it as lost
+            raise
 
     async def write_call(self, key: bytes, place: CallPlace, call: FinishedCall) -> None:
         """Write a finished call; back when it is on disk."""
@@ -343,8 +348,8 @@ class Journal:
     async def _insert(self, into: str, row: tuple[object, ...]) -> None:
         values = (*row, checksum_of(row))
         statement = f"INSERT {into} VALUES ({', '.join('?' * len(values))})"
-        if self.broken:
-            raise self.broken
+        if self._unwritable:
+            raise self._unwritable
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
         self._waiting.put((statement, values, written, loop))
@@ -361,7 +366,7 @@ class Journal:
                     break
                 batch.append(more)
             for tries_left in reversed(range(TRIES)):
-                if self.broken:
+                if self._unwritable:
                     break
                 try:
                     file = file or self._open()
@@ -376,9 +381,9 @@ class Journal:
                     if tries_left:
                         time.sleep(SECONDS_BETWEEN)
                     else:
-                        self.broken = self._broken_by(trouble)
+                        self.broken = self._unwritable = self._broken_by(trouble)
             for _, _, written, loop in batch:
-                loop.call_soon_threadsafe(_settle, written, self.broken)
+                loop.call_soon_threadsafe(_settle, written, self._unwritable)
         if file:
             file.close()
 
