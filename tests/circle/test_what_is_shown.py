@@ -37,6 +37,7 @@ LABELLED = circle(
     "openrouter:qwen/qwen3-235b-a22b-2507",
     "deepseek/deepseek-v3.2",
     max_rounds=2,
+    seed=1,  # a marker code may hold 72b
 )
 
 
