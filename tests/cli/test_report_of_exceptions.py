@@ -136,7 +136,7 @@ Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
           the empty chair saw next to nothing before the others did
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
-            call; by estimate 2,663 more tokens that nobody counted; $0.0160 and
+            call; by estimate 2,652 more tokens that nobody counted; $0.0160 and
             1 call of unknown price and by estimate $0.0010 more
 Next      the verdict rests on a keyword guess: run it again, or with
             --strict, before relying on it
