@@ -34,6 +34,7 @@ from tests.cli.running import endpoint
 from tests.lab.hosting import TRIO, arm, plan_text
 from tests.loopback import Answer, ChatRequest, LoopbackServer, completion
 
+INCOMPLETE = 4
 KINDS = ("open", "write", "fsync", "connect", "read", "allocate")
 SOURCE = Path(__file__).with_name("faults.c")
 NEVER = 10**9
@@ -41,6 +42,8 @@ LONGEST_SECONDS = 60
 CONCERNS_NETWORK = ("connect", "read")
 """After such a fault a call may have to be made again."""
 IN_FLIGHT = len(TRIO)
+RETRY = ("lab", "resume", "run", "--retry-failed", "--no-save")
+"""What a run that is incomplete says to do."""
 PROMPTS = 4
 ABORTS = ("memory allocation of", "duckdb::")
 """Libraries end the process where they cannot go on, with a line of their own: pydantic's code in Rust without
@@ -416,7 +419,8 @@ class Trials:
                 command.name in ("evaluate", "batch") and ended.status == usual.status
             ):
                 return
-            again = self._tried(folder, command.again, kind, NEVER)
+            is_partial = command.name == "run" and ended.status == INCOMPLETE
+            again = self._tried(folder, RETRY if is_partial else command.again, kind, NEVER)
             if again.status != usual.status:
                 yield f"again: status {again.status}, {again.err.strip()[-160:]}"
             elif command.finished(folder) != self._finished[command.name]:
