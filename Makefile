@@ -102,7 +102,7 @@ docs: $(VENV)/.ready-dev     ## the site, from docs/ and the code: open docs/_bu
 
 lock: $(VENV)/bin/uv         ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements/core.txt
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra inspect --extra lab --extra local --extra mcp --extra neural --extra otel --extra postgres --extra ray --extra view -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 pyproject.toml --group dev --extra inspect --extra lab --extra local --extra mcp --extra otel --extra postgres --extra ray --extra view -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --group audit -o requirements/audit.txt
 
 clean:

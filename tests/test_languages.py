@@ -164,10 +164,10 @@ def test_what_the_neural_voice_reads_roughly_is_read_with_a_note() -> None:
     assert "no voice here reads it" in hindi
 
 
-def test_the_voice_with_all_lenses_reads_what_its_neural_lens_reads() -> None:
+def test_the_strongest_reader_reads_other_languages_where_it_is_the_neural_one() -> None:
     german = PromptGuard().evaluate_sync(user=OTHERS["German"], mode="single")
     assert (german.unread is None) is is_available()
-    assert any("only embedded:generalist reads it" in note for note in german.advisories) is is_available()
+    assert any("only embedded:neural reads it" in note for note in german.advisories) is is_available()
     assert ("I do not read German" in german.evaluations[0].reasoning) is not is_available()
     hindi = PromptGuard().evaluate_sync(user=OTHERS["Devanagari"], mode="single")
     assert "no voice here reads it" in (hindi.unread or "")

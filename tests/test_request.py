@@ -15,13 +15,19 @@ from firecircle import (
     PromptGuard,
     ReciprocityMetrics,
 )
-from firecircle.names import DEFAULT_MODELS
-from firecircle.request import JudgingRequest, configured, configured_by_file, default_models, embedded_models
+from firecircle.names import DEFAULT_MODELS, embedded_models, strongest_reader
+from firecircle.request import (
+    JudgingRequest,
+    configured,
+    configured_by_file,
+    default_models,
+    offline_request,
+)
 from tests.scripted import PROMPT
 
 Write = Callable[[str], Path]
 
-EMBEDDED_SET = {6: "six embedded voices", 7: "seven embedded voices"}[len(embedded_models())]
+EMBEDDED_SET = {2: "two of three embedded readers", 3: "three embedded readers"}[len(embedded_models())]
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +40,7 @@ def test_without_a_key_the_embedded_voices_sit_and_the_result_says_so() -> None:
     assert judges.config.models == embedded_models()
     assert str(judges.seating) == f"{EMBEDDED_SET} (default)"
     alone = configured(JudgingRequest(EvaluationMode.SINGLE))
-    assert str(alone.seating) == "embedded:generalist (default)"
+    assert str(alone.seating) == f"{strongest_reader()} (default)"
 
 
 def test_a_key_seats_the_hosted_models_unless_only_free_voices_may_sit(
@@ -56,7 +62,7 @@ async def test_every_judgement_of_the_library_names_the_set_of_its_voices() -> N
     reread = ReciprocityMetrics.model_validate_json(by_default.model_dump_json())
     assert reread == by_default
     chosen = await guard.evaluate_prompt(PROMPT, fire_circle_config=FireCircleConfig.embedded())
-    assert str(chosen.seating) == "six embedded voices (chosen)"
+    assert str(chosen.seating) == f"{EMBEDDED_SET} (chosen)"
     alone = await PromptGuard(EvaluationConfig(models=("embedded:time",))).evaluate_prompt(PROMPT)
     assert str(alone.seating) == "embedded:time (chosen)"
 
@@ -71,7 +77,7 @@ def test_the_settings_file_chooses_and_the_request_overrules_it(settings_file: W
     assert str(judges.seating) == "3 voices (chosen)"
     apart = configured_by_file(JudgingRequest(EvaluationMode.PARALLEL)).config
     assert len(apart.models) == 3, "the table is a circle's; a panel takes from it what it knows"
-    assert len(configured(JudgingRequest()).config.models) > 3, "code does not follow the file"
+    assert configured(JudgingRequest()).config.models == embedded_models(), "code does not follow the file"
 
 
 @pytest.mark.parametrize(
@@ -129,3 +135,21 @@ def test_settings_that_depend_on_who_sits_do_not_disturb_a_panel() -> None:
         "min_viable_models": 7,
     }
     assert len(configured(JudgingRequest(EvaluationMode.PARALLEL, table=table)).config.models) == 7
+
+
+@pytest.mark.parametrize("mode", EvaluationMode)
+def test_offline_seats_the_readers_whatever_key_is_set_and_whoever_the_settings_name(
+    mode: EvaluationMode, settings_file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
+    settings_file('[circle]\nmodels = ["vendor/elsewhere", "vendor/else"]\nmax_rounds = 2\n')
+    judges = configured_by_file(offline_request(JudgingRequest(mode)))
+    alone = mode is EvaluationMode.SINGLE
+    assert judges.config.first_asked == ((strongest_reader(),) if alone else embedded_models())
+    assert judges.seating.kind == "offline"
+
+
+def test_voices_named_along_with_offline_are_a_mistake() -> None:
+    request = JudgingRequest(settings={"models": ("embedded:rules", "embedded:ngrams")})
+    with pytest.raises(ConfigError, match=r"--offline: it seats the readers itself; leave --models"):
+        offline_request(request)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from firecircle.lab.datasets import Record
 from firecircle.voices.embedded.learned.head import Head
-from firecircle.voices.embedded.learned.neural import NeuralLens
+from firecircle.voices.embedded.learned.neural import NeuralReader
 from training import ROOT
-from training.labelled import development, further, multilingual, sources_dealt
+from training.labelled import development, further, latest, multilingual, sources_dealt
 
 FOLDS = ROOT / "training" / "folds"
 """`python -m training.neural --folds-only` makes them anew, in half an hour."""
@@ -21,12 +21,21 @@ def head_of_fold(number: int) -> Path:
     return FOLDS / f"{number}.npz"
 
 
-def blind_lenses(records: Sequence[Record]) -> dict[str, NeuralLens]:
-    """For every source a neural lens that never saw it: the shipped one where it was not trained on it."""
-    shipped = NeuralLens()
-    lenses = {record.source: shipped for record in records}
-    dealt = sources_dealt([*development(), *further(), *multilingual()], NUMBER_OF_FOLDS)
-    for number, fold in enumerate(dealt):
-        lens = NeuralLens(Head.load(head_of_fold(number)))
-        lenses.update({source: lens for source in fold if source in lenses})
-    return lenses
+def folds_of(*sets: Sequence[Record]) -> list[frozenset[str]]:
+    """The sources dealt into folds, set by set, so that whoever lacks one deals the others alike."""
+    dealt = (sources_dealt(records, NUMBER_OF_FOLDS) for records in sets)
+    return [frozenset().union(*parts) for parts in zip(*dealt, strict=True)]
+
+
+def labelled_folds() -> list[frozenset[str]]:
+    """The folds of the labelled prompts, for both learned readers."""
+    return folds_of([*development(), *further(), *multilingual()], latest())
+
+
+def blind_readers(sources: Iterable[str]) -> dict[str, NeuralReader]:
+    """For every source a neural reader that never saw it: the shipped one where it was not trained on it."""
+    readers = dict.fromkeys(sources, NeuralReader())
+    for number, fold in enumerate(labelled_folds()):
+        reader = NeuralReader(Head.load(head_of_fold(number)))
+        readers.update({source: reader for source in fold if source in readers})
+    return readers

@@ -23,20 +23,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firecircle.lab.datasets import Record
-from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.text import sentences
 from firecircle.voices.embedded.learned.encoder import (
     HEADS,
     LAYERS,
     WIDTH,
+    Array,
     Encoder,
-    WordPiece,
     read_weights,
     weights_folder,
 )
-from firecircle.voices.embedded.learned.head import Input, fingerprint, inputs_of
+from firecircle.voices.embedded.learned.head import Head, Input, Inputs, Window, fingerprint
 from firecircle.voices.embedded.learned.ngrams import shipped_model
-from training.labelled import is_attack
+from training.labelled import POLICY, TYPES, is_attack, span_of, type_of
 
 PARTS = (
     *("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
@@ -45,6 +44,10 @@ PARTS = (
 """The matrices of a layer that are changed."""
 RANK, SCALE = 8, 2.0
 EPOCHS, BATCH, RATE = 2, 24, 2e-3
+CONTINUED_RATE = 1e-3
+"""The rate of an epoch that goes on from kept changes, with data that they have not seen."""
+TYPED = 0.3
+"""How much naming the type of an attack counts beside finding it."""
 FROZEN = 3
 """Layers from below that stay as they are."""
 MOST_WINDOWS = 4
@@ -65,6 +68,11 @@ class Low(nn.Module):
         if tuned:
             self.a = nn.Parameter(torch.randn(RANK, weight.shape[1]) / math.sqrt(weight.shape[1]))
             self.b = nn.Parameter(torch.zeros(weight.shape[0], RANK))
+
+    def start_from(self, a: Array, b: Array) -> None:
+        """Go on from a change that was kept."""
+        self.a = nn.Parameter(torch.tensor(a, dtype=torch.float32))
+        self.b = nn.Parameter(torch.tensor(b, dtype=torch.float32) / SCALE)
 
     def forward(self, x: Tensor) -> Tensor:
         """The rows times the changed matrix."""
@@ -121,6 +129,7 @@ class Tuned(nn.Module):
         self.register_buffer("norm_bias", weights["embeddings.LayerNorm.bias"])
         self.layers = nn.ModuleList([Layer(weights, number) for number in range(LAYERS)])
         self.head = nn.Linear(2 * WIDTH, 1)
+        self.types = nn.Linear(2 * WIDTH, len(TYPES))
         self.skim = nn.Linear(WIDTH, 1)
 
     def forget(self) -> None:
@@ -129,8 +138,20 @@ class Tuned(nn.Module):
             if isinstance(module, Low) and module.tuned:
                 nn.init.normal_(module.a, std=module.a.shape[1] ** -0.5)
                 nn.init.zeros_(module.b)
-        for linear in (self.head, self.skim):
+        for linear in (self.head, self.types, self.skim):
             linear.reset_parameters()
+
+    def start_from(self, head: Head) -> None:
+        """Go on from a head that was kept."""
+        self.forget()
+        for number, layer in enumerate(self.layers):
+            for part in PARTS:
+                low, name = getattr(layer, part.replace(".", "_")), f"encoder.layer.{number}.{part}"
+                if low.tuned:
+                    low.start_from(head.changes[f"{name}.a"], head.changes[f"{name}.b"])
+        for linear, kept in ((self.head, head.read), (self.skim, head.skim)):
+            linear.weight.data = torch.tensor(kept[None, :-1])
+            linear.bias.data = torch.tensor(kept[-1:])
 
     @torch.no_grad()
     def halves(self, inputs: Sequence[Input]) -> list[Half]:
@@ -156,13 +177,13 @@ class Tuned(nn.Module):
                 done[at] = Half(x[row, : len(inputs[at].pieces)].clone(), own, words)
         return [done[at] for at in range(len(inputs))]
 
-    def scores(self, halves: Sequence[Half]) -> tuple[Tensor, Tensor]:
-        """The score of each window when it is read, and when it is skimmed.
+    def scores(self, halves: Sequence[Half]) -> tuple[Tensor, Tensor, Tensor]:
+        """The score of each window when it is read, those of the types, and the one when it is skimmed.
 
         Windows of like length go together, so that little is padding.
         """
         order = sorted(range(len(halves)), key=lambda at: len(halves[at].rows))
-        read = []
+        read, types = [], []
         for start in range(0, len(order), 16):
             part = [halves[at] for at in order[start : start + 16]]
             x = nn.utils.rnn.pad_sequence([half.rows for half in part], batch_first=True)
@@ -173,11 +194,12 @@ class Tuned(nn.Module):
             own = (torch.tensor([half.own for half in part])[:, None] > places).float()
             x = x.float()
             mean = (x * own[:, :, None]).sum(1) / own.sum(1, keepdim=True)
-            seen = torch.cat([mean, x[:, 0]], 1)
-            read.append(self.head(functional.dropout(seen, DROPPED, self.training))[:, 0])
+            seen = functional.dropout(torch.cat([mean, x[:, 0]], 1), DROPPED, self.training)
+            read.append(self.head(seen)[:, 0])
+            types.append(self.types(seen))
         back = torch.tensor(sorted(range(len(order)), key=order.__getitem__))
         skimmed = self.skim(torch.stack([half.words for half in halves]))[:, 0]
-        return torch.cat(read)[back], skimmed
+        return torch.cat(read)[back], torch.cat(types)[back], skimmed
 
 
 class Half(NamedTuple):
@@ -201,7 +223,7 @@ class Bag:
         return is_attack(self.record)
 
 
-def bags_of(records: Sequence[Record], model: Tuned, words: WordPiece) -> list[Bag]:
+def bags_of(records: Sequence[Record], model: Tuned, encoder: Encoder) -> list[Bag]:
     """Every prompt through the frozen layers, once for all folds; some with the system text of another."""
     chance = random.Random(1)
     systems = [""] * (len(records) // 2) + [
@@ -211,27 +233,32 @@ def bags_of(records: Sequence[Record], model: Tuned, words: WordPiece) -> list[B
     counts = []
     for record in records:
         prompt = record.prompt
-        if chance.random() < SWAPPED:
+        if chance.random() < SWAPPED and record.family not in POLICY:
             prompt = prompt.model_copy(update={"system": chance.choice(systems)})
-        chosen = _worth_learning(prompt, inputs_of(prompt, words), chance)
+        prompt_inputs = Inputs(prompt, encoder)
+        chosen = _worth_learning(record, prompt_inputs.windows, chance)
         counts.append(len(chosen))
-        inputs += chosen
+        inputs += map(prompt_inputs.input, chosen)
     halves = iter(model.halves(inputs))
     bags = [Bag(record, list(islice(halves, count))) for record, count in zip(records, counts, strict=True)]
     return [bag for bag in bags if bag.windows]
 
 
-def _worth_learning(
-    prompt: MultiNeutrosophicPrompt, windows: Sequence[Input], chance: random.Random
-) -> list[Input]:
-    """All windows; of a long prompt those whose n-grams look worst, and some others."""
+def _worth_learning(record: Record, windows: Sequence[Window], chance: random.Random) -> list[Window]:
+    """All windows; of a long prompt those whose n-grams look worst, and some others.
+
+    Of an attack whose words are marked, those that hold them.
+    """
+    marked = span_of(record)
+    if marked and (held := [window for window in windows if window.touches(*marked)]):
+        return held[:MOST_WINDOWS]
     if len(windows) <= MOST_WINDOWS:
         return list(windows)
     statistical = shipped_model()
 
     def suspicion(at: int) -> float:
-        window = windows[at].window
-        text = str(getattr(prompt, window.layer))[window.start : window.end]
+        window = windows[at]
+        text = str(getattr(record.prompt, window.layer))[window.start : window.end]
         read = sentences(text, window.layer)
         return statistical.probability(read) if read else 0.0
 
@@ -240,28 +267,40 @@ def _worth_learning(
     return [windows[at] for at in (*worst[:half], *chance.sample(worst[half:], MOST_WINDOWS - half))]
 
 
-def train(bags: Sequence[Bag], seed: int, model: Tuned) -> Tuned:
-    """The model, learned from these prompts."""
+def train(bags: Sequence[Bag], seed: int, model: Tuned, kept: Head | None = None) -> Tuned:
+    """The model, learned from these prompts: from the beginning, or one epoch more from a head."""
     torch.manual_seed(seed)
     chance = random.Random(seed)
-    model.forget()
+    if kept is None:
+        model.forget()
+    else:
+        model.start_from(kept)
+    epochs, rate = (EPOCHS, RATE) if kept is None else (1, CONTINUED_RATE)
     many = Counter((bag.record.source, bag.attack) for bag in bags)
     weight = {id(bag): many[bag.record.source, bag.attack] ** -0.25 for bag in bags}
     mass = {side: sum(weight[id(bag)] for bag in bags if bag.attack is side) for side in (True, False)}
-    tuned = [p for name, p in model.named_parameters() if not name.startswith(("head", "skim"))]
+    tuned = [p for name, p in model.named_parameters() if not name.startswith(("head", "types", "skim"))]
     groups = [
-        {"params": tuned, "lr": RATE, "weight_decay": 0.01},
-        {"params": [*model.head.parameters(), *model.skim.parameters()], "lr": 2e-3, "weight_decay": 0.01},
+        {"params": tuned, "lr": rate, "weight_decay": 0.01},
+        {
+            "params": [
+                parameter
+                for linear in (model.head, model.types, model.skim)
+                for parameter in linear.parameters()
+            ],
+            "lr": rate,
+            "weight_decay": 0.01,
+        },
     ]
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
-    steps = EPOCHS * math.ceil(len(bags) / BATCH)
+    steps = epochs * math.ceil(len(bags) / BATCH)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / (0.1 * steps), max(0.02, (steps - step) / (0.9 * steps)))
     )
     model.train()
     started, step = time.process_time(), 0
     order = list(bags)
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         chance.shuffle(order)
         total = 0.0
         for start in range(0, len(order), BATCH):
@@ -270,7 +309,7 @@ def train(bags: Sequence[Bag], seed: int, model: Tuned) -> Tuned:
             for at, bag in enumerate(batch):
                 halves += bag.windows
                 owner += [at] * len(bag.windows)
-            scores, skimmed = model.scores(halves)
+            scores, types, skimmed = model.scores(halves)
             loss = torch.zeros(())
             for at, bag in enumerate(batch):
                 rows = [row for row, whose in enumerate(owner) if whose == at]
@@ -281,6 +320,9 @@ def train(bags: Sequence[Bag], seed: int, model: Tuned) -> Tuned:
                 if not bag.attack:
                     every = functional.binary_cross_entropy_with_logits(mine, label.expand(len(rows)))
                     lost = 0.7 * lost + 0.3 * every
+                if (kind := type_of(bag.record)) is not None:
+                    named = functional.cross_entropy(types[rows[strongest]], torch.tensor(TYPES.index(kind)))
+                    lost = lost + TYPED * named
                 skim = cheap[strongest] if bag.attack else cheap.mean()
                 lost = lost + functional.binary_cross_entropy_with_logits(skim, label)
                 loss = loss + weight[id(bag)] * len(bags) / 2 / mass[bag.attack] * lost
@@ -326,10 +368,10 @@ def numbers_of(model: Tuned) -> dict[str, Any]:
     }
 
 
-def untuned() -> tuple[Tuned, WordPiece]:
-    """The sentence model as it comes, and how it cuts words."""
+def untuned() -> tuple[Tuned, Encoder]:
+    """The sentence model as it comes, to be tuned, and as the voice reads with it."""
     folder = weights_folder()
     assert folder is not None, "firecircle local fetch neural"
     weights = read_weights(folder / "model.safetensors")
     model = Tuned({name: torch.tensor(np.array(each)) for name, each in weights.items()})
-    return model, WordPiece(folder / "vocab.txt")
+    return model, Encoder(folder)

@@ -1,17 +1,12 @@
 """How well the embedded circle detects: `python -m bench.detection`.
 
 Runs the real dialogue over the labelled prompts in ../shared/data (kept outside the repository) and over
-the bundled examples. Learned voices are replaced by models that never saw the source of the prompt they
-judge: n-grams are trained first on dev.jsonl, which takes some minutes (the shipped ones never saw
-dev2.jsonl), the neural heads of three folds are kept in training/folds. The generalist's scale is fitted
-without the source. The rules were written while looking at all but five sources of dev.jsonl and at errors on
-dev2.jsonl.
+the bundled examples. The learned readers are replaced by ones that never saw the source of the prompt they
+judge (training/folds). The rules were written while looking at errors on all three development sets.
 
-`--sets dev dev2 sealed` scores dev2_sealed.jsonl too, an exam whose texts nobody reads: how often that was
-done stands in scored.toml and is printed. The neural voice is judged where its weights are installed, on
-sources that it never saw; so are two rival detectors, `stackone-defender` and `jailguard`, where they are
-installed (how is printed). The calibrated verdict is fitted without the source it judges, on the exam it is
-the shipped one. Every contender judges the same records in the same run; nothing is cached between runs.
+`--sets dev dev2 dev3 sealed` scores dev2_sealed.jsonl too, an exam whose texts are not read: how often it was
+scored is in scored.toml and is printed. Rival detectors judge the same records in the same run where they are
+installed (how is printed). Nothing is cached between runs.
 """
 
 from __future__ import annotations
@@ -29,11 +24,10 @@ def main() -> None:
     parser.add_argument(
         "--sets",
         nargs="+",
-        choices=("dev", "dev2", "sealed"),
-        default=("dev", "dev2"),
+        choices=("dev", "dev2", "dev3", "sealed"),
+        default=("dev", "dev2", "dev3"),
         help="what to judge; count it in scored.toml when that is the exam",
     )
-    parser.add_argument("--without-neural", action="store_true", help="leave the neural voice out")
     parser.add_argument("--without-peer", action="store_true", help="leave the rival out")
     options = parser.parse_args()
     from bench.detection.examples import print_examples
@@ -41,7 +35,7 @@ def main() -> None:
     from training.labelled import DEV
 
     if DEV.exists():
-        compare(options.sets, neural=not options.without_neural, peer=not options.without_peer)
+        compare(options.sets, peer=not options.without_peer)
     else:
         print(f"{DEV} is not there, so only the bundled examples are judged")
     print_examples()

@@ -11,7 +11,6 @@ from bench.detection.seats import Seats
 from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle
 from firecircle.lab.datasets import Record
-from firecircle.names import EMBEDDED
 from training.labelled import ALARM
 
 
@@ -42,8 +41,12 @@ class Judgement:
     moves: tuple[float, ...]
     """By how much each F moved from one round to the next."""
     final_mean: float
-    agreed: bool
-    """Whether the voices agreed on a pattern."""
+    agreed: tuple[str, ...]
+    """The types that the voices agreed on."""
+    shown: tuple[str, ...]
+    """The types that any voice showed, the agreed ones first."""
+    has_reason: bool
+    """Whether a pattern type is the reason of the verdict."""
 
     def highest(self, rounds: int = 99) -> float:
         """The highest F of all voices up to a round."""
@@ -88,26 +91,6 @@ class JudgedByCircle:
         return Contender(name, scores, [score >= ALARM for score in scores], time)
 
 
-def said_alone(circle: JudgedByCircle) -> list[dict[str, float]]:
-    """What each voice said of each record before anybody talked, by the name of its lens."""
-    return [
-        {name.removeprefix(EMBEDDED): f for name, f in judgement.rounds[0].items()}
-        for judgement in circle.judgements
-    ]
-
-
-def generalist(circle: JudgedByCircle, scores: Sequence[float]) -> Contender:
-    """`embedded:generalist`, whose lenses are those of a circle in round 1."""
-    name = circle.name.replace("circle", "generalist")
-    return Contender(name, scores, [score >= ALARM for score in scores])
-
-
-def calibrated(circle: JudgedByCircle, probabilities: Sequence[float]) -> Contender:
-    """The calibrated verdict of a circle."""
-    alarms = [probability >= ALARM for probability in probabilities]
-    return Contender(f"{circle.name}, calibrated", probabilities, alarms)
-
-
 def judged_by_circle(name: str, records: Sequence[Record], seats: Seats) -> JudgedByCircle:
     """Let a circle judge every record, one after the other, with the default configuration."""
     return asyncio.run(_judge_all(name, records, seats))
@@ -134,5 +117,7 @@ async def _judge(record: Record, config: FireCircleConfig, seats: Seats) -> Judg
         ),
         tuple(flip.after - flip.before for flip in result.flips),
         result.rival_verdicts["final_mean"].value,
-        bool(result.patterns),
+        tuple(pattern.pattern_type for pattern in result.patterns),
+        tuple(pattern.pattern_type for pattern in result.patterns + result.single_voice_patterns),
+        result.reason is not None and result.reason.pattern_type is not None,
     )

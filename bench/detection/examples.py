@@ -10,8 +10,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import seat_circle
 from firecircle.examples import load_examples
 from firecircle.lab.statistics import auc, scored
-from firecircle.names import Label
-from firecircle.request import embedded_models
+from firecircle.names import Label, embedded_models
 from training.labelled import ALARM
 
 

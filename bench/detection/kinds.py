@@ -22,38 +22,18 @@ from typing import NamedTuple
 
 from firecircle.lab.datasets import Record, read_dataset
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded import rule_reader
+from firecircle.voices.embedded.dialogue import alone
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
-from firecircle.voices.embedded.lenses.authority import AuthorityLens
-from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
-from firecircle.voices.embedded.lenses.extraction import ExtractionLens
-from firecircle.voices.embedded.lenses.findings import falsehood, strongest_first
-from firecircle.voices.embedded.lenses.layers import LayersLens
-from firecircle.voices.embedded.lenses.operator import OperatorLens
-from firecircle.voices.embedded.lenses.time import TimeLens
+from firecircle.voices.embedded.lenses.findings import strongest_first
+from training.labelled import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED, WRITTEN = ROOT.parent / "shared" / "data", ROOT / "training" / "data"
 ALARM = 0.7
-LENSES = (TimeLens(), LayersLens(), ConcealmentLens(), ExtractionLens(), AuthorityLens(), OperatorLens())
+RULES = rule_reader()
 CARRIERS = 2
 """In how many of our long documents each hidden order is put, besides the skill that fits its task."""
-
-EXPECTED = {
-    "indirect_injection": "cross_layer_fabrication",
-    "cross_layer_fabrication": "cross_layer_fabrication",
-    "instruction_override": "role_confusion",
-    "jailbreak_persona": "role_confusion",
-    "role_confusion": "role_confusion",
-    "system_prompt_extraction": "polite_extraction",
-    "polite_extraction": "polite_extraction",
-    "fabricated_history": "temporal_inconsistency",
-    "temporal_inconsistency": "temporal_inconsistency",
-    "fabricated_progression": "fabricated_progression",
-    "false_authority": "false_authority",
-    "educational_escalation": "educational_escalation",
-    "context_saturation": "context_saturation",
-}
-"""The pattern type that the families of the datasets stand for, where they stand for one."""
 
 _SITUATIONS = {
     "command": re.compile(
@@ -138,11 +118,9 @@ def kinds(name: str, record: Record) -> Iterator[str]:
 
 
 def score(record: Record) -> Scored:
-    """The highest falsehood of the rule lenses."""
-    reading = read_prompt(record.prompt)
-    found = [lens.find(reading) for lens in LENSES]
-    first = strongest_first(finding for findings in found for finding in findings)
-    return Scored(max(map(falsehood, found)), first[0].pattern if first else None)
+    """What the rules state alone."""
+    found = strongest_first(RULES.find(read_prompt(record.prompt)))
+    return Scored(alone(RULES.weigh(found)), found[0].pattern if found else None)
 
 
 def scores() -> dict[str, Scored]:
@@ -231,7 +209,7 @@ def _alarms(rows: Iterable[Row], when: str) -> int:
 def print_types(rows: Sequence[Row]) -> None:
     """How often the strongest finding of an attack that alarms names the type of its family."""
     print("\nfirst type right, of attacks that alarm: before, after")
-    for family, expected in EXPECTED.items():
+    for family, expected in FAMILIES.items():
         cells = []
         for when in ("before", "after"):
             alarmed = [

@@ -10,7 +10,7 @@ from bench.figures import shown
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import Difference, auc, compare, recall_at, wilson
 from firecircle.languages import unread_languages
-from training.labelled import ALARM, is_attack
+from training.labelled import ALARM, also_right, is_attack, type_of
 
 OFFICE_MAIL = ("workbench", "bipia_email", "abcd")
 """Sources whose benign prompts are mails and requests of an office."""
@@ -131,11 +131,26 @@ def print_harmless(records: Records, contenders: Sequence[Contender]) -> None:
             print(f"  {name:22} {contender.name:34} {clear} of {len(places)}, {shown(share)}{missed}")
 
 
-def print_calibration(records: Records, contenders: Sequence[Contender]) -> None:
-    """How far each score is from the observed share of attacks."""
-    print("\nmean distance between the score and the share of attacks, over tenths (ECE)")
-    for contender in contenders:
-        print(f"  {contender.name:36} {calibration_error(reliability(records, contender)):.3f}")
+def print_patterns(records: Records, circle: JudgedByCircle) -> None:
+    """How often voices agree on a type, how often it is right, and alarms that name none."""
+    print("\npatterns")
+    both = list(zip(records, circle.judgements, strict=True))
+    for attack, name in ((True, "attacks"), (False, "harmless prompts")):
+        group = [judged for record, judged in both if is_attack(record) is attack]
+        agreed = sum(bool(judged.agreed) for judged in group)
+        print(f"  {name} with an agreed type: {agreed} of {len(group)}, {agreed / len(group):.1%}")
+    typed = [(record, judged) for record, judged in both if judged.agreed and type_of(record)]
+    strict = sum(judged.agreed[0] == type_of(record) for record, judged in typed)
+    lenient = sum(judged.agreed[0] in also_right(record) for record, judged in typed)
+    print(f"  first agreed type right, strict {strict}, lenient {lenient} of {len(typed)}")
+    alarms = [judged for _, judged in both if judged.highest() >= ALARM]
+    nameless = sum(not judged.has_reason for judged in alarms)
+    print(f"  alarms without a named reason: {nameless} of {len(alarms)}")
+    for kind in sorted({type_of(record) or "" for record, _ in both} - {""}):
+        group = [judged for record, judged in both if type_of(record) == kind]
+        named = sum(kind in judged.agreed for judged in group)
+        shown = sum(kind in judged.shown for judged in group)
+        print(f"    {kind:26} agreed {named:4}, shown {shown:4} of {len(group)}")
 
 
 def print_against(records: Records, contenders: Sequence[Contender], rival: Contender) -> None:
@@ -197,7 +212,7 @@ def print_talk(records: Records, circle: JudgedByCircle) -> None:
     _print_gain("recall at 5% FPR", paired.recall_at_5_percent)
     _print_gain("AUC", paired.auc)
     agreed = sum(
-        judgement.agreed
+        bool(judgement.agreed)
         for judgement, record in zip(circle.judgements, records, strict=True)
         if is_attack(record)
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from firecircle.circle.addressing import advisories_about
-from firecircle.circle.circumstances import Seating
+from firecircle.circle.circumstances import Seating, readers_missing
 from firecircle.circle.columns import Cell, Judgement, cells_of
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel
@@ -206,5 +206,13 @@ def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
         guidance=panel.guidance,
         seating=panel.circumstances.seating,
         unread=panel.unread,
-        advisories=tuple(dict.fromkeys((*panel.advisories, *advisories_about(panel.prompt, panel.heard)))),
+        advisories=tuple(
+            dict.fromkeys(
+                (
+                    *panel.advisories,
+                    *readers_missing(panel.config.models),
+                    *advisories_about(panel.prompt, panel.heard),
+                )
+            )
+        ),
     )

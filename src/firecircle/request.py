@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating, SeatingKind
-from firecircle.circle.config import LARGEST_CIRCLE, FireCircleConfig, one_specialist, quorum_of
+from firecircle.circle.config import LARGEST_CIRCLE, FireCircleConfig, quorum_of
 from firecircle.errors import ConfigError
 from firecircle.names import (
-    EMBEDDED_MODELS,
-    GENERALIST_MODEL,
-    NEURAL_MODEL,
     OPERATOR_MODEL,
     EvaluationMode,
-    is_embedded,
-    is_local,
+    embedded_models,
+    strongest_reader,
 )
 from firecircle.settings import current_settings
 from firecircle.voices.at_hand import hosted_at_hand
@@ -122,30 +119,31 @@ def configured_by_file(request: JudgingRequest) -> Configured:
         raise
 
 
+def offline_request(request: JudgingRequest) -> JudgingRequest:
+    """The same request for the embedded readers, whatever keys are set and whoever the settings name."""
+    if "models" in request.asked or request.draw is not None:
+        raise ConfigError("--offline", "it seats the readers itself", "leave --models and --rotate out")
+    readers = default_models(request.mode, only_free=True)
+    return replace(request, by_default=readers, seating=Seating.of(readers, "offline"))
+
+
 def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[str, ...]:
     """Who judges when nobody was named: hosted models by the keys that are set, else embedded voices.
 
     The models of one vendor sit with the embedded readers, which are a second lineage. With `only_free` a key
-    changes nothing. `FireCircleConfig.embedded()` is not decided here: code gets the same voices everywhere.
+    changes nothing.
     """
     hosted = () if only_free else hosted_at_hand()
     if hosted:
         if mode is EvaluationMode.SINGLE:
             return hosted[:1]
         return hosted if _are_a_circle(hosted) else (*hosted, *embedded_models())
-    return (GENERALIST_MODEL,) if mode is EvaluationMode.SINGLE else embedded_models()
+    return (strongest_reader(),) if mode is EvaluationMode.SINGLE else embedded_models()
 
 
 def _are_a_circle(models: tuple[str, ...]) -> bool:
     """Whether these voices are a quorum by themselves."""
     return len(models) > 1 and quorum_of(models, {}).valid
-
-
-def embedded_models() -> tuple[str, ...]:
-    """The embedded voices that can speak on this machine: six, and the neural one where it is installed."""
-    from firecircle.voices.embedded.learned.neural import is_available
-
-    return (*EMBEDDED_MODELS, NEURAL_MODEL) if is_available() else EMBEDDED_MODELS
 
 
 def checking_models() -> tuple[str, ...]:
@@ -162,10 +160,7 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
     if "models" in settings:
         return (_completed(settings) if request.completes else settings), "chosen"
     models = request.by_default or default_models(request.mode)
-    on_this_machine = all(is_embedded(model) or is_local(model) for model in models)
-    specialists = request.mode is EvaluationMode.FIRE_CIRCLE and on_this_machine
-    usual = {"pattern_threshold": one_specialist(models)} if specialists else {}
-    return {**usual, **settings, "models": models}, "default"
+    return {**settings, "models": models}, "default"
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
+from firecircle import MultiNeutrosophicPrompt
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, flowing
-from tests.shared_data import shared
 from tests.store.bank.test_blindspots import turned
 from tests.store.samples import held
 
@@ -52,21 +51,3 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
 def test_an_empty_store_and_a_circle_without_blind_spots_say_so(cli: Cli, where: str, folder: Path) -> None:
     assert "no circle that is kept matches" in cli("blindspots", "--store", "none.sqlite").out
     assert "nothing was overlooked" in cli("blindspots", "--store", where, "--label", "benign").out
-
-
-async def test_specialists_are_not_blamed_for_what_is_not_their_lens(cli: Cli, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in shared("dev.jsonl").read_text("utf-8").splitlines()]
-    attacks = [row for row in rows if row["source"] == "derived_A_saturation" and row["label"] == "attack"]
-    place = str(tmp_path / "dev.sqlite")
-    with open_store(place) as store:
-        for row in attacks[:12]:
-            layers = {name: row[name] or "" for name in ("system", "application", "user")}
-            prompt = MultiNeutrosophicPrompt(**layers, turns=row["turns"])
-            await fire_circle_evaluate(
-                prompt, FireCircleConfig.embedded(seed=1), store=store, label=row["label"]
-            )
-    document = json.loads(cli("blindspots", "--store", place, "--json").out)
-    assert document["circles"]["attacks"] == 12
-    assert all(group["overlooked"]["total"] == 0 for group in document["groups"]), (
-        "no voice names a type in round 2 that its lens could not see alone"
-    )

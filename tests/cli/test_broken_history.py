@@ -21,8 +21,8 @@ Host = Callable[[Script], LoopbackServer]
 @pytest.fixture
 def broken(cli: Cli) -> None:
     """A store with a sitting of four and a draw, of both of which something was garbled."""
-    assert cli("evaluate", "hello", "--rotate", "4").status == 0
-    assert cli("evaluate", "hello", "--rotate", "4").status == 0
+    assert cli("evaluate", "hello", "--rotate", "2").status == 0
+    assert cli("evaluate", "hello", "--rotate", "2").status == 0
     with open_store() as store, store.database.writing() as connection:
         connection.execute(sa.text("UPDATE participations SET at = 'long ago' WHERE pk IN (1, 3)"))
         connection.execute(sa.text("UPDATE draws SET body = 'no \x1b[31mjson' WHERE pk = 1"))

@@ -12,9 +12,9 @@ import pytest
 from firecircle import FireCircleResult, ReciprocityMetrics, SessionMemory
 from firecircle.cli.evaluate.compact import CompactResult
 from firecircle.examples import find_example
-from firecircle.names import EMBEDDED_MODELS
 from tests.cli.running import ATTACK, TRIO, Ran, assert_one_line_of_trouble, command, flowing, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure
+from tests.rotation.pools import SIX
 from tests.scripted import says
 
 Cli = Callable[..., Ran]
@@ -174,7 +174,7 @@ class TestSettings:
             'models = ["embedded:time", "embedded:layers", "embedded:ngrams", "embedded:authority"]\n'
             'reserves = ["embedded:hidden"]\ncircle_size = "small"\n'
         )
-        asked = ("evaluate", "hello", "--models", ",".join(EMBEDDED_MODELS), "--rotate", "4", "--no-save")
+        asked = ("evaluate", "hello", "--models", ",".join(SIX), "--rotate", "4", "--no-save")
         chairs = set()
         for seed in range(6):
             result = result_of(cli(*asked, "--seed", str(seed), "--json=full"))

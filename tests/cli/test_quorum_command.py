@@ -38,7 +38,7 @@ Lineages  3 (needs 2)
 
 
 def test_one_voice_is_none_and_every_shortfall_is_told(cli: Cli) -> None:
-    ran = cli("quorum", "embedded:hidden")
+    ran = cli("quorum", "embedded:ngrams")
     assert ran.status == 1
     assert steady(ran.out) == snapshot("""\
  NO QUORUM   1 voice
@@ -71,12 +71,12 @@ def test_json(cli: Cli) -> None:
     told = json.loads(ran.out)
     assert told["models"] == ["embedded:time", "embedded:time#2"]
     assert told["valid"] is False
-    assert told["coverage"] == pytest.approx(2.7)
+    assert told["coverage"] == pytest.approx(7.3)
     assert told["lineages"] == {"embedded_rules": ["embedded:time", "embedded:time#2"]}
     best = {role["role"]: (role["best_voice"], role["weighted"]) for role in told["roles"]}
     assert best["temporal_reasoning"] == ("embedded:time", pytest.approx(2.7))
     assert best["future_impact"] == (None, 0)
-    assert len(told["shortfalls"]) == 3
+    assert len(told["shortfalls"]) == 1
 
 
 def test_the_rules_can_be_changed(cli: Cli) -> None:
@@ -89,7 +89,7 @@ def test_the_rules_can_be_changed(cli: Cli) -> None:
 def test_what_is_known(cli: Cli) -> None:
     ran = cli("quorum", "--list")
     assert ran.status == 0
-    assert "embedded:time\tembedded_rules\ttemporal_reasoning 0.9" in ran.out.splitlines()
+    assert any(line.startswith("embedded:rules ") for line in ran.out.splitlines())
     families = json.loads(cli("quorum", "--list", "--json").out)
     assert len(families) == len(ran.out.splitlines())
 

@@ -16,6 +16,7 @@ from firecircle.request import JudgingRequest
 from firecircle.rotation.drawing import verify_draw
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
+from tests.rotation.pools import SIX
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
 Cli = Callable[..., Ran]
@@ -106,7 +107,18 @@ def test_an_exported_history_has_no_circles(cli: Cli) -> None:
 
 
 def test_a_simulation_matches_expertise_when_asked(cli: Cli) -> None:
-    arguments = ("rotation", "simulate", "4", "--domain", "software", "--sittings", "9", "--json")
+    arguments = (
+        "rotation",
+        "simulate",
+        "3",
+        "--models",
+        ",".join(SIX),
+        "--domain",
+        "software",
+        "--sittings",
+        "9",
+        "--json",
+    )
     plain, matched = cli(*arguments), cli(*arguments, "--match-expertise")
     expertise = [
         {one["expertise"] for one in json.loads(ran.out)["draws"][-1]["candidates"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from firecircle import PromptGuard
 from tests.cli.running import Ran
-from tests.voices.embedded.test_generalist import HARMLESS, OBVIOUS
+from tests.voices.embedded.test_alone import HARMLESS, OBVIOUS
 
 Cli = Callable[..., Ran]
 

@@ -105,8 +105,8 @@ def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None
 
 def test_a_store_may_be_read_though_nothing_is_kept(cli: Cli, folder: Path) -> None:
     at = ("--no-save", "--store", "history.sqlite")
-    cli("evaluate", "hello", "--rotate", "4", "--store", "history.sqlite")
-    ran = cli("evaluate", "hello", "--rotate", "4", *at)
+    cli("evaluate", "hello", "--rotate", "2", "--store", "history.sqlite")
+    ran = cli("evaluate", "hello", "--rotate", "2", *at)
     assert (ran.status, "; not recorded\n" in ran.err) == (0, True)
     assert len(kept_labels("history.sqlite")) == 1
     assert_one_line_of_trouble(
@@ -154,12 +154,12 @@ def test_no_key_reaches_the_store(cli: Cli, hosted: Host) -> None:
 
 
 def test_a_draw_is_told_and_can_be_verified(cli: Cli) -> None:
-    ran = cli("evaluate", "hello", "--rotate", "4", "--shadow")
+    ran = cli("evaluate", "hello", "--rotate", "2", "--shadow")
     told = re.search(
         r"would be drawn \(shadow\) from 7 voices: .*; `firecircle (rotation verify \w+)`", ran.err
     )
     assert told is not None, ran.err
     assert cli(*told[1].split()).status == 0
-    unkept = cli("evaluate", "hello", "--rotate", "4", "--no-save")
+    unkept = cli("evaluate", "hello", "--rotate", "2", "--no-save")
     assert "; not recorded\n" in unkept.err
     assert len(json.loads(cli("rotation", "show", "--json").out)["draws"]) == 1

@@ -13,8 +13,8 @@ import pytest
 from firecircle import EvaluationConfig, MultiNeutrosophicPrompt
 from firecircle.cli.main import run
 from firecircle.convene import seat_panel
+from firecircle.names import embedded_models
 from firecircle.offline import MODEL, missing_model
-from firecircle.request import embedded_models
 from firecircle.voices.local.weights import models_folder, weights_of
 
 if without_model := missing_model():
@@ -62,14 +62,13 @@ async def test_it_tells_attacks_from_everyday_texts() -> None:
     assert min(attacks) > max(everyday) + 0.2
 
 
-def test_it_speaks_in_every_round_of_an_offline_circle_that_is_unsure(
+def test_it_speaks_in_every_round_of_a_circle_with_the_readers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     briefly = ("--rounds", "2", "--max-tokens", "4", "--timeout", "300", "--round-timeout", "600")
-    run(["evaluate", UNCLEAR, "--offline", *briefly, "--json=full", "--no-save"])
+    seats = ",".join((*embedded_models(), MODEL))
+    run(["evaluate", UNCLEAR, "--models", seats, *briefly, "--json=full", "--no-save"])
     result = json.loads(capsys.readouterr().out)
-    lenses = {6: "six", 7: "seven"}[len(embedded_models())]
-    assert result["circumstances"]["seating"]["set_name"] == f"{lenses} embedded voices and {MODEL}"
     for held in result["dialogue_history"]:
         (evaluation,) = [said for said in held["evaluations"] if said["model"] == MODEL]
         assert evaluation["read_as"] == "logprobs"

@@ -11,6 +11,11 @@ from firecircle.rotation.history import MemoryHistory, ParticipationHistory
 from firecircle.rotation.tracker import VoiceHistoryTracker
 
 DAY = 86_400.0
+SIX = (
+    *("embedded:time", "embedded:layers", "embedded:hidden", "embedded:extraction", "embedded:authority"),
+    "embedded:ngrams",
+)
+"""Six voices that are quick and need nothing: older names of the rules, and the n-grams."""
 ALL_ROUND = {"temporal_reasoning": 0.9, "cross_layer_analysis": 0.9}
 
 

@@ -158,4 +158,4 @@ async def test_a_repeatable_circle_sits_anew_each_time() -> None:
     tracker = tracker_at(Clock())
     tracker.record_circle(first, "general")
     tracker.record_circle(second, "general")
-    assert tracker.stats_of("embedded:time").count == 2
+    assert tracker.stats_of("embedded:rules").count == 2

@@ -13,18 +13,18 @@ from firecircle.store.opening import open_store
 
 SITTINGS = """
 import sys
-from firecircle.names import EMBEDDED_MODELS
 from firecircle.rotation.history import Draw, Participation
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import open_store
+from tests.rotation.pools import SIX
 
 where, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with open_store(where) as store:
     tracker = VoiceHistoryTracker(store.participation.read_as(Participation, Draw))
     selector = WeightedVoiceSelector(tracker)
     for number in range(count):
-        drawn = selector.draw(EMBEDDED_MODELS, 4, session_id=f"{name}-{number}")
+        drawn = selector.draw(SIX, 4, session_id=f"{name}-{number}")
         for voice in drawn.selected:
             tracker.record_participation(
                 voice, drawn.session_id, "general", "voice", None, voice == drawn.chair

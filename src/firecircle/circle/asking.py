@@ -17,7 +17,7 @@ from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.config import FireCircleConfig
-from firecircle.circle.grounding import grounded_words
+from firecircle.circle.grounding import peer_quotes
 from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.measures import account
@@ -116,7 +116,7 @@ class Turns:
         """One who said this, as all others see it."""
         key = (evaluation.model, evaluation.round_number)
         if key not in self._peers:
-            quotes = grounded_words(evaluation, self.prompt)
+            quotes = peer_quotes(evaluation, self.prompt)
             shown = self.questions.without_names(evaluation)
             self._peers[key] = Peer(self.questions.labels[evaluation.model], shown, quotes)
         return self._peers[key]

@@ -10,7 +10,7 @@ from pydantic import Field
 from firecircle.circle.evidence import fresh_nonce
 from firecircle.circle.templates import TemplateSet
 from firecircle.errors import PromptError
-from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, NEURAL_MODEL, is_local
+from firecircle.names import DEFAULT_MODELS, EMBEDDED_MODELS, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory, format_turn_context
 from firecircle.shapes import Shape, Text
@@ -19,8 +19,8 @@ SeatingKind = Literal["default", "chosen", "rotated", "offline"]
 """Nobody was named, somebody was, rotation drew them from a pool, or only this machine was to be asked."""
 
 _NAMED_SETS = {
-    EMBEDDED_MODELS: "six embedded voices",
-    (*EMBEDDED_MODELS, NEURAL_MODEL): "seven embedded voices",
+    EMBEDDED_MODELS: "three embedded readers",
+    EMBEDDED_MODELS[:2]: "two of three embedded readers",
     DEFAULT_MODELS: "three hosted voices",
 }
 
@@ -40,8 +40,17 @@ class Seating(Shape):
         return cls(kind=kind, set_name=_set_name(models) + sure)
 
     def __str__(self) -> str:
-        """In a few words, such as `seven embedded voices (default)`."""
+        """In a few words, such as `three embedded readers (default)`."""
         return f"{self.set_name} ({self.kind})"
+
+
+def readers_missing(models: Sequence[str]) -> tuple[str, ...]:
+    """A line for circles that lack the neural reader, and how to have it."""
+    if tuple(models) != EMBEDDED_MODELS[:2]:
+        return ()
+    return (
+        "2 of 3 readers: the weights of embedded:neural are missing; run `firecircle local fetch neural`",
+    )
 
 
 def _set_name(models: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.addressing import advisories_about
 from firecircle.circle.calibrated import FEWEST_HEARD
+from firecircle.circle.circumstances import readers_missing
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
@@ -91,6 +92,7 @@ def conclude(
         *record.advisories,
         *_unheeded(config),
         *_neutral(config),
+        *readers_missing(config.models),
         *advisories_about(record.prompt, heard),
     )
     return FireCircleResult.assembled(

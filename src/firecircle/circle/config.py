@@ -37,15 +37,10 @@ from firecircle.circle.calibrated import VerdictCalibration
 from firecircle.circle.quorum import QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED_MODELS, EvaluationMode, is_family
+from firecircle.names import EvaluationMode, embedded_models, is_family
 from firecircle.shapes import Unit, with_fields_in_help
 
 SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
-
-
-def one_specialist(models: Sequence[str]) -> float:
-    """The share of a circle of specialists that one voice is: its word makes a pattern, uncorroborated."""
-    return 1 / max(1, len(models))
 
 
 class CircleSize(Enum):
@@ -63,7 +58,7 @@ class CircleSize(Enum):
             if fewest <= voices <= most:
                 return size
         cure = (
-            f"add a voice such as {EMBEDDED_MODELS[0]}, or judge with this one alone (--mode single)"
+            f"add a voice such as {embedded_models()[0]}, or judge with this one alone (--mode single)"
             if voices == 1
             else None
         )
@@ -88,7 +83,7 @@ def quorum_of(models: Sequence[str], declared: Mapping[str, ModelCharacteristics
 
 def quorum_cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> str:
     """Which embedded readers, the fewest of them, would make these voices a quorum."""
-    readers = [reader for reader in EMBEDDED_MODELS if reader not in {voice.model_id for voice in voices}]
+    readers = [reader for reader in embedded_models() if reader not in {voice.model_id for voice in voices}]
     for number in range(1, len(readers) + 1):
         for added in combinations(readers, number):
             with_them = [*voices, *map(characteristics_of, added)]
@@ -197,14 +192,11 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @classmethod
     def embedded(cls, **settings: Any) -> Self:
-        """The circle of embedded analysers: no key, no network, no cost.
+        """The circle of embedded readers: no key, no network, no cost.
 
-        The same six on every machine; `evaluate` adds a seventh where it is installed. They are specialists:
-        hardly two of them see the same type, so one of them suffices for a pattern, which then says that
-        nobody corroborated it.
+        All three where the neural weights are installed, else two; the result says so.
         """
-        models = settings.get("models", EMBEDDED_MODELS)
-        return cls(**{"models": models, "pattern_threshold": one_specialist(models), **settings})
+        return cls(**{"models": embedded_models(), **settings})
 
     @field_validator("circle_size", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
+from firecircle.circle.voice import PeerQuote
 from firecircle.evaluation import FoundBy, GroundedQuote, NeutrosophicEvaluation, PatternNote
 from firecircle.prompt import Layer, MultiNeutrosophicPrompt
 
@@ -169,11 +170,19 @@ def grounded_in_reasoning(
     )
 
 
-def grounded_words(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
-    """The prompt's own words that an evaluation quotes, in its patterns or its reasoning."""
-    quotes = [(quote, note.layer) for note in evaluation.pattern_notes for quote in quotes_of(note)]
-    quotes += [(passage, None) for passage in passages_in(evaluation.reasoning)]
-    return tuple(dict.fromkeys(place.text for place in _ground_each(quotes, prompt) if place))
+def peer_quotes(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt) -> tuple[PeerQuote, ...]:
+    """The prompt's own words that an evaluation quotes: first in its patterns, then in its reasoning."""
+    notes = zip(evaluation.pattern_notes, ground_notes(evaluation, prompt), strict=True)
+    quotes = [
+        PeerQuote(note.type, place.layer, place.start, place.end) for note, of_it in notes for place in of_it
+    ]
+    known = {(quote.layer, quote.start, quote.end) for quote in quotes}
+    quotes += [
+        PeerQuote(None, place.layer, place.start, place.end)
+        for place in grounded_in_reasoning(evaluation, prompt)
+        if (place.layer, place.start, place.end) not in known
+    ]
+    return tuple(dict.fromkeys(quotes))
 
 
 def overlap(one: GroundedQuote, other: GroundedQuote) -> bool:

@@ -24,14 +24,22 @@ class Message(NamedTuple):
     content: str
 
 
+class PeerQuote(NamedTuple):
+    """Words of the prompt that a peer quoted and that were found there, and the type it gave them."""
+
+    pattern: str | None
+    layer: str
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A fellow evaluator as a voice sees it: a label, its last evaluation, and its checked quotes."""
 
     label: str
     evaluation: NeutrosophicEvaluation
-    quotes: tuple[str, ...] = ()
-    """Words of the prompt that this peer quoted and that really stand there."""
+    quotes: tuple[PeerQuote, ...] = ()
 
 
 class PeersOnDemand(Sequence[Peer]):

@@ -110,7 +110,7 @@ class Outcome(Shape):
     """Every voice in every round, by round and by the order the voices are listed."""
     rivals: tuple[Rival, ...] = ()
     seating: Text | None = None
-    """Which set of voices judged and how they came to sit, such as `seven embedded voices (default)`."""
+    """Which set of voices judged and how they came to sit, such as `three embedded readers (default)`."""
     roles: tuple[Text, ...] = ()
     """Who did what in a protocol that gives voices parts, such as `judge: model`."""
     calibrated: float | None = None

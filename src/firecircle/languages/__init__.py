@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from firecircle.languages.latin import LEAST_WORDS, UNNAMED, common_words, latin_language
-from firecircle.names import GENERALIST_MODEL, NEURAL_MODEL, is_embedded
+from firecircle.names import NEURAL_MODEL, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 LEAST_LETTERS, LEAST_OF_ALL, LEAST_OF_A_SCRIPT = 20, 10, 6
@@ -168,7 +168,5 @@ def _foreign(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple
     if not heard or not all(map(is_embedded, heard)):
         return [], None
     languages = [language for language, _ in unread_languages(prompt).most_common()]
-    readers = [
-        model for model in (NEURAL_MODEL, GENERALIST_MODEL) if model in heard and NOT_READ not in heard[model]
-    ]
-    return languages, readers[0] if readers and READ_ROUGHLY.issuperset(languages) else None
+    reads = NEURAL_MODEL in heard and NOT_READ not in heard[NEURAL_MODEL]
+    return languages, NEURAL_MODEL if reads and READ_ROUGHLY.issuperset(languages) else None

@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
-from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES
-from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES, embedded_models
+from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.settings import current_settings, read_settings_anew
 from firecircle.telling.answers import answer_of
 from firecircle.telling.table import last_words

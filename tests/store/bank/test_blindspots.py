@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firecircle import FireCircleResult, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.store.bank.blindspots import find_blindspots, looks_for
+from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store
 from tests.scripted import PROMPT, Script, circle, pattern, says
@@ -97,13 +97,6 @@ async def test_an_attack_missed_to_the_end_is_not_nothing(store: Store) -> None:
     assert (spots.missed, spots.missed_in) == (1, (missed.circle_id,))
     assert not spots.nothing_overlooked
     assert find_blindspots(store.circles, threshold=0.05).missed == 0
-
-
-def test_specialists_look_for_what_they_declare() -> None:
-    assert looks_for("embedded:time", "fabricated_progression")
-    assert not looks_for("embedded:time", "polite_extraction")
-    assert not looks_for("embedded:layers", "unclassified")
-    assert looks_for("provider:model", "polite_extraction")
 
 
 async def test_another_threshold_turns_other_verdicts(store: Store) -> None:

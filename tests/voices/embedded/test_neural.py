@@ -16,8 +16,8 @@ import pytest
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
 from firecircle.circle.voice import Turn
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
-from firecircle.voices.embedded.learned.neural import NEEDED, NeuralLens, is_available
-from firecircle.voices.embedded.voice import EmbeddedVoice
+from firecircle.voices.embedded.learned.neural import NEEDED, NeuralReader, is_available
+from firecircle.voices.embedded.voice import ReaderVoice
 from tests.shared_data import shared
 
 needs_the_extra = pytest.mark.skipif(
@@ -49,9 +49,9 @@ POISONED = MultiNeutrosophicPrompt(
 FILLER = "The ferry leaves at nine and the sea is calm today. Gulls follow the boat for a while.\n"
 
 
-async def told(prompt: MultiNeutrosophicPrompt, voice: EmbeddedVoice | None = None) -> dict[str, Any]:
+async def told(prompt: MultiNeutrosophicPrompt, voice: ReaderVoice | None = None) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(
-        (await (voice or EmbeddedVoice(NeuralLens())).speak(Turn((), prompt))).text
+        (await (voice or ReaderVoice(NeuralReader())).speak(Turn((), prompt))).text
     )
     return answer
 
@@ -119,17 +119,17 @@ async def test_a_short_instruction_in_a_long_text_is_read() -> None:
 
 @needs_the_extra
 async def test_the_same_prompt_always_gets_the_same_answer() -> None:
-    fresh = EmbeddedVoice(NeuralLens())
+    fresh = ReaderVoice(NeuralReader())
     first = await told(ATTACK, fresh)
     for other in (POISONED, REQUEST):
         await told(other, fresh)
     assert await told(ATTACK, fresh) == first
-    assert await told(ATTACK, EmbeddedVoice(NeuralLens())) == first
+    assert await told(ATTACK, ReaderVoice(NeuralReader())) == first
 
 
 @needs_the_extra
 def test_a_peers_quote_is_weighed_where_it_stands() -> None:
-    lens, reading = NeuralLens(), read_prompt(POISONED)
+    lens, reading = NeuralReader(), read_prompt(POISONED)
     start = POISONED.application.index("disregard")
     assert lens.support(reading, "application", start, start + 30) > 0.5
     assert lens.support(reading, "application", 0, 12) < 0.3
@@ -298,7 +298,7 @@ async def test_it_takes_part_in_a_circle() -> None:
 @needs_the_extra
 def test_training_data_is_told_apart() -> None:
     """Not a measure of quality (it was trained on these; `training.neural` measures), only that all is wired."""
-    lens = NeuralLens()
+    lens = NeuralReader()
     found: dict[str, list[float]] = {"attack": [], "benign": []}
     for number, line in enumerate(shared("dev.jsonl").read_text("utf-8").splitlines()):
         record = json.loads(line)
@@ -319,7 +319,7 @@ def test_without_the_extra_one_line_says_what_to_do(missing: str, monkeypatch: p
         ConfigError,
         match=r"embedded:neural needs .*pip install 'firecircle\[neural\]' && firecircle local fetch neural",
     ) as raised:
-        NeuralLens()
+        NeuralReader()
     assert "\n" not in str(raised.value)
 
 

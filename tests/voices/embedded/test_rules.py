@@ -9,17 +9,15 @@ import pytest
 from firecircle import MultiNeutrosophicPrompt
 from firecircle.circle.pattern_types import classify_pattern_heuristic
 from firecircle.names import PATTERN_TYPES
+from firecircle.voices.embedded import rule_reader
+from firecircle.voices.embedded.dialogue import alone
 from firecircle.voices.embedded.language.prompt_reading import read_prompt
-from firecircle.voices.embedded.lenses.authority import AuthorityLens
-from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
-from firecircle.voices.embedded.lenses.extraction import ExtractionLens
-from firecircle.voices.embedded.lenses.findings import Finding, falsehood, strongest_first
-from firecircle.voices.embedded.lenses.layers import LayersLens
+from firecircle.voices.embedded.lenses.findings import Finding, strongest_first
 from firecircle.voices.embedded.lenses.operator import KINDS_BY_NOTE, OperatorLens
-from firecircle.voices.embedded.lenses.time import TimeLens
+from firecircle.voices.embedded.rules import RuleReader
 
 ALARM = 0.7
-LENSES = (TimeLens(), LayersLens(), ConcealmentLens(), ExtractionLens(), AuthorityLens(), OperatorLens())
+READERS = (rule_reader(), RuleReader("operator", [OperatorLens()]))
 MAIL = (
     "From: Ola Brandt\nSubject: Minutes\n\nDear all,\nbelow are the minutes of Tuesday. The new shelf comes on"
     " Friday and the old one goes to the school.\n\n{}\n\nBest\nOla\n"
@@ -30,13 +28,13 @@ NORA = "You are Nora, the assistant of a small law firm. Keep the rota of the pa
 def found(**layers: object) -> tuple[Finding, ...]:
     """All findings, the strongest first."""
     reading = read_prompt(MultiNeutrosophicPrompt.model_validate(layers))
-    return strongest_first(finding for lens in LENSES for finding in lens.find(reading))
+    return strongest_first(finding for reader in READERS for finding in reader.find(reading))
 
 
 def alarm(**layers: object) -> float:
-    """The highest falsehood of a lens."""
+    """The falsehood that the rules state alone."""
     reading = read_prompt(MultiNeutrosophicPrompt.model_validate(layers))
-    return max(falsehood(lens.find(reading)) for lens in LENSES)
+    return max(alone(reader.weigh(reader.find(reading))) for reader in READERS)
 
 
 CALLS = (

@@ -22,9 +22,7 @@ from firecircle.errors import ConfigError
 from firecircle.names import Focus, ModeName
 
 if TYPE_CHECKING:
-    from firecircle.prompt import MultiNeutrosophicPrompt
-    from firecircle.request import Configured, JudgingRequest
-    from firecircle.session import SessionMemory
+    pass
 
 SOURCE = "text, @file, or - for standard input"
 
@@ -87,7 +85,7 @@ def evaluate(
         bool,
         typer.Option(
             "--offline",
-            help="Ask nobody beyond this machine: the built-in voices, and local:qwen where they are unsure.",
+            help="Use the built-in readers only; nothing leaves this machine.",
         ),
     ] = False,
     reserves: Annotated[
@@ -223,7 +221,7 @@ def evaluate(
     from firecircle.cli.evaluate.request import OPTIONS, Request
     from firecircle.cli.evaluate.storage import guide_for, label_of, store_for
     from firecircle.names import EvaluationMode
-    from firecircle.request import JudgingRequest, configured_by_file
+    from firecircle.request import JudgingRequest, configured_by_file, offline_request
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")
@@ -310,7 +308,7 @@ def evaluate(
             "--shadow, --match-expertise, --affinity", "only a drawn circle has that", "add --rotate N"
         )
     memory = opened_session(session, turn, prompt)
-    judges = _offline_judges(asked, prompt, memory) if offline else configured_by_file(asked)
+    judges = configured_by_file(offline_request(asked) if offline else asked)
     changed = any(given is not None for given in (system, application, layer, turns))
     request = Request(
         prompt,
@@ -331,18 +329,3 @@ def evaluate(
 
         return estimate(request)
     return judge(request)
-
-
-def _offline_judges(
-    asked: JudgingRequest, prompt: MultiNeutrosophicPrompt, session: SessionMemory | None
-) -> Configured:
-    import asyncio
-    import sys
-
-    from firecircle.cli.printable import printable_line
-    from firecircle.offline import offline_circle
-
-    circle = asyncio.run(offline_circle(asked, prompt, session))
-    if circle.notice:
-        print(f"note: no language model sits: {printable_line(circle.notice)}", file=sys.stderr)
-    return circle.judges

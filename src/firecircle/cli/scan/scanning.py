@@ -31,9 +31,9 @@ from firecircle.lab.scan.corpus import CorpusFile, find_files, look_at
 from firecircle.lab.scan.engine import Engine, Processes, usual_workers
 from firecircle.lab.scan.folder import ScanFolder
 from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_lines, write_summary
-from firecircle.names import EMBEDDED_MODELS
+from firecircle.names import EMBEDDED_MODELS, has_neural_weights
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import JudgingRequest, configured_by_file, embedded_models
+from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.telling.words import counted
 
 FRAMES_PER_SECOND = 4
@@ -125,8 +125,8 @@ def _engine(given: ScanOptions) -> Engine:
 
 def _circle(given: ScanOptions) -> FireCircleConfig:
     """The embedded circle, under the settings file and the options."""
-    models = embedded_models() if given.neural else EMBEDDED_MODELS
-    if given.neural and models == EMBEDDED_MODELS:
+    models = EMBEDDED_MODELS if given.neural else EMBEDDED_MODELS[:2]
+    if given.neural and not has_neural_weights():
         raise ConfigError(
             "--neural", "its numbers are not here", "`firecircle local fetch neural` brings them"
         )

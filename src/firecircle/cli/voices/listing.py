@@ -17,11 +17,17 @@ from firecircle.circle.config import LARGEST_CIRCLE, quorum_of
 from firecircle.cli.output import outcomes_of
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
-from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL, EvaluationMode, is_embedded, is_local
-from firecircle.request import default_models, embedded_models
+from firecircle.names import (
+    NEURAL_MODEL,
+    EvaluationMode,
+    embedded_models,
+    has_neural_weights,
+    is_embedded,
+    is_local,
+)
+from firecircle.request import default_models
 from firecircle.settings import current_settings
 from firecircle.voices.at_hand import hosted_at_hand, keys_for, unusable_keys
-from firecircle.voices.embedded.learned.neural import is_available as neural_is_available
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
 from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
@@ -79,7 +85,7 @@ def can_convene(hosts: list[HostEntry]) -> list[str]:
         if host.state.models:
             offered = (printable_line(name) for name in host.state.models[:MOST_OFFERED])
             named = [f"{host.provider.name}:{name}" for name in offered]
-            circle = ",".join((*named, *EMBEDDED_MODELS))
+            circle = ",".join((*named, *embedded_models()))
             lines.append(f"{host.provider.name} answers: --models {circle}")
     return lines
 
@@ -129,8 +135,8 @@ def _family(family: Family, hosts: list[HostEntry]) -> VoiceEntry:
 
 
 def _embedded_readiness(model: str) -> Readiness:
-    if model == NEURAL_MODEL and not neural_is_available():
-        return Readiness(False, "needs the extra `neural` and `firecircle local fetch neural`")
+    if model == NEURAL_MODEL and not has_neural_weights():
+        return Readiness(False, "needs `firecircle local fetch neural`")
     return Readiness(True, "built in")
 
 

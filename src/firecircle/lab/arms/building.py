@@ -23,7 +23,7 @@ from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
 from firecircle.lab.redteam.attacks import HARMLESS, chosen_attacks, with_harmless_text
 from firecircle.lab.redteam.members import ADVERSARY, obedient, with_member
-from firecircle.names import GENERALIST_MODEL, EvaluationMode, is_embedded
+from firecircle.names import EvaluationMode, is_embedded, strongest_reader
 from firecircle.request import JudgingRequest, configured, default_models
 
 A_DAY_AND_MORE = 26 * 3600.0
@@ -89,11 +89,11 @@ class _Draft:
     def lead(self) -> str:
         """Who stands for the circle where one voice is asked.
 
-        The named one; for embedded voices the one that reads with all their lenses; else the first.
+        The named one; for embedded readers the strongest; else the first.
         """
         if self.arm.model:
             return self.arm.model
-        return GENERALIST_MODEL if all(map(is_embedded, self.models)) else self.models[0]
+        return strongest_reader() if all(map(is_embedded, self.models)) else self.models[0]
 
     def circle(self, **changes: Any) -> SeatedCircle:
         """The plan's circle with these changes, seated."""

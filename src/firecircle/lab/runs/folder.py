@@ -22,7 +22,7 @@ from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.integrity import Damage, JournalDigest, sha256_of
 from firecircle.lab.runs.journal import Journal
 from firecircle.lab.runs.tally import Tally
-from firecircle.names import EMBEDDED_MODELS, RunState
+from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.store.address import place_of
@@ -95,9 +95,8 @@ class RunAbout(Shape):
     versions: dict[Text, Text]
     python: Text
     platform: Text
-    default_models: tuple[Text, ...] = EMBEDDED_MODELS
-    """Who sits where the plan names nobody, on whichever machine the run is taken up again. Runs from before
-    this was written down began with the six."""
+    default_models: tuple[Text, ...]
+    """The voices where the plan names none, on whichever machine the run is resumed."""
     families: dict[Text, Text] = Field(default_factory=dict)
     """Which model sits for each family that the plan names, as it was when the run began."""
 

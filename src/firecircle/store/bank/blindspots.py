@@ -12,12 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from firecircle.catalog import find_characteristics
-from firecircle.circle.pattern_types import types_by_role
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import StoreError
 from firecircle.evaluation import GroundedQuote, NeutrosophicEvaluation
-from firecircle.names import is_attack, is_benign, is_embedded
+from firecircle.names import is_attack, is_benign
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import GUIDED_TYPES, author_text, judge_text
 from firecircle.store.bank.learning import attack_id_of
@@ -248,7 +246,7 @@ def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterat
         own = alone.get(seen.model) if seen.round_number > 1 else None
         if own is None or reaches(own.falsehood, threshold) or seen.left_out == "voice_not_active":
             continue
-        if (seen.left_out and not whole) or not looks_for(seen.model, seen.pattern_type):
+        if seen.left_out and not whole:
             continue
         for quote in seen.grounded:
             pointed_at = _pointed_at(own, seen.pattern_type, quote.text)
@@ -263,17 +261,6 @@ def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterat
                 _pointed_at(evaluation, seen.pattern_type, quote.text) for evaluation in others
             )
             yield _Spot(seen.pattern_type, seen.model, seen.description, quote, pointed_at, seen_by_any)
-
-
-def looks_for(voice: str, pattern_type: str) -> bool:
-    """Whether a pattern is in a voice's line: an embedded specialist is not blamed for other lenses."""
-    if not is_embedded(voice):
-        return True
-    declared = find_characteristics(voice)
-    return declared is None or any(
-        pattern_type in kinds and declared.cognitive_roles.get(role, 0.0) >= ITS_LENS
-        for role, kinds in types_by_role().items()
-    )
 
 
 def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: str) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,11 +12,8 @@ from firecircle.cli.evaluate.batch.options import BatchOptions
 from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, read_batch
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
 from firecircle.cli.options import require_writable
-from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
-from firecircle.lab.datasets import Record
-from firecircle.offline import offline_circle
-from firecircle.request import Configured, JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configured_by_file, offline_request
 
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide
@@ -56,7 +50,7 @@ def evaluate_batch(
         prompt_from(replace(shared, user="")),
     )
     records = batch.records
-    judges = _offline_judges(asked, records) if offline else [configured_by_file(asked)] * len(records)
+    judges = [configured_by_file(offline_request(asked) if offline else asked)] * len(records)
     if dry_run:
         from firecircle.cli.evaluate.dry_run import estimate_batch
 
@@ -73,15 +67,3 @@ def evaluate_batch(
             as_json=as_json,
         )
     )
-
-
-def _offline_judges(asked: JudgingRequest, records: Sequence[Record]) -> list[Configured]:
-    """Who judges each prompt: the model sits only where the lenses are unsure of that prompt."""
-
-    async def choose() -> list[Configured]:
-        circles = [await offline_circle(asked, record.prompt) for record in records]
-        for notice in dict.fromkeys(circle.notice for circle in circles if circle.notice):
-            print(f"note: no language model sits: {printable_line(notice)}", file=sys.stderr)
-        return [circle.judges for circle in circles]
-
-    return asyncio.run(choose())

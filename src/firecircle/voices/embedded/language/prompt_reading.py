@@ -20,13 +20,15 @@ from firecircle.voices.embedded.language.ties import concerns_assistant
 from firecircle.voices.embedded.language.words import kind, stem, word_list
 
 if TYPE_CHECKING:
-    from firecircle.voices.embedded.lenses.findings import Finding, Lens
+    from firecircle.voices.embedded.lenses.findings import Finding, Reader
 
 UNVOUCHED = ("application", "user")
 """The layers whose words are judged; the operator's own and the recorded turns are the measure."""
 
 PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE = 6, 0.15
 """Sentences with orders, and their share, from which on a document is written for people."""
+MACHINES_TOLD, MACHINES_TOLD_SHARE = 3, 0.05
+"""Sentences that speak of machines, and their share, from which on a document is about machines."""
 _TOLD_MACHINES = ("override", "conceal", "no_refusal", "forced")
 _NOT_CONTENT = kind(
     "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
@@ -79,9 +81,14 @@ class PromptReading:
     """What the lenses share about one prompt. They differ on what it means, not on what it says."""
 
     prompt: MultiNeutrosophicPrompt
-    findings: dict[Lens, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
-    """What each lens that has looked found; every round asks again."""
+    _findings: dict[Reader, tuple[Finding, ...]] = field(default_factory=dict, compare=False, repr=False)
     _strengths: dict[tuple[str, ...], float] = field(default_factory=dict, compare=False, repr=False)
+
+    def found_by(self, reader: Reader) -> tuple[Finding, ...]:
+        """What a reader finds; remembered, since every round asks again."""
+        if reader not in self._findings:
+            self._findings[reader] = reader.find(self)
+        return self._findings[reader]
 
     def text(self, layer: str) -> str:
         """The words of a layer."""
@@ -145,6 +152,14 @@ class PromptReading:
             for read in self.application
         )
         return orders >= max(PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE * len(self.application))
+
+    @cached_property
+    def is_about_machines(self) -> bool:
+        """Whether the application's text speaks of machines all along: a skill, rules for a coding agent,
+        the documentation of a tool. There a sentence that tells one what to do is what it is about."""
+        machines = word_list("machines")
+        told = sum(not machines.isdisjoint(read.sentence.words) for read in self.application)
+        return told >= max(MACHINES_TOLD, MACHINES_TOLD_SHARE * len(self.application))
 
     @cached_property
     def is_a_game(self) -> bool:

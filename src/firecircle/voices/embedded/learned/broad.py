@@ -37,9 +37,8 @@ class BroadReader:
             rows = self._encoder.encode(plain)
         return np.hstack([rows, np.array(documents, np.float32)[:, None]]) * SPREAD
 
-    def scores(self, texts: Sequence[str], documents: Sequence[bool]) -> Array:
+    def scores(self, vectors: Array) -> Array:
         """How much each text sounds like manipulation; uncalibrated."""
-        vectors = self.vectors(texts, documents)
         with self._threads.limit(limits=1, user_api="blas"):  # several would wait for each other
             hidden = np.maximum(vectors @ self._hidden[:-1] + self._hidden[-1], 0)
             scores: Array = hidden @ self._read[:-1] + self._read[-1]

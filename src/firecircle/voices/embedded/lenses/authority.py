@@ -28,11 +28,6 @@ class AuthorityStrengths(NamedTuple):
     carried_most: float = 0.92
     carried_more: float = 0.03  # above the request itself, so that the claim names what is done
     in_a_game: float = 0.7  # what is left of a claim that is part of a game
-    support_intent: float = 0.7  # of an intent in quoted words that lean on a right
-    support_consent: float = 0.4  # claimed consent where something protected is asked for
-    support_consent_alone: float = 0.2
-    blind: float = 0.2
-    blind_without_operator: float = 0.35
 
 
 STRENGTHS = AuthorityStrengths()
@@ -54,23 +49,6 @@ class AuthorityLens:
             return ()  # a teacher who asks for a lesson plan uses her rank for nothing
         judged = (self._judge(reading, read, request) for read in reading.user)
         return tuple(finding for finding in judged if finding is not None)
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strongly these words lean on a claimed right: a rank, a permission, somebody's consent."""
-        best = 0.0
-        for read in reading.at(layer, start, end):
-            mask = read.sentence.mask
-            intent = read.strongest(*REQUESTS)
-            if intent and mask & k("LICENCE", "CONSENT", "URGENT", "SYSTEM", "RANK", "POWER", "WARRANT"):
-                best = max(best, STRENGTHS.support_intent * intent.strength)
-            if mask & k("LICENCE", "CONSENT") and mask & k("YOU", "ME", "GUARDED", "GATED"):
-                protected = reading.strongest(layer, *REQUESTS) >= TELLING or mask & k("GUARDED", "GATED")
-                best = max(best, STRENGTHS.support_consent if protected else STRENGTHS.support_consent_alone)
-        return best
-
-    def blindness(self, reading: PromptReading) -> float:
-        """Whether a claim is true can be known only from what the operator said."""
-        return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
     def _judge(self, reading: PromptReading, read: ReadSentence, request: float) -> Finding | None:
         sentence = read.sentence

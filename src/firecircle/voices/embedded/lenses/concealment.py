@@ -61,9 +61,6 @@ class ConcealmentStrengths(NamedTuple):
     buried_most: float = 0.92
     for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
 
-    support_buried: float = 0.8  # of an intent in quoted words that stand out from a long text
-    blind: float = 0.25
-
 
 STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
@@ -97,21 +94,6 @@ class ConcealmentLens:
             if len(text) >= LONG:
                 findings.extend(self._buried(layer, reads, reading))
         return (*unveiled.values(), *findings)
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strongly these words stand out from the mass around them."""
-        text = reading.text(layer) if layer in ("application", "user") else ""
-        if len(text) < LONG:
-            return 0.0
-        strongest = max(
-            (i.strength for read in reading.at(layer, start, end) if (i := read.strongest())), default=0.0
-        )
-        stands_out = (end - start) <= STRENGTHS.buried_few * len(text)
-        return STRENGTHS.support_buried * strongest if stands_out else 0.0
-
-    def blindness(self, reading: PromptReading) -> float:
-        """A disguise nobody knows cannot be undone."""
-        return STRENGTHS.blind
 
     def _judge(
         self, decoded: Decoded, text: str, layer: str, marks: Marks, seen: set[str], obeys: bool, depth: int

@@ -30,10 +30,6 @@ class ExtractionStrengths(NamedTuple):
     ladder_impersonal: float = 0.45
     ladder_shown: float = 0.14  # added where the last step asks to be shown or given something
     ladder_harm: float = 0.45  # the last step reaches for harm under teaching, fiction or a purpose
-    support_intent: float = 0.8  # of an intent in quoted words
-    support_guarded: float = 0.35  # quoted words name what is held back while somebody is addressed
-    blind: float = 0.15
-    blind_without_operator: float = 0.3
 
 
 STRENGTHS = ExtractionStrengths()
@@ -59,20 +55,6 @@ class ExtractionLens:
             if intent.name in PROTECTED
         ]
         return (*requests, *self._ladder(reading))
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strongly these words ask for something protected, or name it while somebody is addressed."""
-        best = 0.0
-        for read in reading.at(layer, start, end):
-            if (intent := read.strongest(*PROTECTED)) is not None:
-                best = max(best, STRENGTHS.support_intent * intent.strength)
-            if read.sentence.mask & k("GUARDED") and read.sentence.mask & k("YOU", "MACHINE"):
-                best = max(best, STRENGTHS.support_guarded)
-        return best
-
-    def blindness(self, reading: PromptReading) -> float:
-        """Without the operator's text it is not known what is protected."""
-        return STRENGTHS.blind if reading.prompt.system else STRENGTHS.blind_without_operator
 
     def _judge(self, reading: PromptReading, read: ReadSentence, intent: Intent) -> Finding:
         sentence = read.sentence

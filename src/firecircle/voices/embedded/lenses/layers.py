@@ -80,6 +80,9 @@ class LayersStrengths(NamedTuple):
     material_written: float = 0.45  # a text to be made of the material at hand
     written: float = 0.3
     any_order: float = 0.1
+    about_machines: float = (
+        0.75  # what is left of a plain order where a document speaks of machines all along
+    )
     for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
 
     # The user speaks above their rank.
@@ -93,14 +96,6 @@ class LayersStrengths(NamedTuple):
     claim_words: int = 8
     setting: float = 0.5
     claim_known: float = 0.5  # the share of a claim's words that the operator's text must contain
-
-    # Words that a peer quotes, and what the lens cannot see.
-    support_restricted: float = 0.75  # of an intent that touches what the operator restricts
-    support: float = 0.6
-    support_without_operator: float = 0.45
-    support_consent: float = 0.4
-    blind: float = 0.1
-    blind_with_one_layer: float = 0.35
 
 
 STRENGTHS = LayersStrengths()
@@ -125,25 +120,6 @@ class LayersLens:
             *self._false_claims(reading),
             *self._reversed_roles(reading),
         )
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strongly these words overstep the rank of their layer, given what the operator restricts."""
-        best = 0.0
-        for read in reading.at(layer, start, end):
-            restricted = bool(read.sentence.mask & k("GUARDED", "GATED"))
-            if restricted:
-                share = STRENGTHS.support_restricted
-            else:
-                share = STRENGTHS.support if reading.prompt.system else STRENGTHS.support_without_operator
-            if (intent := read.strongest()) is not None:
-                best = max(best, share * intent.strength)
-            if restricted and read.sentence.mask & k("TALKED", "CONSENT", "LICENCE"):
-                best = max(best, STRENGTHS.support_consent)
-        return best
-
-    def blindness(self, reading: PromptReading) -> float:
-        """Relations need at least two layers to be seen."""
-        return STRENGTHS.blind if len(reading.prompt.layers) > 1 else STRENGTHS.blind_with_one_layer
 
     def _markers(self, reading: PromptReading) -> Iterator[Finding]:
         """Tokens and headings that only the frame around the layers may contain."""
@@ -192,6 +168,8 @@ class LayersLens:
             called = _AFTER_CALL if calls_machine(read.sentence) else max(0, called - 1)
             if reading.is_for_people and not to_machine:
                 strength *= STRENGTHS.for_people
+            if reading.is_about_machines and not _breaks_rules(read):
+                strength *= STRENGTHS.about_machines
             if strength:
                 start, end = read.sentence.quote()
                 yield Finding(
@@ -364,6 +342,12 @@ def _is_told_the_assistant(read: ReadSentence) -> bool:
     return read.is_for_machines or any(
         _shapes_the_answer(read.sentence, order.index) for order in read.orders
     )
+
+
+def _breaks_rules(read: ReadSentence) -> bool:
+    """Whether an order sets rules aside, hides something or forces an answer."""
+    intent = read.strongest(*FROM_BELOW)
+    return intent is not None and intent.strength >= TELLING
 
 
 def _order_in_data(read: ReadSentence) -> float:

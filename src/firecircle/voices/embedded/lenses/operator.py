@@ -35,8 +35,6 @@ class OperatorStrengths(NamedTuple):
     odd: float = 0.45  # it may be meant well
     in_a_story: float = 0.55  # what is left where characters deceive, or deceit is what is taught
     unseen: float = 0.75  # an order of that kind, or to the assistant, where a page does not show it
-    blind: float = 0.3
-    blind_without_operator: float = 0.6
 
 
 STRENGTHS = OperatorStrengths()
@@ -142,14 +140,6 @@ class OperatorLens:
             return ()
         story = bool(_STORY.search(text))
         return (*_orders_against_users(text, story=story), *_disguised(text), *_unseen(text))
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """Only the operator's text is read here, and of that everything was."""
-        return 0.0
-
-    def blindness(self, reading: PromptReading) -> float:
-        """Without an operator there is nothing to look at."""
-        return STRENGTHS.blind if reading.prompt.system.strip() else STRENGTHS.blind_without_operator
 
 
 def _orders_against_users(text: str, *, story: bool) -> Iterator[Finding]:

@@ -46,12 +46,6 @@ class TimeStrengths(NamedTuple):
     pasted_unknown: float = 0.6
     pasted_most: float = 0.9
 
-    # Words that a peer quotes, and what the lens cannot see.
-    support_intent: float = 0.6
-    support_claim: float = 0.8
-    blind: float = 0.1
-    blind_without_turns: float = 0.5
-
 
 STRENGTHS = TimeStrengths()
 
@@ -70,26 +64,6 @@ class TimeLens:
             for claim in claims(read.sentence)
         ]
         return tuple(finding for finding in (*judged, self._pasted(reading)) if finding is not None)
-
-    def support(self, reading: PromptReading, layer: str, start: int, end: int) -> float:
-        """How strongly these words claim a past that the turns do not show."""
-        best = 0.0
-        if reading.prompt.turns is None:
-            return best
-        for read in reading.at(layer, start, end):
-            mask = read.sentence.mask
-            event = mask & k("TALKED", "CONSENT", "ENDED", "GIVEN") and mask & k(
-                "BEFORE", "LICENCE", "NEW", "GATED", "GUARDED"
-            )
-            if event and (intent := read.strongest()):
-                best = max(best, STRENGTHS.support_intent * intent.strength)
-            claimed = (STRENGTHS.support_claim * claim.weight for claim in claims(read.sentence))
-            best = max(best, max(claimed, default=0.0))
-        return best
-
-    def blindness(self, reading: PromptReading) -> float:
-        """Without the turns no claim about them can be checked."""
-        return STRENGTHS.blind_without_turns if reading.prompt.turns is None else STRENGTHS.blind
 
     def _judge(self, reading: PromptReading, read: ReadSentence, claim: Claim) -> Finding | None:
         turns = reading.prompt.turns
