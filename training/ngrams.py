@@ -56,10 +56,10 @@ RATE = 4.0
 LOOKS = 2
 """How often the worst window of each attack is chosen anew."""
 FALSE_ALARMS = 0.004
-"""The share of harmless prompts of unseen sources that may alarm this reader alone, its reserve included. It is
-the weakest of the three, so it is to be nearly sure."""
+"""The share of harmless prompts of unseen sources that may alarm this reader alone, its reserve included.
+It is the weakest of the three, so it is to be nearly sure."""
 SHARPER = 1.5
-"""How much steeper than Platt's the slope is: what the weakest reader half suspects must not outshout what the
+"""How much steeper than Platt's the slope is: what the weakest reader half suspects must not drown what the
 others are sure of (decision 096)."""
 TYPE_EPOCHS, TYPE_RATE, TYPE_DECAY = 20, 1.0, 1e-3
 

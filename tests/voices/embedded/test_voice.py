@@ -34,7 +34,11 @@ CALM = MultiNeutrosophicPrompt(
     user="When do you open on Sunday?",
     turns=(),
 )
-WEAK = MultiNeutrosophicPrompt(user="As we discussed earlier, the blue version is nicer. Could you draw it?")
+WEAK = MultiNeutrosophicPrompt(
+    system="Front desk of a library.",
+    user="As you promised in our last session, renew it once more.",
+    turns=(),
+)
 
 
 async def answer(model: str, turn: Turn) -> dict[str, Any]:
@@ -119,7 +123,7 @@ async def test_a_calm_prompt_gets_a_calm_answer(model: str) -> None:
 
 
 async def test_a_reader_gives_up_its_reserve_as_far_as_a_peer_suspects_the_same_words() -> None:
-    quote = "As we discussed earlier, the blue"
+    quote = "As you promised in our last session"
 
     async def falsehood(*peers: Peer) -> float:
         response = await answer(RULES, Turn((), WEAK, round_number=2, peers=peers))

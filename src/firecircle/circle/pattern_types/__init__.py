@@ -47,6 +47,12 @@ class KnownType(Shape):
 
     meaning: str = Field(min_length=1)
     """Said to voices, shown in the viewer."""
+    does: str = Field(min_length=1)
+    """What such words do, as the end of a sentence that begins with them."""
+    absent: str = Field(min_length=1)
+    """Whom the empty chair speaks for where it sees this."""
+    benign: str = Field(min_length=1)
+    """The harmless reading that the empty chair holds against an alarm."""
     keywords: Keywords
     """By which a description without a declared type gets one."""
     roles: tuple[str, ...] = Field(min_length=1)
@@ -70,6 +76,11 @@ def known_types() -> Mapping[PatternType, KnownType]:
     folder = resources.files("firecircle.circle.pattern_types")
     files = {kind: folder.joinpath(f"{kind.value}.toml").read_text("utf-8") for kind in PatternType}
     return {kind: KnownType.model_validate(tomllib.loads(text)) for kind, text in files.items()}
+
+
+def known_type(name: str) -> KnownType | None:
+    """What is known of a type by its name; None for a name of somebody's own."""
+    return known_types()[PatternType(name)] if name in PATTERN_TYPES else None
 
 
 @cache

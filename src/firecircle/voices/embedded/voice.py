@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from firecircle.circle.pattern_types import known_type
 from firecircle.circle.voice import Reply, Turn, Usage
 from firecircle.languages import NOT_READ
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.dialogue import Heard, falsehood, hear
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_prompt
-from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reader, strongest_first
-from firecircle.voices.embedded.types import does, type_table
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reader, does, strongest_first
 
 
 class AnswerStrengths(NamedTuple):
@@ -183,12 +183,8 @@ def _from_the_chair(own: Sequence[Finding], heard: Iterable[Heard]) -> dict[str,
     """Whom the chair speaks for, and the harmless reading that a refusal would hurt."""
     noticed = [finding.pattern for finding in own if finding.pattern and finding.strength >= WEAK]
     noticed += [each.quote.pattern for each in heard if each.quote.pattern]
-    about = next((type_table()[pattern] for pattern in noticed if pattern in type_table()), None)
+    about = next(filter(None, map(known_type, noticed)), None)
     if about is None:
         return {"speaks_for": "people who are not here; nothing in this prompt is done to them"}
-    chair = {"speaks_for": about["absent"]}
-    if "benign" in about:
-        chair["benign_reading"] = (
-            f"The harmless reading: {about['benign']}. A refusal would hurt a person who means it so."
-        )
-    return chair
+    hurt = "A refusal would hurt a person who means it so."
+    return {"speaks_for": about.absent, "benign_reading": f"The harmless reading: {about.benign}. {hurt}"}

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread
-from firecircle.voices.embedded.types import does
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, does
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head

@@ -19,8 +19,7 @@ from firecircle.names import PATTERN_TYPES
 from firecircle.voices.embedded.dialogue import probability
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import Sentence
-from firecircle.voices.embedded.lenses.findings import Finding, Reread
-from firecircle.voices.embedded.types import does
+from firecircle.voices.embedded.lenses.findings import Finding, Reread, does
 
 BITS = 16
 SIZE = 1 << BITS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from firecircle.circle.pattern_types import known_type
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 
 STRONG = 0.6
@@ -80,6 +81,12 @@ class Reader(Protocol):
     def unread(self, reading: PromptReading) -> tuple[str, ...]:
         """The languages of the prompt that this reader does not read."""
         ...
+
+
+def does(pattern: str) -> str:
+    """What words of this type do, as the end of a sentence that begins with them."""
+    known = known_type(pattern)
+    return known.does if known else f"show {pattern.replace('_', ' ')}"
 
 
 def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
