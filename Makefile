@@ -33,8 +33,11 @@ $(VENV)/bin/uv:
 	@echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.ready: $(VENV)/bin/uv requirements/core.txt pyproject.toml
+	@echo "Installing Fire Circle into $(VENV)"
 	@test -e $(VENV)/.ready-dev || $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/core.txt
 	@test -e $(VENV)/.ready-dev || $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	@echo "Fetching the weights of the neural reader (84 MB)"
+	@$(BIN)/firecircle local fetch neural > /dev/null || echo "Without them two of three readers judge."
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/uv requirements/dev.txt pyproject.toml

@@ -41,7 +41,7 @@ def browser_path() -> str | None:
 
 async def fill(store: Store) -> str:
     """Every example judged once; the id of the circle that is shown."""
-    guard = PromptGuard(EvaluationConfig(models=("embedded:generalist",)), store=store)
+    guard = PromptGuard(EvaluationConfig(models=("embedded:rules",)), store=store)
     shown = ""
     for number, example in enumerate(load_examples()[:24]):
         mode: ModeName = "fire_circle" if number % 8 != 3 else "single"

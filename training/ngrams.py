@@ -60,7 +60,7 @@ FALSE_ALARMS = 0.004
 It is the weakest of the three, so it is to be nearly sure."""
 SHARPER = 1.5
 """How much steeper than Platt's the slope is: what the weakest reader half suspects must not drown what the
-others are sure of (decision 096)."""
+others are sure of (decision 097)."""
 TYPE_EPOCHS, TYPE_RATE, TYPE_DECAY = 20, 1.0, 1e-3
 
 Window: TypeAlias = "array[int]"

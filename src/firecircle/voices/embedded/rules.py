@@ -14,7 +14,7 @@ FADING = (1.0, 0.45, 0.25, 0.15)
 """Findings are not independent: each further one counts less."""
 SLOPE, OFFSET = 2.5, -0.37
 """From the strengths of the lenses, which were set by hand, to log-odds. At a strength of 0.55 about half of
-the development prompts are attacks, from 0.7 on nearly all of them (decision 096)."""
+the development prompts are attacks, from 0.7 on nearly all of them (decision 097)."""
 BLIND, BLIND_WITHOUT_TURNS, BLIND_WITH_ONE_LAYER = 0.1, 0.2, 0.15
 """What rules cannot see of any prompt, of one whose turns are unknown, and of one without relations."""
 
