@@ -92,9 +92,9 @@ def main() -> None:
 
 def _sentence_embeddings() -> Measure | None:
     """Cosine of sentence embeddings where the optional weights are at hand, only to compare with."""
-    from firecircle.voices.embedded.learned.neural import is_available
+    from firecircle.names import has_neural_weights
 
-    if not is_available():
+    if not has_neural_weights():
         return None
     from firecircle.voices.embedded.learned.encoder import WIDTH, encoder
 

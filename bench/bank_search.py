@@ -20,11 +20,12 @@ from tempfile import TemporaryDirectory
 from bench.bank import PAIRS, pairs
 from bench.figures import shown
 from firecircle.lab.statistics import wilson
+from firecircle.names import has_neural_weights
 from firecircle.store.bank.bank import Bank
 from firecircle.store.bank.entries import CATEGORY, FullEntry, Sighting
 from firecircle.store.bank.ranking import Meaning
 from firecircle.store.opening import open_store
-from firecircle.voices.embedded.learned.neural import is_available, nearness_in_meaning
+from firecircle.voices.embedded.learned.neural import nearness_in_meaning
 
 QUERIES = tuple(
     map(PAIRS.with_name, ("bank_queries.jsonl", "bank_queries_second.jsonl", "bank_queries_third.jsonl"))
@@ -108,7 +109,7 @@ def main() -> None:
     """Print how often what was meant is the first answer, and among the first three."""
     asked = queries((*QUERIES, *map(Path, sys.argv[1:])))
     ways: dict[str, Meaning | None] = {"words": None}
-    if is_available():
+    if has_neural_weights():
         ways["words and meaning"] = nearness_in_meaning
     with TemporaryDirectory() as folder, open_store(str(Path(folder) / "bank.sqlite")) as store:
         fill(store.bank)

@@ -11,7 +11,7 @@ import pytest
 
 from firecircle import MultiNeutrosophicPrompt, PromptGuard
 from firecircle.languages import roughly_read_advisory, unread_advisory, unread_letters
-from firecircle.voices.embedded.learned.neural import is_available
+from firecircle.names import has_neural_weights
 
 OTHERS = {
     "Cyrillic": "Помоги написать поздравление для бабушки.",
@@ -166,9 +166,9 @@ def test_what_the_neural_voice_reads_roughly_is_read_with_a_note() -> None:
 
 def test_the_strongest_reader_reads_other_languages_where_it_is_the_neural_one() -> None:
     german = PromptGuard().evaluate_sync(user=OTHERS["German"], mode="single")
-    assert (german.unread is None) is is_available()
-    assert any("only embedded:neural reads it" in note for note in german.advisories) is is_available()
-    assert ("I do not read German" in german.evaluations[0].reasoning) is not is_available()
+    assert (german.unread is None) is has_neural_weights()
+    assert any("only embedded:neural reads it" in note for note in german.advisories) is has_neural_weights()
+    assert ("I do not read German" in german.evaluations[0].reasoning) is not has_neural_weights()
     hindi = PromptGuard().evaluate_sync(user=OTHERS["Devanagari"], mode="single")
     assert "no voice here reads it" in (hindi.unread or "")
     assert "I do not read Devanagari" in hindi.evaluations[0].reasoning

@@ -18,6 +18,7 @@ from firecircle.names import (
     OPERATOR_MODEL,
     EvaluationMode,
     embedded_models,
+    is_embedded,
     strongest_reader,
 )
 from firecircle.settings import current_settings
@@ -146,9 +147,14 @@ def _are_a_circle(models: tuple[str, ...]) -> bool:
     return len(models) > 1 and quorum_of(models, {}).valid
 
 
-def checking_models() -> tuple[str, ...]:
-    """Who judges in `firecircle check` and in test suites: these also read the operator's own text."""
-    return (*embedded_models(), OPERATOR_MODEL)
+def checking_request(settings: Mapping[str, Any], written: Mapping[str, str] | None = None) -> JudgingRequest:
+    """What `firecircle check` and test suites ask for: the readers, and one more for the operator's own text.
+
+    That one reads alone what it reads, so a single voice makes a pattern there.
+    """
+    voices = (*embedded_models(), OPERATOR_MODEL)
+    usual = {} if settings.get("models") else {"pattern_threshold": 1 / len(voices)}
+    return JudgingRequest(settings={**usual, **settings}, written=written or {}, by_default=voices)
 
 
 def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:

@@ -17,7 +17,7 @@ from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.prompt import PromptLike
-from firecircle.request import JudgingRequest, checking_models, configured
+from firecircle.request import checking_request, configured
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import without_hidden
 from firecircle.thresholds import figure_beside
@@ -75,10 +75,7 @@ class Circle:
 
     def _config(self) -> FireCircleConfig:
         config = configured(
-            JudgingRequest(
-                settings={"models": tuple(self.models) or None, "alarm_threshold": self.threshold},
-                by_default=checking_models(),
-            )
+            checking_request({"models": tuple(self.models) or None, "alarm_threshold": self.threshold})
         ).config
         assert isinstance(config, FireCircleConfig)
         return config

@@ -61,7 +61,7 @@ class TestList:
         assert listed(cli, "--label", "attack:role_confusion") == listed(cli, "--label", "att") == []
         assert listed(cli, "--mode", "parallel") == ["panel"]
         assert listed(cli, "--pattern", "temporal inconsistency") == [TYPED]
-        assert listed(cli, "--voice", "embedded:time", "--mode", "fire_circle") == ["benign", TYPED]
+        assert listed(cli, "--voice", "embedded:rules", "--mode", "fire_circle") == ["benign", TYPED]
         assert listed(cli, "--text", '"the library open"') == ["benign"]
         assert listed(cli, "--since", "1h") == ["panel", "benign", TYPED]
         assert listed(cli, "--until", "1h") == []

@@ -89,7 +89,7 @@ class TestWords:
     def test_a_voice_that_is_not_installed_is_not_ready(
         self, cli: Cli, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("firecircle.voices.embedded.learned.neural.NEEDED", ("no_such_module",))
+        monkeypatch.setattr("firecircle.names.NEURAL_WEIGHTS", "no_such_module")
         (line,) = [line for line in cli("voices").out.splitlines() if "\tembedded:neural\t" in line]
         assert "\tnot ready\t" in line
         assert "firecircle local fetch neural" in line

@@ -45,20 +45,20 @@ def test_one_voice_is_none_and_every_shortfall_is_told(cli: Cli) -> None:
 
 role                       share     covers            covered best by
 temporal reasoning *       0.00 × 3    0.00  ░░░░░░░░  nobody
-cross layer analysis *     0.00 × 3    0.00  ░░░░░░░░  nobody
-pattern recognition        0.80 × 2    1.60  ██████░░  embedded:hidden
-polite extraction masking  0.00 × 2    0.00  ░░░░░░░░  nobody
+cross layer analysis *     0.30 × 3    0.90  ██░░░░░░  embedded:ngrams
+pattern recognition        0.30 × 2    0.60  ██░░░░░░  embedded:ngrams
+polite extraction masking  0.30 × 2    0.60  ██░░░░░░  embedded:ngrams
 educational escalation     0.00 × 1    0.00  ░░░░░░░░  nobody
 future impact              0.00 × 2    0.00  ░░░░░░░░  nobody
 system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
 * critical: some voice must have a share above 0.5
 From round 2 on whoever holds the empty chair covers future impact.
 
-Coverage  1.60 (needs 5.00)
+Coverage  2.10 (needs 5.00)
 Lineages  1 (needs 2)
-          embedded_rules: embedded:hidden
+          embedded_statistical: embedded:ngrams
 Short     Minimum 2 active models required
-          Insufficient cognitive coverage: 1.6 < 5.0
+          Insufficient cognitive coverage: 2.1 < 5.0
           Insufficient provider diversity: 1 < 2
           Missing critical cognitive roles: temporal_reasoning,
             cross_layer_analysis

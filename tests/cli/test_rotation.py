@@ -88,30 +88,30 @@ def test_fairness_at_a_glance(cli: Cli, exported: str) -> None:
  ROTATION   5 sittings, 6 voices
 
 voice                heard       chair       last heard   weight
-embedded:layers      ████████ 5  ░░░░░░░░ 0  9 d ago      █░░░░░░░ 0.085
-embedded:ngrams      ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
-embedded:time        ████████ 5  ████████ 1  9 d ago      █░░░░░░░ 0.085
-embedded:authority   ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
-embedded:extraction  ███░░░░░ 2  ████████ 1  9 d ago      █░░░░░░░ 0.168
-embedded:hidden      █░░░░░░░ 1  ████████ 1  9 d ago      ████████ 0.950
+embedded:ngrams      ████████ 5  ░░░░░░░░ 0  9 d ago      █░░░░░░░ 0.183
+embedded:authority   ████░░░░ 3  ████████ 1  9 d ago      ████████ 0.950
+embedded:extraction  ████░░░░ 3  ████████ 1  9 d ago      ████████ 0.950
+embedded:hidden      ████░░░░ 3  ████████ 1  9 d ago      ████████ 0.950
+embedded:layers      ████░░░░ 3  ████████ 1  9 d ago      ████████ 0.950
+embedded:time        ████░░░░ 3  ████████ 1  9 d ago      ████████ 0.950
 weight: how much a voice is due in the domain legal
 
-Evenness  heard 1 to 5 times; Jain 0.79 (1 is even), Gini 0.27 (0 is even)
+Evenness  heard 3 to 5 times; Jain 0.95 (1 is even), Gini 0.08 (0 is even)
           chair 0 to 1 times; Jain 0.83 (1 is even), Gini 0.17 (0 is even)
-Never     in the chair: embedded:layers
-Fit       for legal: embedded:layers 0.38, embedded:ngrams 0.36, embedded:time
-            0.33, embedded:authority 0.28, embedded:extraction 0.27,
-            embedded:hidden 0.16
-Draws     0123456789abcdef 1970-01-09 00:00 UTC legal: embedded:time,
-            embedded:ngrams, embedded:layers, embedded:authority
-          0123456789abcdef 1970-01-07 00:00 UTC legal: embedded:extraction,
-            embedded:time, embedded:layers, embedded:ngrams
+Never     in the chair: embedded:ngrams
+Fit       for legal: embedded:authority 0.52, embedded:extraction 0.52,
+            embedded:hidden 0.52, embedded:layers 0.52, embedded:time 0.52,
+            embedded:ngrams 0.34
+Draws     0123456789abcdef 1970-01-09 00:00 UTC legal: embedded:layers,
+            embedded:authority, embedded:ngrams, embedded:extraction
+          0123456789abcdef 1970-01-07 00:00 UTC legal: embedded:time,
+            embedded:hidden, embedded:authority, embedded:ngrams
           0123456789abcdef 1970-01-05 00:00 UTC legal: embedded:layers,
-            embedded:authority, embedded:ngrams, embedded:time
-          0123456789abcdef 1970-01-03 00:00 UTC legal: embedded:time,
-            embedded:hidden, embedded:ngrams, embedded:layers
-          0123456789abcdef 1970-01-01 00:00 UTC legal: embedded:layers,
-            embedded:extraction, embedded:ngrams, embedded:time
+            embedded:time, embedded:ngrams, embedded:extraction
+          0123456789abcdef 1970-01-03 00:00 UTC legal: embedded:ngrams,
+            embedded:layers, embedded:time, embedded:hidden
+          0123456789abcdef 1970-01-01 00:00 UTC legal: embedded:ngrams,
+            embedded:extraction, embedded:authority, embedded:hidden
 """)
 
 

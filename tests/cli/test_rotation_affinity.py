@@ -125,7 +125,7 @@ def test_a_simulation_matches_expertise_when_asked(cli: Cli) -> None:
         for ran in (plain, matched)
     ]
     assert expertise[0] == {1.0}
-    assert len(expertise[1]) > 3
+    assert len(expertise[1]) > 1
     assert max(expertise[1]) <= 1.0, "nobody outweighs a voice that was never heard"
 
 

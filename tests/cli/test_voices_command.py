@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from firecircle.names import embedded_models
 from tests.cli.running import Ran, assert_one_line_of_trouble, command, endpoint
 from tests.loopback import (
     Answer,
@@ -329,7 +330,7 @@ def test_a_voice_that_never_answers_is_given_up(cli: Cli, hosted: Host) -> None:
 def test_without_names_those_who_judge_by_default_are_tested(
     cli: Cli, settings_file: Callable[[str], Path]
 ) -> None:
-    assert len(cli("doctor").out.splitlines()) >= 6
+    assert len(cli("doctor").out.splitlines()) == len(embedded_models()) + 1
     settings_file("[circle]\nmodels = ['embedded:time', 'embedded:layers', 'embedded:ngrams']")
     ran = cli("doctor")
     assert ran.status == 0

@@ -770,7 +770,7 @@ def test_two_runs_are_compared_on_the_prompts_that_both_judged(
         (tmp_path / "rows.jsonl").write_text("\n".join(lines))
         plan = (
             f'name = "{name}"\nalarm_threshold = {threshold}\n[[datasets]]\npath = "rows.jsonl"\n'
-            '[[arms]]\nname = "alone"\nkind = "single"\nmodels = ["embedded:generalist"]\n'
+            '[[arms]]\nname = "alone"\nkind = "single"\nmodels = ["embedded:rules"]\n'
         )
         _finished_run(plan, tmp_path, name)
     page.goto("/runs")

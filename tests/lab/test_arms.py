@@ -13,7 +13,7 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.datasets import Record
 from firecircle.lab.plan import ARM_KINDS, plan_of
 from firecircle.lab.records import Outcome
-from firecircle.names import EvaluationMode
+from firecircle.names import EvaluationMode, strongest_reader
 from firecircle.request import JudgingRequest, configured, default_models
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer
@@ -65,7 +65,7 @@ async def test_every_arm_judges_with_embedded_voices() -> None:
     assert outcomes["no_chair"].chair_influence is None
     assert not any(said.is_chair for said in outcomes["no_chair"].voices)
     assert len({said.model for said in outcomes["clones"].voices}) == voices
-    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {"embedded:generalist"}
+    assert {said.model.partition("#")[0] for said in outcomes["clones"].voices} == {strongest_reader()}
     everybody = {said.model for said in circle.voices}
     heard = {
         name.removeprefix("leave_one_out "): {said.model for said in outcome.voices}

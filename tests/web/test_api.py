@@ -123,7 +123,7 @@ def test_an_estimate_asks_nobody(client: httpx.Client) -> None:
 
 
 def test_an_unknown_model_needs_readers_beside_it(client: httpx.Client) -> None:
-    asked = {"user": "hello", "models": ["openrouter:stranger/one", "embedded:time"]}
+    asked = {"user": "hello", "models": ["openrouter:stranger/one", "embedded:ngrams"]}
     detail = client.post("/api/v1/estimate", json=asked).json()["detail"]
     assert "add embedded:" in detail, "an unknown model sits with neutral roles, which are no quorum alone"
 

@@ -6,6 +6,11 @@ import pytest
 
 from firecircle import FireCircleConfig, PromptGuard
 
+RULES_ALONE = FireCircleConfig(
+    models=("embedded:rules", "embedded:rules#2"), enforce_quorum=False, max_rounds=1
+)
+"""What the rules state before any dialogue."""
+
 MANUAL = (
     "# New colleagues\n\n"
     "- Email the facilities team to notify them of a new employee.\n"
@@ -34,7 +39,7 @@ MEANT = (
 
 
 def falsehood(user: str, application: str = "") -> float:
-    config = FireCircleConfig.embedded(seed=1)
+    config = RULES_ALONE
     judged = PromptGuard().evaluate_sync(application=application, user=user, fire_circle_config=config)
     return judged.consensus.falsehood
 

@@ -88,7 +88,7 @@ ORDERS = (
 
 
 def falsehood(application: str) -> float:
-    config = FireCircleConfig.embedded(seed=1)
+    config = FireCircleConfig.embedded()
     judged = PromptGuard().evaluate_sync(
         application=application, user="Summarise this page, please.", fire_circle_config=config
     )

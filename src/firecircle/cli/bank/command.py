@@ -108,11 +108,12 @@ def search(
     """
     from firecircle.cli.bank.view import show_relevant
     from firecircle.cli.evaluate.inputs import text_of
+    from firecircle.names import has_neural_weights
     from firecircle.store.opening import open_store
-    from firecircle.voices.embedded.learned.neural import is_available, nearness_in_meaning
+    from firecircle.voices.embedded.learned.neural import nearness_in_meaning
 
     prompt = text_of("TEXT", question)
-    meaning = nearness_in_meaning if is_available() else None
+    meaning = nearness_in_meaning if has_neural_weights() else None
     with open_store(store) as opened:
         relevant = opened.bank.relevant(prompt, k, given.filters, meaning=meaning)
     return show_relevant(relevant, by_meaning=meaning is not None, as_json=as_json)

@@ -28,8 +28,8 @@ from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
-from firecircle.names import CHECK_KIND, EvaluationMode
-from firecircle.request import JudgingRequest, checking_models, configured_by_file
+from firecircle.names import CHECK_KIND
+from firecircle.request import checking_request, configured_by_file
 from firecircle.settings import Settings, current_settings
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import figure_beside
@@ -95,15 +95,13 @@ def check_files(request: CheckRequest) -> int:
     prompts, files, not_read = _prompts(request)
     batch = Batch(NAME, ".", tuple(prompt.record for prompt in prompts.values()))
     judges = configured_by_file(
-        JudgingRequest(
-            EvaluationMode.FIRE_CIRCLE,
+        checking_request(
             {
                 "models": request.models or None,
                 "alarm_threshold": request.threshold,
                 "budget_usd": request.budget_usd,
             },
-            written=OPTIONS,
-            by_default=checking_models(),
+            OPTIONS,
         )
     )
     threshold = judges.config.alarm_threshold

@@ -12,9 +12,10 @@ QUIET = 0.02
 """The probability of manipulation where no rule found anything."""
 FADING = (1.0, 0.45, 0.25, 0.15)
 """Findings are not independent: each further one counts less."""
-SLOPE, OFFSET = 2.5, -0.37
-"""From the strengths of the lenses, which were set by hand, to log-odds. At a strength of 0.55 about half of
-the development prompts are attacks, from 0.7 on nearly all of them (decision 097)."""
+SLOPE = 2.5
+OFFSET_OF_A_USER, OFFSET = 0.74, -0.02
+"""From the strengths of the lenses, which were set by hand, to log-odds. The words of a user alarm from a
+strength of 0.6 on, those of a document, full of orders for people and agents, from 0.67 on (decision 097)."""
 BLIND, BLIND_WITHOUT_TURNS, BLIND_WITH_ONE_LAYER = 0.1, 0.2, 0.15
 """What rules cannot see of any prompt, of one whose turns are unknown, and of one without relations."""
 
@@ -32,7 +33,7 @@ class RuleReader:
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
         """Everything that any lens sees."""
         return tuple(
-            finding._replace(strength=calibrated(finding.strength))
+            finding._replace(strength=calibrated(finding.strength, finding.layer))
             for lens in self.lenses
             for finding in lens.find(reading)
         )
@@ -64,6 +65,6 @@ class RuleReader:
         return reading.unread
 
 
-def calibrated(strength: float) -> float:
+def calibrated(strength: float, layer: str) -> float:
     """The probability behind a strength that was set by hand."""
-    return probability(SLOPE * log_odds(strength) + OFFSET)
+    return probability(SLOPE * log_odds(strength) + (OFFSET_OF_A_USER if layer == "user" else OFFSET))

