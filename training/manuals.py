@@ -194,16 +194,16 @@ def fetch() -> None:
 def score() -> None:
     """Print how many passages of manuals that nobody learned from raise an alarm."""
     from bench.detection.contenders import judged_by_circle
-    from bench.detection.run import CIRCLES
     from bench.detection.seats import shipped
+    from firecircle.names import embedded_models
 
     records = harmless(HELD_BACK)
-    for name, models in CIRCLES.items():
-        judged = judged_by_circle(name, records, shipped(records, models))
-        alarms = Counter(
-            record.source for record, alarm in zip(records, judged.dialogue.alarms, strict=True) if alarm
-        )
-        print(f"{name}: {alarms.total()} of {len(records)} passages raise an alarm; {dict(alarms)}")
+    models = embedded_models()
+    judged = judged_by_circle(f"{len(models)} readers", records, shipped(records, models))
+    alarms = Counter(
+        record.source for record, alarm in zip(records, judged.dialogue.alarms, strict=True) if alarm
+    )
+    print(f"{judged.name}: {alarms.total()} of {len(records)} passages raise an alarm; {dict(alarms)}")
 
 
 if __name__ == "__main__":

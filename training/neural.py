@@ -90,8 +90,16 @@ def base(records: Sequence[Record], folds: Sequence[frozenset[str]]) -> None:
         for left_out in ((MANUAL, DOCUMENTS), ()):
             seen = {record.source for record in records if not record.source.startswith(left_out)} - fold
             tuned.train([bag for bag in bags if bag.record.source in seen], 1, model)
-            untrained = dict.fromkeys(("broad_hidden", "broad_read", "types_broad", "types_read"), empty)
-            trained.append(Head(**tuned.numbers_of(model), **untrained, calibration=UNCALIBRATED))
+            trained.append(
+                Head(
+                    **tuned.numbers_of(model),
+                    broad_hidden=empty,
+                    broad_read=empty,
+                    types_broad=empty,
+                    types_read=empty,
+                    calibration=UNCALIBRATED,
+                )
+            )
         averaged(trained).save(head_path(number, fold))
         print(f"base of fold {number}: {time.process_time():.0f} s", flush=True)
 

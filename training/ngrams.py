@@ -60,7 +60,7 @@ FALSE_ALARMS = 0.004
 It is the weakest of the three, so it is to be nearly sure."""
 SHARPER = 1.5
 """How much steeper than Platt's the slope is: what the weakest reader half suspects must not drown what the
-others are sure of (decision 097)."""
+others are sure of (decision 099)."""
 TYPE_EPOCHS, TYPE_RATE, TYPE_DECAY = 20, 1.0, 1e-3
 
 Window: TypeAlias = "array[int]"
@@ -199,7 +199,8 @@ def fit_types(bags: Sequence[Bag], model: Model) -> tuple[NDArray[np.float32], N
     """Weights and offsets of the types: the worst window of each attack whose type is known."""
     typed = [bag for bag in bags if bag.kind is not None]
     many = Counter(bag.kind for bag in typed)
-    rows = [np.array(type_places(max(bag.windows, key=model.score))) for bag in typed]
+    worst = [max(bag.windows, key=model.score) for bag in typed]
+    rows = [np.array(type_places(window), np.intp) for window in worst]
     kinds = [PATTERN_TYPES.index(bag.kind or "") for bag in typed]
     weights = np.zeros((TYPE_SIZE, len(PATTERN_TYPES)))
     offsets = np.zeros(len(PATTERN_TYPES))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.names import EMBEDDED_MODELS, is_embedded
-from firecircle.request import default_models, embedded_models
+from firecircle.names import EMBEDDED_MODELS, embedded_models, is_embedded
+from firecircle.request import default_models
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import Ran, endpoint
 from tests.loopback import (

@@ -15,7 +15,7 @@ FADING = (1.0, 0.45, 0.25, 0.15)
 SLOPE = 2.5
 OFFSET_OF_A_USER, OFFSET = 0.74, -0.02
 """From the strengths of the lenses, which were set by hand, to log-odds. The words of a user alarm from a
-strength of 0.6 on, those of a document, full of orders for people and agents, from 0.67 on (decision 097)."""
+strength of 0.6 on, those of a document, full of orders for people and agents, from 0.67 on (decision 099)."""
 BLIND, BLIND_WITHOUT_TURNS, BLIND_WITH_ONE_LAYER = 0.1, 0.2, 0.15
 """What rules cannot see of any prompt, of one whose turns are unknown, and of one without relations."""
 
