@@ -154,7 +154,7 @@ def test_judging_ends_in_the_store(client: httpx.Client, store: Store, mode: str
     [
         ({}, 422, "every layer is empty"),
         ({"user": "x", "models": ["embedded:time"] * 2}, 422, "listed twice"),
-        ({"user": "x", "models": ["nobody/knows-this", "embedded:time"]}, 422, "lacks valid quorum"),
+        ({"user": "x", "models": ["nobody/knows-this", "embedded:ngrams"]}, 422, "lacks valid quorum"),
         ({"user": "x", "rounds": 9}, 422, "rounds"),
         ({"user": "x", "rounds": "2"}, 422, "rounds"),
         ({"user": "x", "rounds": 2, "mode": "single"}, 422, "rounds: only a circle"),
