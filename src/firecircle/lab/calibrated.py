@@ -38,8 +38,6 @@ RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
 SEED = 17_005
 BINS = 10
 STEPS = 60
-NEARLY = 0.01
-"""A difference of AUC that nobody would notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +96,6 @@ class FittedVerdict:
     def beats_maximum(self) -> bool:
         """Whether chance does not explain the gain."""
         return self.gain.low is not None and self.gain.low > 0
-
-    @property
-    def is_truer(self) -> bool:
-        """Whether it is the better probability and ranks nearly as well, as what is shipped must be."""
-        fit = self.calibration.fit
-        nearly = self.gain.low is not None and self.gain.low >= -NEARLY
-        return nearly and fit.calibrated.calibration_error < fit.maximum.calibration_error
 
 
 def fit_verdict(
