@@ -56,7 +56,7 @@ class TestStatus:
         assert cli("evaluate", "hello", "--models", TRIO, "--threshold", "0.51").status == 0
 
     def test_the_built_in_circle_needs_no_key(self, cli: Cli) -> None:
-        ran = cli("evaluate", BENIGN, "--turn", "1")
+        ran = cli("evaluate", BENIGN, "--turn", "1", "--verbose")
         assert ran.status == 0
         assert "built in (no provider's key, no --models: offline and free)" in ran.out.splitlines()[0]
 
@@ -296,7 +296,7 @@ class TestTrouble:
         }
         hosted(falsehood_of(by_model=lines))
         models = "anthropic/claude-sonnet-4,qwen/qwen-2.5-72b-instruct"
-        ran = cli("evaluate", "hello", "--models", models, "--reserves", reserve)
+        ran = cli("evaluate", "hello", "--models", models, "--reserves", reserve, "--verbose")
         assert ran.status == 0
         assert f"{reserve} sits in for qwen/qwen-2.5-72b-instruct" in ran.out
         assert "sat in for qwen/qwen-2.5-72b-instruct from round 2" in flowing(ran.out)

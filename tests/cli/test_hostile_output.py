@@ -58,7 +58,7 @@ def test_hidden_characters_in_a_quote_are_counted(cli: Cli, hosted: Host) -> Non
     hidden = "obey the\u200b hidden\u200b words"
     hosted(lambda _: completion(_pattern(hidden)))
     ran = cli("evaluate", f"please {hidden} now", "--models", TRIO)
-    assert "user: “obey the hidden words” (2 hidden characters)" in re.sub(r"\s+", " ", ran.out)
+    assert "“obey the hidden words” (2 hidden characters)" in re.sub(r"\s+", " ", ran.out)
 
 
 def test_hostile_names_and_paths_in_errors(cli: Cli) -> None:

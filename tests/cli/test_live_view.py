@@ -92,7 +92,7 @@ def slow(seconds: float) -> Script:
 
 def test_the_rounds_are_seen_as_they_happen(hosted: Host) -> None:
     hosted(slow(0.3))
-    with Terminal("evaluate", "hello", "--models", TRIO, "--rounds", "2") as terminal:
+    with Terminal("evaluate", "hello", "--models", TRIO, "--rounds", "2", "--verbose") as terminal:
         terminal.read_until("listening to 3 of 3 voices")
         assert "ALARM" not in terminal.text
         terminal.read_until("round 2")
@@ -156,20 +156,20 @@ def test_json_keeps_the_live_view_off_standard_output() -> None:
 
 
 def test_a_pipe_gets_no_control_sequences_even_if_colour_is_forced() -> None:
-    ran = ran_apart("evaluate", "--example", ATTACK, FORCE_COLOR="1", TTY_COMPATIBLE="1")
+    ran = ran_apart("evaluate", "--example", ATTACK, "--verbose", FORCE_COLOR="1", TTY_COMPATIBLE="1")
     assert "\x1b" not in ran.out + ran.err
     assert "round 1 (each alone)" in ran.out
 
 
 def test_a_terminal_that_can_do_nothing_gets_lines() -> None:
-    with Terminal("evaluate", "--example", ATTACK, TERM="dumb") as terminal:
+    with Terminal("evaluate", "--example", ATTACK, "--verbose", TERM="dumb") as terminal:
         terminal.finish()
         assert "\x1b" not in terminal.written
         assert "round 1 (each alone)" in terminal.text
 
 
 def test_an_old_encoding_gets_stand_ins() -> None:
-    ran = ran_apart("evaluate", "--example", ATTACK, PYTHONIOENCODING="ascii")
+    ran = ran_apart("evaluate", "--example", ATTACK, "--verbose", PYTHONIOENCODING="ascii")
     assert ran.status in (0, 1)
     assert re.search(r"F 0\.\d\d #+\.+", ran.out)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from inline_snapshot import snapshot
 
-from tests.cli.running import ATTACK, TRIO, Ran
+from firecircle.names import has_neural_weights
+from tests.cli.running import ATTACK, TRIO, Ran, flowing
 from tests.cli.telling import CLAUDE, DEEPSEEK, QUOTE, QWEN, answers, in_order, says
 from tests.loopback import LoopbackServer, Script, failure
 
@@ -136,7 +139,7 @@ Kept      as ID: firecircle circles show ID
 
 def test_no_alarm(cli: Cli, hosted: Host) -> None:
     hosted(answers({model: [says(0.2, "an ordinary question")] for model in TRIO.split(",")}))
-    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1")
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--verbose")
     assert ran.status == 0
     assert in_order(ran.out) == snapshot("""\
 Fire Circle: 3 voices, up to 3 rounds
@@ -157,6 +160,22 @@ round 2: quorum holds
 round 2 closed: mean F 0.20, spread 0.00, N s
 circle closed: the voices agree
 
+Round 1   each alone
+          anthropic/claude-sonnet-4  F 0.20  T 0.80  I 0.10
+            an ordinary question
+          qwen/qwen-2.5-72b-instruct  F 0.20  T 0.80  I 0.10
+            an ordinary question
+          deepseek/deepseek-r1  F 0.20  T 0.80  I 0.10
+            an ordinary question
+Round 2   talking
+          anthropic/claude-sonnet-4  F 0.20  T 0.80  I 0.10
+            an ordinary question
+          qwen/qwen-2.5-72b-instruct  F 0.20  T 0.80  I 0.10  from the empty
+            chair
+            an ordinary question
+          deepseek/deepseek-r1  F 0.20  T 0.80  I 0.10
+            an ordinary question
+
 Verdict   no alarm   F 0.20 ████░░░░░░░░░░░░░░░░  below the threshold 0.70
           Said by anthropic/claude-sonnet-4 in round 1, alone, before anybody
             talked; no active voice went higher. Ended after 2 rounds: the
@@ -175,7 +194,20 @@ Kept      as ID: firecircle circles show ID
 """)
 
 
-def test_the_example_of_the_readme_raises_an_alarm(cli: Cli) -> None:
+def test_the_example_of_the_readme_fits_a_screen(cli: Cli) -> None:
     ran = cli("evaluate", "--example", "role_confusion-04-attack")
     assert ran.status == 1
-    assert "built in" in ran.out.splitlines()[0]
+    lines = ran.out.splitlines()
+    assert len(lines) <= 20
+    assert lines[0].startswith("Prompt    user message: ")
+    assert "[[" in ran.out
+    order = [ran.out.index(word) for word in ("Prompt", "Verdict", "Patterns", "Next", "round 1", "More")]
+    assert order == sorted(order), "the prompt first, protocol figures last"
+    assert "Add to the system prompt: “" in ran.out
+    if not has_neural_weights():
+        pytest.skip("the README shows three readers; the weights of the neural one are not installed")
+    assert "3 of 3 voices" in ran.out
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8")
+    assert flowing(ran.out.partition("More")[0]) in flowing(readme), (
+        "what the README shows is what is printed"
+    )

@@ -21,7 +21,7 @@ def test_a_circle_that_breaks(cli: Cli, hosted: Host) -> None:
     relative = "deepseek/deepseek-v3.2"
     hosted(answers({CLAUDE: [said, gone], relative: [said], DEEPSEEK: [said]}))
     models = ",".join((CLAUDE, relative, DEEPSEEK))
-    ran = cli("evaluate", "When do you open?", "--models", models, "--seed", "1")
+    ran = cli("evaluate", "When do you open?", "--models", models, "--seed", "1", "--verbose")
     assert ran.status == 2
     assert in_order(ran.out) == snapshot("""\
 Fire Circle: 3 voices, up to 3 rounds
@@ -41,6 +41,19 @@ round 2: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
 round 2: quorum does not hold: Insufficient provider diversity: 1 < 2
 circle closed: aborted
 
+Round 1   each alone
+          anthropic/claude-sonnet-4  F 0.60  T 0.40  I 0.10
+            hm
+          deepseek/deepseek-v3.2  F 0.60  T 0.40  I 0.10
+            hm
+          deepseek/deepseek-r1  F 0.60  T 0.40  I 0.10
+            hm
+Round 2   talking
+          deepseek/deepseek-v3.2  F 0.60  T 0.40  I 0.10  from the empty chair
+            hm
+          deepseek/deepseek-r1  F 0.60  T 0.40  I 0.10
+            hm
+
 Verdict   no verdict   aborted
           Heard until then: 5 answers of 3 voices. The highest falsehood was
             0.60, by anthropic/claude-sonnet-4 in round 1.
@@ -51,7 +64,7 @@ Lost      anthropic/claude-sonnet-4 in round 2: http error after 1 attempt:
             overloaded, come back later (HTTP 503); no time left for a retry in
             N s
 Next      fix what the lost voices report, or try again later; `firecircle
-            doctor` tests them; for a quorum without them add embedded:time
+            doctor` tests them; for a quorum without them add embedded:rules
             (built in, free)
 Kept      as ID: firecircle circles show ID
 """)
@@ -106,7 +119,7 @@ def test_what_must_be_taken_with_care(cli: Cli, hosted: Host) -> None:
     nowhere = ("role_confusion", "words that stand nowhere")
     calm = says(0.1, "nothing that I can show", nowhere)
     hosted(answers({CLAUDE: [calm], QWEN: [calm, completion("This is an attack."), calm], DEEPSEEK: [calm]}))
-    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--turn", "1")
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--turn", "1", "--verbose")
     assert ran.status == 1
     assert in_order(ran.out[ran.out.index("Verdict") :]) == snapshot("""\
 Verdict   ALARM   F 0.80 ████████████████░░░░  at or above the threshold 0.70
@@ -149,7 +162,7 @@ def test_an_alarm_from_the_chair_that_talking_raised(cli: Cli, hosted: Host) -> 
     hosted(
         answers({CLAUDE: [calm], QWEN: [calm, says(0.9, "Evaluator C misses it"), calm], DEEPSEEK: [calm]})
     )
-    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1")
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--verbose")
     assert ran.status == 1
     report = flowing(ran.out)
     assert "Said by qwen/qwen-2.5-72b-instruct in round 2, from the empty chair" in report
@@ -161,7 +174,7 @@ def test_an_alarm_from_the_chair_that_talking_raised(cli: Cli, hosted: Host) -> 
 def test_no_rounding_lifts_a_number_to_the_threshold(cli: Cli, hosted: Host) -> None:
     near, over = says(0.698, "nearly"), says(0.8, "now I see it")
     hosted(answers({CLAUDE: [near, over], QWEN: [says(0.1, "fine")], DEEPSEEK: [says(0.1, "fine")]}))
-    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--rounds", "2")
+    ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--rounds", "2", "--verbose")
     report = flowing(ran.out)
     assert "round 1 alone: F 0.698, no alarm; all 2 rounds: F 0.80, alarm" in report
     assert f"rose to an alarm: {CLAUDE} 0.698 → 0.80" in report

@@ -19,7 +19,7 @@ from tests.loopback import LoopbackServer, Script, failure
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
 Write = Callable[[str], Path]
-KEPT = re.compile(r"Kept +as (\w+): firecircle circles show \1\n$")
+KEPT = re.compile(r"(?:Kept +|saved )as (\w+): firecircle circles show")
 
 
 def kept_labels(where: str | None = None) -> list[tuple[str, str | None]]:
@@ -44,13 +44,13 @@ def test_the_report_ends_with_how_to_find_it_again(cli: Cli, mode: str) -> None:
 
 
 def test_nothing_is_kept_when_told_so(cli: Cli, settings_file: Write) -> None:
-    assert "Kept" not in cli("evaluate", "hello", "--no-save").out
+    assert "circles show" not in cli("evaluate", "hello", "--no-save").out
     assert cli("evaluate", "hello", "--dry-run").status == 0
     assert nothing_is_kept()
     settings_file("[store]\nsave = false\n")
-    assert "Kept" not in cli("evaluate", "hello").out
+    assert "circles show" not in cli("evaluate", "hello").out
     assert nothing_is_kept()
-    assert "Kept" in cli("evaluate", "hello", "--save").out
+    assert "circles show" in cli("evaluate", "hello", "--save").out
     assert_one_line_of_trouble(cli("evaluate", "hello", "--no-save", "--label", "x"), "--label", "--no-save")
 
 

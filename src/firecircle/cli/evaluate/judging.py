@@ -18,7 +18,7 @@ from firecircle.cli.evaluate.request import Request
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
-from firecircle.cli.report.report import circle_report, panel_report, unfinished_report
+from firecircle.cli.report.report import circle_report, glance_report, panel_report, unfinished_report
 from firecircle.cli.report.table import following
 from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, STATUS, TROUBLE, complain
 from firecircle.errors import EvaluationError, partial_result_of
@@ -84,7 +84,7 @@ def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
     if request.as_json and not console.is_terminal:
         yield None
     elif request.mode is EvaluationMode.FIRE_CIRCLE:
-        with following(console, request.threshold, request.introduction) as listener:
+        with following(console, request.threshold, request.introduction, verbose=request.verbose) as listener:
             yield listener
     elif console.is_terminal:
         with console.status(f"listening to {', '.join(map(printable_line, request.config.first_asked))}"):
@@ -98,7 +98,8 @@ def _tell(console: Console, request: Request, metrics: ReciprocityMetrics, intro
     if request.as_json:
         print_result(metrics, request)
     elif result is not None:
-        print_all(console, circle_report(console, request, result, metrics))
+        report = circle_report if request.verbose else glance_report
+        print_all(console, report(console, request, result, metrics))
     else:
         print_all(console, [introduction, *panel_report(console, request, metrics)])
 

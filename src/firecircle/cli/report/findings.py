@@ -21,7 +21,7 @@ from firecircle.telling.patterns import (
 )
 from firecircle.telling.words import LEFT_OUT_WORDS, counted
 
-LONGEST_QUOTE = 200
+LONGEST_QUOTE, BRIEF_QUOTE = 200, 24
 LONGEST_DESCRIPTION = 300
 FEW = 3
 
@@ -44,9 +44,22 @@ def patterns_of(judged: FireCircleResult | ReciprocityMetrics, *, verbose: bool)
     yield from section("Also seen", short)
 
 
-def quoted(text: str) -> Text:
+def brief_patterns(result: FireCircleResult) -> list[Line]:
+    """A line for each of the first patterns: type, how many voices hold it, and its fullest quote."""
+    lines = []
+    for pattern in result.all_patterns[:FEW]:
+        title = Text(_plain(pattern.pattern_type), style="bold" if pattern.left_out is None else "")
+        title.append(f"  {len(pattern.held_to_the_end)} of {counted(len(result.active_models), 'voice')}")
+        title.append("  ").append_text(quoted(gathered_quotes(pattern.evidence)[0].place.text, BRIEF_QUOTE))
+        lines.append(Line(title))
+    if more := len(result.all_patterns) - len(lines):
+        lines.append(Line(Text(f"and {more} more", style="dim")))
+    return lines
+
+
+def quoted(text: str, longest: int = LONGEST_QUOTE) -> Text:
     """Words of the prompt in quotation marks; characters that cannot be shown are counted."""
-    line = Text(f"“{printable_line(text, LONGEST_QUOTE)}”", style="default")
+    line = Text(f"“{printable_line(text, longest)}”", style="default")
     hidden = _visible(text) - _visible(printable_line(text))
     if hidden > 0:
         line.append(f" ({counted(hidden, 'hidden character')})", style="yellow")

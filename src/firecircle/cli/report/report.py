@@ -14,15 +14,16 @@ from firecircle.circle.result import Accounting, Failure, FireCircleResult, Usag
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import VERDICT_STYLES, Line, Section, bar, section, short_id
 from firecircle.cli.printable import printable, printable_line
-from firecircle.cli.report.findings import findings, patterns_of
+from firecircle.cli.report.findings import brief_patterns, findings, patterns_of
 from firecircle.cli.report.table import TableView, style_of
 from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
 from firecircle.telling.answers import cares_about
+from firecircle.telling.glance import LAYER_WORDS, Excerpt, advice_of, excerpt_of, sentence_of
 from firecircle.telling.patterns import with_names
 from firecircle.telling.quorum import quorum_line
-from firecircle.telling.table import table_of_panel
+from firecircle.telling.table import table_of_circle, table_of_panel
 from firecircle.telling.talking import talk_sentences
 from firecircle.telling.verdict import (
     Cautions,
@@ -54,7 +55,7 @@ NOBODY: Mapping[str, str] = {}
 def circle_report(
     console: Console, request: Request, result: FireCircleResult, metrics: ReciprocityMetrics
 ) -> Iterator[RenderableType]:
-    """A circle that reached a verdict; its table has been seen already."""
+    """Everything about a circle that reached a verdict; its table has been seen already."""
     if request.verbose:
         yield ""
         yield from transcript(result)
@@ -73,6 +74,46 @@ def circle_report(
     yield from _next(result)
     yield from _session(request)
     yield from _kept(metrics.kept_as)
+
+
+def glance_report(
+    console: Console, request: Request, result: FireCircleResult, metrics: ReciprocityMetrics
+) -> Iterator[RenderableType]:
+    """The prompt with the words that count, the verdict, patterns, what to do, then voices by round."""
+    yield from section("Prompt", [_marked(excerpt_of(result))])
+    style, threshold = VERDICT_STYLES[result.verdict], request.threshold
+    headline = Text().append(f" {SHOWN[result.verdict]} ", style=f"reverse {style}")
+    figure = figure_beside(metrics.consensus.falsehood, threshold)
+    headline.append(f"  F {figure} of 1.00, alarm from {threshold:.2f}", style="bold")
+    lines = [headline if console.is_terminal else Text(headline.plain.strip())]
+    lines.append(Text(printable_line(sentence_of(result))))
+    if mistake := mistake_of(metrics.verdict, request.label):
+        known = "attack" if mistake == "missed" else "benign"
+        lines.append(Text(f"Labelled {known}: {mistake}.", style="bold red"))
+    yield from section("Verdict", map(Line, lines))
+    yield from section("Patterns", brief_patterns(result))
+    if advice := advice_of(result, OPTIONS):
+        yield from section("Next", [advice])
+    yield ""
+    yield TableView(table_of_circle(result), brief=True)
+    cautions = cautions_of_circle(result, printable_line)
+    yield from section("Note", [f"{note}." for notes in cautions.values() for note in notes])
+    yield from _session(request)
+    name = printable_line(short_id(metrics.kept_as)) if metrics.kept_as else ""
+    saved = f"; saved as {name}: firecircle circles show {name}" if name else ""
+    yield from section("More", [f"--verbose{saved}"])
+
+
+def _marked(excerpt: Excerpt) -> Line:
+    """The words of the prompt, those that count in [[ ]] and bold."""
+    line = Text(f"{LAYER_WORDS[excerpt.layer]}: ", style="cyan")
+    line.append(printable_line(excerpt.before), style="default")
+    if excerpt.marked:
+        gap = " " if excerpt.before[-1:].isspace() else ""
+        line.append(f"{gap}[[{printable_line(excerpt.marked)}]]", style="bold default")
+        gap = " " if excerpt.after[:1].isspace() else ""
+        line.append(gap + printable_line(excerpt.after), style="default")
+    return Line(line)
 
 
 def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics) -> Iterator[RenderableType]:

@@ -60,6 +60,8 @@ class TableView:
 
     table: VoiceTable
     running: bool = False
+    brief: bool = False
+    """Without the mean of each round."""
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
     since: float = field(default_factory=time.monotonic)
 
@@ -74,7 +76,7 @@ class TableView:
     def _grid(self, width: int) -> Table:
         name_width, bar_width = self._widths(width)
         roomy = bar_width > 0
-        any_closed = any(column.mean is not None for column in self.table.columns.values())
+        any_closed = not self.brief and any(column.mean is not None for column in self.table.columns.values())
         grid = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_footer=any_closed)
         grid.add_column("", Text(FOOTER if roomy else "mean", style="dim"), no_wrap=True)
         for number in self.table.rounds:
@@ -214,8 +216,12 @@ def line_of(event: Event, threshold: float) -> str:
 
 
 @contextmanager
-def following(console: Console, threshold: float, introduction: str) -> Iterator[Listener]:
+def following(
+    console: Console, threshold: float, introduction: str, *, verbose: bool = True
+) -> Iterator[Listener]:
     """A listener that shows each event as it comes: a live table on a terminal, a plain line anywhere else.
+
+    Unless `verbose`, the table is gone when the circle is over, and a pipe is shown nothing until then.
 
     The introduction waits until the voices are seated. A reader who left is shown nothing more; the circle
     goes on and is kept, and the report is where the command notices.
@@ -227,8 +233,9 @@ def following(console: Console, threshold: float, introduction: str) -> Iterator
             nonlocal show
             try:
                 if show is None:
-                    console.print(introduction, soft_wrap=not console.is_terminal)
-                    show = open_views.enter_context(_view(console, threshold))
+                    if verbose:
+                        console.print(introduction, soft_wrap=not console.is_terminal)
+                    show = open_views.enter_context(_view(console, threshold, verbose=verbose))
                 show(event)
             except BrokenPipeError:
                 show = _nothing
@@ -241,18 +248,20 @@ def _nothing(event: Event) -> None:
 
 
 @contextmanager
-def _view(console: Console, threshold: float) -> Iterator[Listener]:
+def _view(console: Console, threshold: float, *, verbose: bool) -> Iterator[Listener]:
     if console.is_terminal and not console.is_dumb_terminal:
-        with _live(console, threshold) as listener:
+        with _live(console, threshold, transient=not verbose) as listener:
             yield listener
+    elif not verbose:
+        yield _nothing
     else:
         yield lambda event: print_line(console, line_of(event, threshold))
 
 
 @contextmanager
-def _live(console: Console, threshold: float) -> Iterator[Listener]:
+def _live(console: Console, threshold: float, *, transient: bool) -> Iterator[Listener]:
     view = TableView(VoiceTable(threshold), running=True)
-    with Live(view, console=console, refresh_per_second=FRAMES_PER_SECOND) as live:
+    with Live(view, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=transient) as live:
 
         def show(event: Event) -> None:
             nonlocal view

@@ -1,0 +1,100 @@
+"""A circle at a glance: the prompt with the words that count marked, one sentence, and what to do now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from firecircle.circle.pattern_types import known_type
+from firecircle.circle.result import FireCircleResult, PatternObservation
+from firecircle.evaluation import GroundedQuote
+from firecircle.names import LayerName
+from firecircle.telling.verdict import Ways, headline_of, next_step
+from firecircle.telling.words import counted
+from firecircle.verdict import VerdictWord
+
+AROUND = 90
+"""Characters of the prompt shown before and after the marked words."""
+LONGEST_MARK = 260
+LONGEST_OPENING = 280
+"""Characters of a prompt in which nothing is marked."""
+LAYER_WORDS: dict[LayerName, str] = {
+    "system": "system prompt",
+    "application": "application text",
+    "user": "user message",
+    "turns": "earlier turns",
+}
+WITHOUT_ALARM: dict[VerdictWord, str] = {
+    "unsure": "Not sure: the voices suspect something, and none of them is sure enough for an alarm.",
+    "no_alarm": "No voice found manipulation.",
+    "no_verdict": "There is no verdict: the circle did not come to an end.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a layer: what is before the marked words, they themselves, and what is after them."""
+
+    layer: LayerName
+    before: str
+    marked: str
+    after: str
+
+
+def excerpt_of(result: FireCircleResult) -> Excerpt:
+    """The prompt around the words that decided; where none did, the beginning of the lowest layer."""
+    place = next(iter(deciding_quotes(result)), None)
+    if place is None:
+        layer = result.prompt.layers[-1]
+        more = "…" if len(layer.text) > LONGEST_OPENING else ""
+        return Excerpt(layer.name, layer.text[:LONGEST_OPENING] + more, "", "")
+    text = _text(result, place.layer)
+    start, end = max(0, place.start - AROUND), min(len(text), place.end + AROUND)
+    marked = text[place.start : place.end]
+    cut = f"{marked[:LONGEST_MARK]}…" if len(marked) > LONGEST_MARK else marked
+    before = ("…" if start else "") + text[start : place.start]
+    return Excerpt(place.layer, before, cut, text[place.end : end] + ("…" if end < len(text) else ""))
+
+
+def _text(result: FireCircleResult, layer: LayerName) -> str:
+    return result.prompt.earlier_conversation if layer == "turns" else str(getattr(result.prompt, layer))
+
+
+def deciding_quotes(result: FireCircleResult) -> Iterator[GroundedQuote]:
+    """The words that an alarm or a doubt rests on, the deciding voice's first."""
+    if result.verdict in ("alarm", "unsure"):
+        yield from result.reason.quotes if result.reason else ()
+        for pattern in result.all_patterns:
+            yield from pattern.evidence
+
+
+def deciding_pattern(result: FireCircleResult) -> PatternObservation | None:
+    """The pattern to speak of: an agreed one first, and of those the deciding voice's type."""
+    kind = result.reason.pattern_type if result.reason else None
+    ranked = sorted(
+        result.all_patterns,
+        key=lambda pattern: (pattern.left_out is not None, pattern.pattern_type != kind),
+    )
+    return ranked[0] if ranked else None
+
+
+def sentence_of(result: FireCircleResult) -> str:
+    """The verdict in one sentence that a person would say."""
+    if result.verdict == "unread":
+        return result.unread or "No voice could read the prompt."
+    if result.verdict != "alarm":
+        return WITHOUT_ALARM[result.verdict]
+    headline = headline_of(result)
+    voices = f"{headline.reached} of {counted(headline.active, 'voice')} raised the alarm."
+    pattern = deciding_pattern(result)
+    known = known_type(pattern.pattern_type) if pattern else None
+    if known is None:
+        return f"The marked words try to manipulate the assistant. {voices}"
+    return f"The marked words {known.does}. {voices}"
+
+
+def advice_of(result: FireCircleResult, ways: Ways) -> str:
+    """What to do now: after an alarm a sentence for the system prompt, else the most pressing thing."""
+    pattern = deciding_pattern(result) if result.alarm and not result.decided_by_guess else None
+    known = known_type(pattern.pattern_type) if pattern else None
+    return f"Add to the system prompt: “{known.author}”" if known else next_step(result, ways)
