@@ -90,7 +90,7 @@ def glance_report(
     if mistake := mistake_of(metrics.verdict, request.label):
         known = "attack" if mistake == "missed" else "benign"
         lines.append(Text(f"Labelled {known}: {mistake}.", style="bold red"))
-    yield from section("Verdict", map(Line, lines))
+    yield from section("Verdict", [Line(line) for line in lines])
     yield from section("Patterns", brief_patterns(result))
     if advice := advice_of(result, OPTIONS):
         yield from section("Next", [advice])
