@@ -13,7 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from firecircle.catalog import seatable_families
-from firecircle.names import FAMILY
+from firecircle.names import FAMILY, has_neural_weights
+from tests.cli.running import flowing, ran_apart
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -94,3 +95,22 @@ def test_the_files_of_the_readme_come_with_it() -> None:
     commands = [block.code for block in BLOCKS if block.page.stem == "README" and block.language == "console"]
     named = set(re.findall(r"[\w-]+\.(?:txt|csv|toml)\b", "\n".join(commands)))
     assert named - {"results.csv"} == {path.name for path in (ROOT / "examples" / "files").iterdir()}
+
+
+def test_the_page_on_studies_shows_what_the_validation_says(tmp_path: Path) -> None:
+    """Over the bundled examples: seconds with the embedded readers."""
+    pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
+    if not has_neural_weights():
+        pytest.skip("the page shows three readers; the weights of the neural one are not installed")
+    ran = ran_apart("lab", "study", "validation", "--no-save", "--out", str(tmp_path / "run"))
+    page = (DOCS / "studies.md").read_text("utf-8")
+    told = flowing(ran.out + ran.err)
+    for shown, said in (
+        (r"mean influence ([\d.]+) on 90 attacks", r"\| pass: mean influence ([\d.]+) on 90"),
+        (r"circle found (\d+) that one voice missed", r"\| pass: (\d+) attacks more than one voice"),
+        (r"raised (\d+) more false alarms", r"one voice, (\d+) more false alarms"),
+    ):
+        in_command, on_page = re.search(shown, told), re.search(said, page)
+        assert in_command, told
+        assert on_page
+        assert on_page[1] == in_command[1]
