@@ -148,7 +148,7 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
         (("study", "dialog"), ["there is no 'dialog'", "validation"]),
         (("study", "chair", "--data", "none.jsonl"), ["none.jsonl"]),
         (
-            ("study", "chair", "--models", "nobody/knows,embedded:time"),
+            ("study", "chair", "--models", "nobody/knows,embedded:ngrams"),
             ["[arms.circle]", "lacks valid quorum"],
         ),
         (("compare", "one", "two"), ["there is no 'one'"]),
