@@ -84,7 +84,8 @@ def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
     if request.as_json and not console.is_terminal:
         yield None
     elif request.mode is EvaluationMode.FIRE_CIRCLE:
-        with following(console, request.threshold, request.introduction, verbose=request.verbose) as listener:
+        introduction = request.introduction if request.verbose else request.first_line
+        with following(console, request.threshold, introduction, verbose=request.verbose) as listener:
             yield listener
     elif console.is_terminal:
         with console.status(f"listening to {', '.join(map(printable_line, request.config.first_asked))}"):

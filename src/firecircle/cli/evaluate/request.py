@@ -86,6 +86,14 @@ class Request:
         return f"Fire Circle: {self._judges}\nPrompt: {about}\n"
 
     @property
+    def first_line(self) -> str:
+        """Who judges, where that is worth a line: not for the built-in readers without any key."""
+        usual = self.seating is not None and self.seating.kind in ("default", "offline")
+        if usual and all(map(is_embedded, self.config.first_asked)) and not unusable_keys():
+            return ""
+        return self.introduction.partition("\n")[0]
+
+    @property
     def _judges(self) -> str:
         """Who is going to judge, why they, and for how long."""
         asked = self.config.first_asked

@@ -221,7 +221,7 @@ def following(
 ) -> Iterator[Listener]:
     """A listener that shows each event as it comes: a live table on a terminal, a plain line anywhere else.
 
-    Unless `verbose`, the table is gone when the circle is over, and a pipe is shown nothing until then.
+    Unless `verbose`, the table is gone when the circle is over, and a pipe is shown no events.
 
     The introduction waits until the voices are seated. A reader who left is shown nothing more; the circle
     goes on and is kept, and the report is where the command notices.
@@ -233,7 +233,7 @@ def following(
             nonlocal show
             try:
                 if show is None:
-                    if verbose:
+                    if introduction:
                         console.print(introduction, soft_wrap=not console.is_terminal)
                     show = open_views.enter_context(_view(console, threshold, verbose=verbose))
                 show(event)
