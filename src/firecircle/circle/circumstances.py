@@ -49,7 +49,8 @@ def readers_missing(models: Sequence[str]) -> tuple[str, ...]:
     if tuple(models) != EMBEDDED_MODELS[:2]:
         return ()
     return (
-        "2 of 3 readers: the weights of embedded:neural are missing; run `firecircle local fetch neural`",
+        "2 of 3 readers: embedded:neural is not in this circle; if its weights are missing, run"
+        " `firecircle local fetch neural`",
     )
 
 
