@@ -19,6 +19,10 @@ from firecircle.errors import FailureKind, FireCircleError
 from firecircle.settings import WaitingTable
 
 
+TRIES = 3
+"""How often a prompt is judged whose voices are lost to the network or a limit although providers answer."""
+
+
 class StillOut(FireCircleError):  # noqa: N818 - it tells what is so
     """A host has not answered for as long as anybody is willing to wait."""
 

@@ -47,14 +47,12 @@ from firecircle.settings import current_settings
 from firecircle.store.bank.entries import store_fire_circle_patterns
 from firecircle.store.opening import Store, open_store
 from firecircle.voices.hosted.batches import BatchDesk
-from firecircle.voices.outages import Outages, Pause, StillOut
+from firecircle.voices.outages import TRIES, Outages, Pause, StillOut
 
 BATCH = 16
 """Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
 BATCHES_PER_WORKER = 2
 NOTES_KEPT = 3
-TRIES = 3
-"""How often a record is judged whose voices are lost to the network or a limit though providers answer."""
 
 Follower = Callable[[Tally], None]
 """Told how far the run is, whenever something was finished."""

@@ -34,11 +34,9 @@ from firecircle.request import Configured
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store
 from firecircle.verdict import VerdictWord
-from firecircle.voices.outages import Outages, Pause, StillOut
+from firecircle.voices.outages import TRIES, Outages, Pause, StillOut
 
 HOSTED_AT_ONCE, LOCAL_AT_ONCE = 16, 8
-TRIES = 3
-"""How often a prompt is judged whose voices are lost to the network or a limit though providers answer."""
 
 
 @dataclass(frozen=True, slots=True)
