@@ -10,6 +10,7 @@ import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
 from firecircle.cli.engines import Address, Engine, EngineOptions
+from firecircle.cli.lab.votes import votes
 from firecircle.cli.options import AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
@@ -67,6 +68,7 @@ def lab_commands() -> typer.Typer:
     app.command("compare")(compare)
     app.command("list")(list_all)
     app.command("study")(study)
+    app.command("votes")(votes)
     return app
 
 

@@ -165,10 +165,13 @@ def _bundled(name: str) -> Iterator[Record]:
     )
 
 
-def raw_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | BadRow]:
+def raw_rows(
+    path: Path, field_map: FieldMap, skip: int = 0, *, whole: bool = False
+) -> Iterator[Row | BadRow]:
     """The rows of a file or folder after the first `skip`, each bad one in its place.
 
-    Of JSONL, text and Parquet what is skipped is not even read into cells.
+    Of JSONL, text and Parquet what is skipped is not even read into cells. `whole` rows have every column
+    of the file, not only those of a prompt.
     """
     try:
         if path.is_dir():
@@ -185,7 +188,7 @@ def raw_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | B
             not_utf8(str(path), encoding),
             f"convert it: iconv -f {encoding} -t UTF-8 {path.name} > new{path.suffix}",
         )
-    if (rows := tool_rows(path, beginning)) is not None:
+    if not whole and (rows := tool_rows(path, beginning)) is not None:
         return islice(rows, skip, None)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
@@ -193,7 +196,7 @@ def raw_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | B
         case ".csv" | ".tsv":
             return islice(csv_rows(path), skip, None)
         case ".parquet":
-            return parquet_rows(path, field_map, skip)
+            return parquet_rows(path, field_map, skip, whole=whole)
         case ".txt":
             return text_rows(path, skip)
         case ".json":

@@ -223,7 +223,9 @@ LARGEST_VECTOR = 128_000_000
 """In bytes. A file of kilobytes may hold a text of megabytes once and repeat it in every row."""
 
 
-def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row | BadRow]:
+def parquet_rows(
+    path: Path, field_map: FieldMap, skip: int = 0, *, whole: bool = False
+) -> Iterator[Row | BadRow]:
     """Every row after the first ones that are skipped, with only the columns that the map may name."""
     try:
         import duckdb
@@ -239,7 +241,7 @@ def parquet_rows(path: Path, field_map: FieldMap, skip: int = 0) -> Iterator[Row
             mapped = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
             # Without a column that holds text all are shown, so that the complaint can list them.
             has_text = any(field_map.name_of(field) in present for field in LAYER_FIELDS)
-            columns = list(dict.fromkeys(mapped)) if has_text else present
+            columns = list(dict.fromkeys(mapped)) if has_text and not whole else present
             quoted = ['"' + name.replace('"', '""') + '"' for name in columns]
             kinds = {str(name): str(kind) for name, kind, *_ in described}
             sizes = [

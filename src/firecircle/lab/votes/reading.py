@@ -1,0 +1,147 @@
+"""`read_votes`: items and judges from CSV, JSONL or Parquet, in any of the usual layouts, or our exports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from firecircle.errors import ConfigError
+from firecircle.lab.datasets.reading import raw_rows
+from firecircle.lab.datasets.record import USUAL_LABELS as DATASET_LABELS
+from firecircle.lab.datasets.record import BadRow, FieldMap, plain_label
+from firecircle.lab.votes.table import Votes, votes_of
+from firecircle.names import Label, is_attack, is_benign
+from firecircle.store.transfer import KIND
+
+GOLD = ("label", "gold", "target", "truth", "is_attack", "answer")
+ITEM = ("item", "id", "prompt_id", "record_id", "item_id", "sample_id")
+JUDGE = ("judge", "voice", "model", "rater", "annotator", "scorer", "provider")
+SCORE = ("score", "vote", "falsehood", "F", "f", "value", "verdict", "rating")
+NESTED = ("evaluations", "votes", "scores", "judges", "voices")
+USUAL_LABELS: Mapping[str, Label | None] = {
+    **DATASET_LABELS,
+    "extractive": "attack",
+    "manipulative": "attack",
+    "reciprocal": "benign",
+}
+
+
+def read_votes(
+    path: Path,
+    *,
+    judges: Sequence[str] = (),
+    gold: str | None = None,
+    threshold: float = 0.5,
+) -> Votes:
+    """The votes in a file: a column a judge, a row a vote, or an object of judges in each row.
+
+    `judges` names the columns of judges and `gold` that of the labels where the usual names do not fit.
+    """
+    rows = list(_cells(path))
+    said: dict[str, dict[str, float]] = {}
+    labels: dict[str, Label | None] = {}
+    layout = _wide(rows, judges, gold) if judges else None
+    for number, row in enumerate(rows, 1):
+        item, votes = _votes_in(row, number, layout or ())
+        if not votes and layout is None and _first(row, NESTED) is None and "document" not in row:
+            layout = _wide(rows, (), gold)
+            item, votes = _votes_in(row, number, layout)
+        said.setdefault(item, {}).update(votes)
+        label = _label(row.get(gold or _name(row, GOLD) or ""))
+        labels[item] = labels.get(item) or label
+    table = votes_of(list(said.values()), list(labels.values()), [threshold] * len(said), judges or None)
+    if len(table.judges) < 2:
+        found = ", ".join(table.judges) or "no judge"
+        raise ConfigError(str(path), f"found {found}; it takes two", "name the columns with --judges A,B")
+    return table
+
+
+def _cells(path: Path) -> Iterator[Mapping[str, object]]:
+    for row in raw_rows(path, FieldMap(), whole=True):
+        if isinstance(row, BadRow):
+            raise ConfigError(str(path), f"line {row.line}: {row.reason}", "fix that line")
+        if row.cells.get("kind") != KIND:  # the first line of our own export says what the file is
+            yield row.cells
+
+
+def _votes_in(row: Mapping[str, object], number: int, columns: Sequence[str]) -> tuple[str, dict[str, float]]:
+    item = str(row.get(_name(row, ITEM) or "") or number)
+    if columns:
+        return item, _numbers({name: row.get(name) for name in columns})
+    if isinstance(document := row.get("document"), Mapping):
+        return item, _of_circle(document)
+    nested = _first(row, NESTED)
+    if isinstance(nested, Mapping):
+        return item, _numbers(nested)
+    if isinstance(nested, list | tuple):  # `records.parquet` of a run: one entry a voice and round
+        return item, _of_rounds(nested)
+    judge, score = _name(row, JUDGE), _name(row, SCORE)
+    if judge and score:
+        return item, _numbers({str(row[judge]): row[score]})
+    return item, {}
+
+
+def _of_circle(document: Mapping[str, object]) -> dict[str, float]:
+    """Round 1 of a circle, or the answers of a panel."""
+    history = document.get("dialogue_history")
+    first = history[0] if isinstance(history, list) and history else document
+    answers = first.get("evaluations") if isinstance(first, Mapping) else None
+    return _of_rounds(answers if isinstance(answers, list) else ())
+
+
+def _of_rounds(answers: Sequence[object]) -> dict[str, float]:
+    said = [each for each in answers if isinstance(each, Mapping)]
+    first = [each for each in said if each.get("round_number", 1) == 1]
+    return _numbers({str(_first(each, JUDGE)): each for each in first})
+
+
+def _wide(rows: Sequence[Mapping[str, object]], judges: Sequence[str], gold: str | None) -> tuple[str, ...]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if missing := [name for name in judges if name not in names]:
+        raise ConfigError("--judges", f"there is no column {missing[0]!r}", f"there are {', '.join(names)}")
+    if judges:
+        return tuple(judges)
+    reserved = {gold, *GOLD, *ITEM}
+    return tuple(
+        name
+        for name in names
+        if name not in reserved
+        and all(_number(row.get(name)) is not None for row in rows if row.get(name) not in (None, ""))
+        and any(row.get(name) not in (None, "") for row in rows)
+    )
+
+
+def _numbers(said: Mapping[str, object]) -> dict[str, float]:
+    return {name: number for name, value in said.items() if (number := _number(value)) is not None}
+
+
+def _number(value: object) -> float | None:
+    """A score from 0 to 1: a number, an object with one, a verdict or a label; None for anything else."""
+    if isinstance(value, Mapping):
+        value = _first(value, SCORE)
+    if isinstance(value, str) and not (label := _label(value)) and value != "unsure":
+        try:
+            value = float(value)
+        except ValueError:
+            return {"alarm": 1.0, "no_alarm": 0.0}.get(value)
+    elif isinstance(value, str):
+        return 0.5 if value == "unsure" else float(label == "attack")
+    if isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1:
+        return float(value)
+    return None
+
+
+def _label(value: object) -> Label | None:
+    if isinstance(value, str) and (is_attack(value) or is_benign(value)):
+        return "attack" if is_attack(value) else "benign"
+    return USUAL_LABELS.get(plain_label(value))
+
+
+def _name(row: Mapping[str, object], names: Sequence[str]) -> str | None:
+    return next((name for name in names if row.get(name) not in (None, "")), None)
+
+
+def _first(row: Mapping[str, object], names: Sequence[str]) -> object:
+    name = _name(row, names)
+    return None if name is None else row[name]
