@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from firecircle.errors import FailureKind, FireCircleError
 from firecircle.settings import WaitingTable
 
-
 TRIES = 3
 """How often a prompt is judged whose voices are lost to the network or a limit although providers answer."""
 
