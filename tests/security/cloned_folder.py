@@ -225,6 +225,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "lab report": [["nothing"]],
     "lab compare": [["run_folder", "run_folder"]],
     "lab list": [[]],
+    "lab votes": [["data.jsonl"]],
     "lab study": [["nothing", "--data", "data.jsonl"]],
     "rotation show": [[]],
     "rotation simulate": [["2"]],

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from firecircle.cli.main import run
+from firecircle.errors import ConfigError
 from firecircle.lab.statistics import effective_voices
-from firecircle.lab.votes import Votes, independence, read_votes
+from firecircle.lab.votes import Votes, independence, read_votes, report_on_votes
+from firecircle.names import Label
 
 
 def simulated(judges: int, phi: float, n: int, seed: int) -> Votes:
@@ -20,7 +22,7 @@ def simulated(judges: int, phi: float, n: int, seed: int) -> Votes:
     attack = rng.random(n) < 0.5
     shared = rng.random(n) < phi
     wrong = np.where(shared, rng.random(n) < 0.3, rng.random((judges, n)) < 0.3)
-    labels = tuple("attack" if each else "benign" for each in attack)
+    labels: tuple[Label, ...] = tuple("attack" if each else "benign" for each in attack)
     return Votes(tuple("ABCDEFGHI"[:judges]), (wrong != attack).astype(float), labels, np.full(n, 0.5))
 
 
@@ -60,3 +62,29 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
     assert run(["lab", "votes", str(path)]) == 0
     assert "3 voices ≈" in capsys.readouterr().out
+
+
+def test_an_item_named_0_is_not_another_row(tmp_path: Path) -> None:
+    path = tmp_path / "z.jsonl"
+    rows = [{"id": i, "votes": {"A": 1, "B": 0}} for i in (1, 0)] + [{"votes": {"A": 1, "B": 0}}] * 2
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_votes(path).labels) == 4
+
+
+def test_an_unknown_label_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "u.jsonl"
+    path.write_text(json.dumps({"label": "odd", "votes": {"A": 1, "B": 0}}) + "\n")
+    with pytest.raises(ConfigError, match="'odd' is neither"):
+        read_votes(path)
+
+
+def test_many_judges_are_chosen_one_by_one() -> None:
+    """Of 24 judges there are 2.7 million subsets of 12; the three that know are in the one found."""
+    rng = np.random.default_rng(5)
+    attack = rng.random(300) < 0.5
+    scores = rng.random((24, 300))
+    scores[20:23] = np.where(attack, 0.6, 0.4) + rng.normal(0, 0.15, (3, 300))
+    labels: tuple[Label, ...] = tuple("attack" if each else "benign" for each in attack)
+    votes = Votes(tuple(f"j{i}" for i in range(24)), scores, labels, np.full(300, 0.5))
+    (best,) = report_on_votes(votes, size=12).best
+    assert {"j20", "j21", "j22"} <= set(best.judges)

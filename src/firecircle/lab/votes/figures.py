@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations, islice
+import math
+from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 
@@ -36,6 +38,9 @@ FEWEST_ITEMS = 30
 FOLDS = 5
 RIDGE = 1.0
 MOST_SUBSETS = 5_000
+"""With more subsets than this of one size, the best one is grown judge by judge."""
+Weighing = Callable[[FloatArray, BoolArray], FloatArray]
+"""Scores and truth to a weight for each judge."""
 
 
 class Independence(Shape):
@@ -185,8 +190,8 @@ def _auc(sums: FloatArray, attack: BoolArray) -> Estimate:
     return auc(scored(labels, sums))
 
 
-def _held_out(scores: FloatArray, attack: BoolArray, fold: FloatArray, weigh: object) -> Estimate:
-    assert callable(weigh)
+def _held_out(scores: FloatArray, attack: BoolArray, fold: FloatArray, weigh: Weighing) -> Estimate:
+    """The AUC of sums whose weights were found on the other folds."""
     sums = np.empty(attack.size)
     for number in range(FOLDS):
         inside = fold != number
@@ -195,10 +200,8 @@ def _held_out(scores: FloatArray, attack: BoolArray, fold: FloatArray, weigh: ob
 
 
 def _best(votes: Votes, scores: FloatArray, attack: BoolArray, fold: FloatArray, k: int) -> Subset:
-    subsets = list(islice(combinations(range(len(scores)), k), MOST_SUBSETS))
-
     def chosen(part: FloatArray, truth: BoolArray) -> FloatArray:
-        rows = max(subsets, key=lambda rows: _separation(part[list(rows)].mean(axis=0), truth))
+        rows = _best_rows(part, truth, k)
         return numbers([1 / k if row in rows else 0.0 for row in range(len(scores))])
 
     judges = [votes.judges[row] for row in np.flatnonzero(chosen(scores, attack))]
@@ -208,6 +211,19 @@ def _best(votes: Votes, scores: FloatArray, attack: BoolArray, fold: FloatArray,
         held_out_auc=_held_out(scores, attack, fold, chosen),
         effective=1.0 if k == 1 else effective,
     )
+
+
+def _best_rows(scores: FloatArray, attack: BoolArray, k: int) -> tuple[int, ...]:
+    def separation(rows: tuple[int, ...]) -> float:
+        return _separation(scores[list(rows)].mean(axis=0), attack)
+
+    every = range(len(scores))
+    if math.comb(len(scores), k) <= MOST_SUBSETS:
+        return max(combinations(every, k), key=separation)
+    rows: tuple[int, ...] = ()
+    while len(rows) < k:
+        rows = max(((*rows, row) for row in every if row not in rows), key=separation)
+    return rows
 
 
 def _separation(sums: FloatArray, attack: BoolArray) -> float:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets.reading import raw_rows
-from firecircle.lab.datasets.record import USUAL_LABELS as DATASET_LABELS
-from firecircle.lab.datasets.record import BadRow, FieldMap, plain_label
+from firecircle.lab.datasets.record import BadRow, FieldMap
 from firecircle.lab.votes.table import Votes, votes_of
-from firecircle.names import Label, is_attack, is_benign
+from firecircle.names import Label
 from firecircle.store.transfer import KIND
 
 GOLD = ("label", "gold", "target", "truth", "is_attack", "answer")
@@ -19,12 +18,10 @@ ITEM = ("item", "id", "prompt_id", "record_id", "item_id", "sample_id")
 JUDGE = ("judge", "voice", "model", "rater", "annotator", "scorer", "provider")
 SCORE = ("score", "vote", "falsehood", "F", "f", "value", "verdict", "rating")
 NESTED = ("evaluations", "votes", "scores", "judges", "voices")
-USUAL_LABELS: Mapping[str, Label | None] = {
-    **DATASET_LABELS,
-    "extractive": "attack",
-    "manipulative": "attack",
-    "reciprocal": "benign",
-}
+LABELS = FieldMap()
+"""The label values of datasets."""
+SAID = {"alarm": 1.0, "unsure": 0.5, "no_alarm": 0.0}
+"""Verdict words as scores."""
 
 
 def read_votes(
@@ -39,17 +36,17 @@ def read_votes(
     `judges` names the columns of judges and `gold` that of the labels where the usual names do not fit.
     """
     rows = list(_cells(path))
-    said: dict[str, dict[str, float]] = {}
-    labels: dict[str, Label | None] = {}
+    said: dict[object, dict[str, float]] = {}
+    labels: dict[object, Label | None] = {}
     layout = _wide(rows, judges, gold) if judges else None
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows):
         item, votes = _votes_in(row, number, layout or ())
         if not votes and layout is None and _first(row, NESTED) is None and "document" not in row:
             layout = _wide(rows, (), gold)
             item, votes = _votes_in(row, number, layout)
         said.setdefault(item, {}).update(votes)
-        label = _label(row.get(gold or _name(row, GOLD) or ""))
-        labels[item] = labels.get(item) or label
+        column = gold or _name(row, GOLD)
+        labels[item] = labels.get(item) or _label(path, column, row)
     table = votes_of(list(said.values()), list(labels.values()), [threshold] * len(said), judges or None)
     if len(table.judges) < 2:
         found = ", ".join(table.judges) or "no judge"
@@ -65,8 +62,11 @@ def _cells(path: Path) -> Iterator[Mapping[str, object]]:
             yield row.cells
 
 
-def _votes_in(row: Mapping[str, object], number: int, columns: Sequence[str]) -> tuple[str, dict[str, float]]:
-    item = str(row.get(_name(row, ITEM) or "") or number)
+def _votes_in(
+    row: Mapping[str, object], number: int, columns: Sequence[str]
+) -> tuple[object, dict[str, float]]:
+    name = _name(row, ITEM)
+    item = (number,) if name is None else str(row[name])  # a tuple is no item's name
     if columns:
         return item, _numbers({name: row.get(name) for name in columns})
     if isinstance(document := row.get("document"), Mapping):
@@ -120,22 +120,27 @@ def _number(value: object) -> float | None:
     """A score from 0 to 1: a number, an object with one, a verdict or a label; None for anything else."""
     if isinstance(value, Mapping):
         value = _first(value, SCORE)
-    if isinstance(value, str) and not (label := _label(value)) and value != "unsure":
+    if isinstance(value, str):
+        if value in SAID:
+            return SAID[value]
+        if value and LABELS.knows_label(value):
+            label = LABELS.label_of(value)
+            return 0.5 if label is None else float(label == "attack")
         try:
             value = float(value)
         except ValueError:
-            return {"alarm": 1.0, "no_alarm": 0.0}.get(value)
-    elif isinstance(value, str):
-        return 0.5 if value == "unsure" else float(label == "attack")
+            return None
     if isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1:
         return float(value)
     return None
 
 
-def _label(value: object) -> Label | None:
-    if isinstance(value, str) and (is_attack(value) or is_benign(value)):
-        return "attack" if is_attack(value) else "benign"
-    return USUAL_LABELS.get(plain_label(value))
+def _label(path: Path, column: str | None, row: Mapping[str, object]) -> Label | None:
+    value = row.get(column) if column else None
+    try:
+        return LABELS.label_of(value)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {column}", error.message, "name another column with --gold") from None
 
 
 def _name(row: Mapping[str, object], names: Sequence[str]) -> str | None:
