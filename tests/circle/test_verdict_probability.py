@@ -13,7 +13,7 @@ from firecircle.circle.circumstances import circumstances_of
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.reading import read_with_probability
 from firecircle.circle.voice import Reply
-from firecircle.lab.runs.journal import FinishedCall, call_as_text, call_from_text
+from firecircle.engine.journal import FinishedCall, call_as_text, call_from_text
 from firecircle.voices.cache import ReplyCache
 from tests.scripted import PROMPT, circle, pattern, says
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from firecircle import Message, MultiNeutrosophicPrompt, Reply, StoreError, Turn, Usage, VoiceError
+from firecircle.engine.journal import CallPlace, FinishedCall, JudgementKey, RecordRow
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal, RecordRow, unpack_record
-from firecircle.lab.runs.journaled_voices import call_key
+from firecircle.lab.runs.journal import RunJournal as Journal
+from firecircle.lab.runs.journal import unpack_record
 
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed ✓ earlier.")
 CASE = Case(Record("r1", PROMPT, "attack", "family", "source", 3, None), "set", 1, 5)
@@ -83,7 +84,9 @@ async def written_journal(path: Path, rows: int) -> list[bytes]:
     with Journal(path) as journal:
         for number, key in enumerate(keys):
             said = FinishedCall(Reply(f"answer {number} " * 40, usage=Usage(10, cost_usd=1)), 0.5)
-            await journal.write_call(key, CallPlace("circle", 1, "set", f"r{number}", "vllm:m", 2), said)
+            await journal.write_call(
+                key, CallPlace(JudgementKey("circle", 1, "set", f"r{number}"), "vllm:m", 2), said
+            )
         packed = zlib.compress(b"{}" * 50)
         await journal.write_records(
             [
@@ -101,8 +104,8 @@ async def written_journal(path: Path, rows: int) -> list[bytes]:
 def test_rows_of_an_earlier_version_are_found_and_read(tmp_path: Path) -> None:
     path = earlier_journal(tmp_path)
     with Journal(path) as journal:
-        answered = journal.find_call(call_key("circle", CASE, "vllm:m#2", TURN))
-        failed = journal.find_call(call_key("circle", CASE, "vllm:n", TURN))
+        answered = journal.find_call(CASE.key("circle").call_key("vllm:m#2", TURN))
+        failed = journal.find_call(CASE.key("circle").call_key("vllm:n", TURN))
     assert answered == FinishedCall(REPLY, 1.5)
     assert failed == FinishedCall(None, 2.5, "timeout", "no answer", 3)
     with pytest.raises(VoiceError, match="no answer"):
@@ -119,17 +122,17 @@ def test_rows_of_an_earlier_version_are_found_and_read(tmp_path: Path) -> None:
     ],
 )
 async def test_a_call_comes_back_as_it_was_kept(tmp_path: Path, call: FinishedCall) -> None:
-    key = call_key("circle", CASE, "vllm:m", TURN)
+    key = CASE.key("circle").call_key("vllm:m", TURN)
     with Journal(tmp_path / "journal.sqlite") as journal:
-        await journal.write_call(key, CallPlace("circle", 1, "set", "r1", "vllm:m", 2), call)
+        await journal.write_call(key, CallPlace(JudgementKey("circle", 1, "set", "r1"), "vllm:m", 2), call)
         assert journal.find_call(key) == call
 
 
 def test_another_question_has_another_key() -> None:
-    key = call_key("circle", CASE, "vllm:m", TURN)
+    key = CASE.key("circle").call_key("vllm:m", TURN)
     for other in (TURN._replace(seed=8), TURN._replace(max_tokens=301), TURN._replace(round_number=3)):
-        assert call_key("circle", CASE, "vllm:m", other) != key
-    assert call_key("no_chair", CASE, "vllm:m", TURN) != key
+        assert CASE.key("circle").call_key("vllm:m", other) != key
+    assert CASE.key("no_chair").call_key("vllm:m", TURN) != key
 
 
 async def test_a_journal_with_flipped_bits_is_told_in_one_line(tmp_path: Path) -> None:
@@ -206,7 +209,7 @@ async def test_an_earlier_journal_is_added_to_and_then_checked_as_far_as_it_can_
     with Journal(path) as journal:
         assert journal.verified()[:2] == (2, 0)
         await journal.write_call(
-            b"new", CallPlace("circle", 1, "set", "r9", "vllm:m", 2), FinishedCall(REPLY, 1)
+            b"new", CallPlace(JudgementKey("circle", 1, "set", "r9"), "vllm:m", 2), FinishedCall(REPLY, 1)
         )
     with Journal(path) as journal:
         written = journal.verified()
@@ -240,7 +243,7 @@ async def test_a_disk_that_was_full_for_a_moment_costs_no_paid_call(
         commit(self, *args)
 
     monkeypatch.setattr(Journal, "_commit", failing_twice)
-    place = CallPlace("circle", 1, "set", "r1", "vllm:m", 2)
+    place = CallPlace(JudgementKey("circle", 1, "set", "r1"), "vllm:m", 2)
     with Journal(tmp_path / "journal.sqlite") as journal:
         await journal.write_call(b"key", place, FinishedCall(REPLY, 1.0))
         assert journal.find_call(b"key") is not None
@@ -248,7 +251,7 @@ async def test_a_disk_that_was_full_for_a_moment_costs_no_paid_call(
 
 
 async def test_a_journal_that_cannot_be_read_stops_the_run_and_still_takes_paid_calls(tmp_path: Path) -> None:
-    place = CallPlace("circle", 1, "set", "r1", "vllm:m", 2)
+    place = CallPlace(JudgementKey("circle", 1, "set", "r1"), "vllm:m", 2)
     with Journal(tmp_path / "journal.sqlite") as journal:
         await journal.write_call(b"first", place, FinishedCall(REPLY, 1.0))
         with closing(sqlite3.connect(journal.path, isolation_level=None)) as file:

@@ -116,10 +116,10 @@ def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgeme
 def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRecord]:
     """All that is in the journal, or all of one prompt, one after another."""
     from firecircle.lab.records import RunRecord
-    from firecircle.lab.runs.journal import Journal
+    from firecircle.lab.runs.journal import RunJournal
 
     written = b"" if record_id is None else to_json(record_id)  # reading a line costs more than looking at it
-    with Journal(run.journal) as journal:
+    with RunJournal(run.journal) as journal:
         for line in journal.all_records(run.about.arms):
             if written in line:
                 yield RunRecord.model_validate_json(line)

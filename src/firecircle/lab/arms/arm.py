@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from firecircle.circle.events import Listener
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Voice
+from firecircle.engine.journal import JudgementKey, derived_seed
 from firecircle.lab.datasets import Record
 from firecircle.lab.records import Outcome
 
@@ -32,8 +32,11 @@ class Case:
         """Follows from the plan's seed, the repeat and the record, and is the same for all arms: what is
         asked is then the same byte for byte, also when a run is taken up again."""
         key = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:4]) >> 1
+        return derived_seed(key)
+
+    def key(self, arm: str) -> JudgementKey:
+        """What an arm's judgement of it goes by in the journal."""
+        return JudgementKey(arm, self.repeat, self.dataset, self.record.id)
 
 
 class CaseVoices(Protocol):

@@ -11,6 +11,8 @@ from typing import Any
 from firecircle.catalog import original_of
 from firecircle.circle.events import CircleConvened, Listener
 from firecircle.circle.voice import Retry, Turn, Voice
+from firecircle.engine.journal import RecordRow
+from firecircle.engine.voices import PAST_DEADLINE, WorkerLost
 from firecircle.errors import StoreError, VoiceError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices
 from firecircle.lab.cluster.ray_cluster import ray_running
@@ -27,9 +29,7 @@ from firecircle.lab.cluster.worker import (
     without_voices,
 )
 from firecircle.lab.records import Outcome
-from firecircle.lab.runs.journal import RecordRow
-from firecircle.lab.runs.journaled_voices import PAST_DEADLINE
-from firecircle.lab.runs.judging import Task, WorkerLost
+from firecircle.lab.runs.judging import Task
 
 MARGIN_SECONDS = 0.5
 """The driver ends a call this much before the worker would, so that journal and record tell the same."""

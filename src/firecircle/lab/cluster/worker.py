@@ -11,10 +11,10 @@ from typing import Any, TypeVar, cast
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice
 from firecircle.convene import SeatedCircle, SeatedPanel
+from firecircle.engine.journal import RecordRow
 from firecircle.errors import FailureKind, VoiceError
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.records import Outcome
-from firecircle.lab.runs.journal import RecordRow
 from firecircle.lab.runs.judging import Task, judge_task, judge_with
 from firecircle.names import is_embedded
 from firecircle.voices.embedded import embedded_voice

@@ -17,8 +17,8 @@ from firecircle.lab.figures.run import CIRCLES
 from firecircle.lab.records import RunRecord, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import Journal
-from firecircle.lab.runs.journaled_voices import ReplayedVoices
+from firecircle.lab.runs.journal import RunJournal
+from firecircle.lab.runs.run_voices import ReplayedVoices
 from firecircle.thresholds import lowest_reaching
 
 MOST = 10
@@ -129,7 +129,7 @@ async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircl
         }
     except FireCircleError:
         return [None] * len(judgements)  # the data or a setting is no longer there; the figures are
-    with Journal(run.journal) as journal:
+    with RunJournal(run.journal) as journal:
         return [
             await _held_again(
                 run, arms.get(judged.arm), judged, records.get((judged.dataset, judged.record_id)), journal
@@ -139,12 +139,12 @@ async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircl
 
 
 async def _held_again(
-    run: RunFolder, arm: CircleArm | None, judged: Judged, record: Record | None, journal: Journal
+    run: RunFolder, arm: CircleArm | None, judged: Judged, record: Record | None, journal: RunJournal
 ) -> FireCircleResult | None:
     if arm is None or record is None or judged.f is None:
         return None
     case = Case(record, judged.dataset, judged.repeat, judged.seed)
-    voices = ReplayedVoices(journal, arm.name, case)
+    voices = ReplayedVoices(journal, case.key(arm.name))
     held = await arm.hold(case, voices)
     # Words are shown only if they led to the numbers on record.
     consensus = held.result.consensus

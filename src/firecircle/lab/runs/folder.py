@@ -14,13 +14,14 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from firecircle.engine.integrity import JournalDigest
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.locks import held_alone
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
-from firecircle.lab.runs.integrity import Damage, JournalDigest, sha256_of
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.integrity import Damage, sha256_of
+from firecircle.lab.runs.journal import RunJournal
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import RunState
 from firecircle.settings import user_folder
@@ -218,7 +219,7 @@ class RunFolder:
         """How many judgements are in the journal, over all arms."""
         if not self.journal.exists():
             return 0
-        with Journal(self.journal) as journal:
+        with RunJournal(self.journal) as journal:
             return Tally.of(journal, self.about.arms, self.total).done
 
     def require_finished(self) -> None:
@@ -275,7 +276,7 @@ class RunFolder:
 
     def finish(self, summary: Mapping[str, object]) -> None:
         """Note that everything is done, and how journal and table look now."""
-        with Journal(self.journal) as journal:
+        with RunJournal(self.journal) as journal:
             held = journal.verified()
         whole = {"journal": held._asdict(), "records_sha256": sha256_of(self.records)}
         noted = {"finished_at": time.time(), **summary, **whole}
@@ -314,7 +315,7 @@ def _damage(run: RunFolder, _stamps: object) -> Damage:
     end = None if run._end else f"{run.path / END}: cannot be read; how the run ended is not known"
     journal = None
     try:
-        with Journal(run.journal) as opened:
+        with RunJournal(run.journal) as opened:
             opened.verified(run.finished_with)
     except StoreError as damaged:
         journal = str(damaged)

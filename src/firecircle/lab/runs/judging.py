@@ -10,13 +10,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from firecircle.engine.journal import RecordRow
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
 from firecircle.lab.following import follow_parent
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
-from firecircle.lab.runs.journal import RecordRow
+from firecircle.lab.runs.journal import row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,6 @@ def as_record(run_id: str, task: Task, arm: Arm, outcome: Outcome) -> RunRecord:
 def with_earlier(case: Case, name: str, outcome: Outcome) -> Case:
     """The case as the next arm sees it."""
     return replace(case, earlier={**case.earlier, name: outcome})
-
-
-class WorkerLost(Exception):  # noqa: N818 - it tells what happened
-    """The process that judged a case is gone. What was answered is in the journal."""
 
 
 class Cluster(Protocol):
@@ -143,5 +140,5 @@ async def judge_task(run_id: str, arms: Mapping[str, Arm], task: Task) -> list[R
     for name in task.arms:
         outcome = await judge_with(arms[name], case, Unwatched())
         case = with_earlier(case, name, outcome)
-        rows.append(RecordRow.of(as_record(run_id, task, arms[name], outcome), task.chosen.place))
+        rows.append(row_of(as_record(run_id, task, arms[name], outcome), task.chosen.place))
     return rows

@@ -19,6 +19,9 @@ from functools import partial
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Retry, Usage
+from firecircle.engine.capacity import Admission, CallCapacity
+from firecircle.engine.journal import Journal, RecordRow
+from firecircle.engine.voices import judge_unhurt
 from firecircle.errors import BudgetError, StoreError
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.panel import GuidedArm
@@ -26,20 +29,19 @@ from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import Journal, RecordRow, unpack_record
-from firecircle.lab.runs.journaled_voices import JournaledVoices, ReplayedVoices
+from firecircle.lab.runs.journal import RunJournal, row_of, unpack_record
 from firecircle.lab.runs.judging import (
     Cluster,
     Task,
-    WorkerLost,
     as_record,
     judge_tasks,
     judge_with,
     open_pool,
     with_earlier,
 )
-from firecircle.lab.runs.limits import Admission, CallCapacity, RunBudget
+from firecircle.lab.runs.limits import RunBudget
 from firecircle.lab.runs.live import LiveCircles
+from firecircle.lab.runs.run_voices import ReplayedVoices, RunVoices
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import is_embedded
@@ -47,7 +49,7 @@ from firecircle.settings import current_settings
 from firecircle.store.bank.entries import store_fire_circle_patterns
 from firecircle.store.opening import Store, open_store
 from firecircle.voices.hosted.batches import BatchDesk
-from firecircle.voices.outages import TRIES, Outages, Pause, StillOut
+from firecircle.voices.outages import Outages, Pause, StillOut
 
 BATCH = 16
 """Judgements in one trip to a worker: enough that the trip does not matter, few enough to lose little."""
@@ -97,7 +99,7 @@ async def carry_out(
     Hosted and local circles are written into the store, if there is one, while they sit; embedded ones, where
     that is asked for, at the end.
     """
-    with Journal(folder.journal) as journal:
+    with RunJournal(folder.journal) as journal:
         tally = Tally.of(journal, (arm.name for arm in arms), folder.total)
 
         def paused(pause: Pause | None) -> None:
@@ -300,47 +302,26 @@ class _Run:
             case = task.case
             for name in task.arms:
                 with self.tally.arms[name].counting() as count:
-                    seated = partial(
-                        JournaledVoices,
-                        self.journal,
-                        capacity,
-                        name,
-                        case,
-                        admission.has_asked,
-                        partial(paid, count),
-                        affords,
-                        retried,
-                        self.live,
-                        self.outages,
-                        desk,
+                    seat = partial(
+                        RunVoices,
+                        journal=self.journal,
+                        key=case.key(name),
+                        capacity=capacity,
+                        outages=self.outages,
+                        asked=admission.has_asked,
+                        paid=partial(paid, count),
+                        affords=affords,
+                        retried=retried,
+                        case=case,
+                        live=self.live,
+                        desk=desk,
                     )
-                    outcome = await self._unhurt(arms[name], case, seated)
+                    outcome = await judge_unhurt(seat, partial(self._judged, arms[name], case))
                 case = with_earlier(case, name, outcome)
                 record = as_record(self.folder.about.run_id, task, arms[name], outcome)
-                await self.keep([RecordRow.of(record, task.chosen.place)])
+                await self.keep([row_of(record, task.chosen.place)])
 
-    async def _unhurt(self, arm: Arm, case: Case, seated: Callable[[], JournaledVoices]) -> Outcome:
-        """The outcome. While a provider is out it is waited for, and nobody who has answered is asked again;
-        a voice that is lost although its provider answers is tried a few times."""
-        tries = 0
-        while True:
-            voices = seated()
-            try:
-                async with self.outages.passage():
-                    outcome = await self._judged(arm, case, voices)
-            except WorkerLost:  # what was answered is journaled, so nobody is asked twice
-                await voices.write_withheld(as_part_of_the_record=False)
-                continue
-            if self.journal.broken:
-                raise self.journal.broken
-            is_out = voices.set_aside or self.outages.pause is not None
-            tries += not is_out
-            counts = not voices.hurt or (not is_out and tries >= TRIES)
-            await voices.write_withheld(as_part_of_the_record=counts)
-            if counts:
-                return outcome
-
-    async def _judged(self, arm: Arm, case: Case, voices: JournaledVoices) -> Outcome:
+    async def _judged(self, arm: Arm, case: Case, voices: RunVoices) -> Outcome:
         # A guided arm reads banks that are open here.
         if self.cluster is None or isinstance(arm, GuidedArm) or not self.cluster.takes(arm):
             return await judge_with(arm, case, voices)
@@ -381,7 +362,7 @@ async def taught_banks(
     repeat, seed = folder.plan.sittings[0]
     for chosen in chosen_records(folder.plan, folder.base):
         case = Case(chosen.record, chosen.dataset, repeat, seed)
-        held = await arm.teacher.hold(case, ReplayedVoices(journal, arm.teacher.name, case))
+        held = await arm.teacher.hold(case, ReplayedVoices(journal, case.key(arm.teacher.name)))
         if held.error is not None or not held.result.alarm or not held.result.patterns:
             continue
         # When a circle sat differs from run to run, and would differ in what the bank keeps.

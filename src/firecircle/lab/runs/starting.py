@@ -20,7 +20,7 @@ from firecircle.lab.plan import Plan
 from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
-from firecircle.lab.runs.journal import Journal
+from firecircle.lab.runs.journal import RunJournal
 from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out
@@ -50,7 +50,7 @@ def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
 
 def _write_lines(journal: Path, arms: Sequence[str], lines: Path) -> int:
     count = 0
-    with Journal(journal) as opened, lines.open("wb") as file:
+    with RunJournal(journal) as opened, lines.open("wb") as file:
         for record in opened.all_records(arms):
             file.write(record + b"\n")
             count += 1
@@ -149,7 +149,7 @@ async def complete(
     at the end, if `embedded_too`.
     """
     with folder.locked():
-        with Journal(folder.journal) as journal:
+        with RunJournal(folder.journal) as journal:
             journal.verified(folder.finished_with)
             failed = retry_failed and any(failures for _, _, failures, *_ in journal.tallies())
             if folder.state == "unfinished" or failed or any(journal.mendable()):
@@ -158,7 +158,7 @@ async def complete(
                 if retry_failed:
                     journal.forget_failures()
         if folder.state == "finished":
-            with Journal(folder.journal) as journal:
+            with RunJournal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
                 live = LiveCircles(store, folder.about, embedded_too=embedded_too)
                 state = RunState(tally, not_stored=await _synced(folder, journal, live))
@@ -188,7 +188,7 @@ def _finish(folder: RunFolder, state: RunState) -> None:
     folder.finish({"mendable": mendable, "arms": figures})
 
 
-async def _synced(folder: RunFolder, journal: Journal, live: LiveCircles) -> str | None:
+async def _synced(folder: RunFolder, journal: RunJournal, live: LiveCircles) -> str | None:
     """Have the store hold what it could not take while the run was carried out; what it still does not."""
     try:
         arms = build_arms(folder.plan, folder.about.default_models)

@@ -14,14 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
+from firecircle.engine.journal import Journal, JudgementRef
 from firecircle.errors import ConfigError, FireCircleError
 from firecircle.lab.arms.arm import FIRST, SECOND, Arm, Case
 from firecircle.lab.arms.circle import CascadeArm, CircleArm, Held
 from firecircle.lab.runs.cases import ChosenRecord, chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import Journal, JudgementRef, unpack_record
-from firecircle.lab.runs.journaled_voices import ReplayedVoices
+from firecircle.lab.runs.journal import unpack_record
 from firecircle.lab.runs.live import SAME, LiveCircles, is_same, missing_note, on_thread, stored_id
+from firecircle.lab.runs.run_voices import ReplayedVoices
 from firecircle.names import is_embedded
 from firecircle.store.opening import Store
 
@@ -182,7 +183,7 @@ class _Sync:
             dict(self.folder.plan.sittings)[missing.judged.repeat],
         )
         try:
-            held = await missing.circle.hold(case, ReplayedVoices(self.journal, missing.judged.arm, case))
+            held = await missing.circle.hold(case, ReplayedVoices(self.journal, case.key(missing.judged.arm)))
         except ConfigError as unsuitable:
             self.trouble = str(unsuitable)
             return None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from firecircle.circle.voice import Usage
-from firecircle.lab.runs.journal import Journal, RecordRow
+from firecircle.engine.journal import Journal, RecordRow
 from firecircle.voices.outages import Pause
 
 

@@ -56,10 +56,10 @@ def run_asked_for(name: str) -> RunFolder:
 
 def line_of(run: RunFolder) -> RunLine:
     """How far a run is, from its journal."""
-    from firecircle.lab.runs.journal import Journal
+    from firecircle.lab.runs.journal import RunJournal
     from firecircle.lab.runs.tally import Tally
 
-    with Journal(run.journal) as journal:
+    with RunJournal(run.journal) as journal:
         tally = Tally.of(journal, run.about.arms, run.total)
     return RunLine(
         run_id=run.about.run_id,

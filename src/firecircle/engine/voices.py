@@ -1,53 +1,43 @@
-"""Voices of a run: what they say is journaled before it is used, and repeated from the journal later."""
+"""Voices whose words are journaled before they are used, and repeated from the journal after a restart."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from typing import TypeVar
 
 from firecircle.circle.budget import estimate_of
-from firecircle.circle.events import Listener
 from firecircle.circle.voice import Reply, Retry, Turn, Usage, Voice, usage_of
+from firecircle.engine.capacity import CallCapacity
+from firecircle.engine.journal import CallPlace, FinishedCall, Journal, JudgementKey
 from firecircle.errors import FailureKind, VoiceError
-from firecircle.lab.arms.arm import Case
-from firecircle.lab.runs.journal import CallPlace, FinishedCall, Journal
-from firecircle.lab.runs.limits import CallCapacity
-from firecircle.lab.runs.live import LiveCircles
 from firecircle.names import is_embedded
-from firecircle.voices.hosted.batches import BatchDesk, can_batch
-from firecircle.voices.hosted.voice import HostedVoice
-from firecircle.voices.outages import Outages
+from firecircle.voices.outages import TRIES, Outages
 
 PAST_DEADLINE = "no answer before the round's deadline"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class JournaledVoices:
-    """Watches over the voices of one arm on one case."""
+    """Watches over the voices of one judgement."""
 
     journal: Journal
+    key: JudgementKey
     capacity: CallCapacity
-    arm: str
-    case: Case
-    asked: Callable[[], None]
-    """Told when the first call is about to be made."""
-    paid: Callable[[Usage], None]
-    """Told what each new call took."""
-    affords: Callable[[Usage], bool]
-    """Whether the run's budget has room for what the record was not expected to take."""
-    retried: Callable[[Retry], None]
-    live: LiveCircles
-    """Writes its circles down while they sit."""
     outages: Outages
     """Knows which providers are out."""
-    desk: BatchDesk | None = None
-    """Hands questions in together, if the plan wants batches."""
+    asked: Callable[[], None] = lambda: None
+    """Is told when the first call is about to be made."""
+    paid: Callable[[Usage], None] = lambda usage: None
+    """Is told what each new call took."""
+    affords: Callable[[Usage], bool] = lambda more: True
+    """Whether the budget of all judgements has room for what this one was not expected to take."""
+    retried: Callable[[Retry], None] = lambda retry: None
     set_aside: bool = False
-    """Whether somebody was not asked because a host is out: what came of the case does not count then."""
+    """Whether a voice was not asked because a host is out: the judgement does not count then."""
     withheld: list[tuple[bytes, CallPlace, FinishedCall]] = field(default_factory=list)
     """Calls that a passing trouble cost, not journaled until it is known whether they count."""
     _took: dict[tuple[int, str], float] = field(default_factory=dict)
@@ -68,15 +58,7 @@ class JournaledVoices:
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice, watched; embedded ones cost nothing and say the same again."""
-        if is_embedded(model):
-            return voice
-        if self.desk is not None and isinstance(voice, HostedVoice) and can_batch(voice):
-            voice = BatchedVoice(voice, self.desk, partial(call_key, self.arm, self.case, model))
-        return JournaledVoice(model, voice, self)
-
-    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """Writes circles to the store; one of embedded voices is over before anybody could look."""
-        return None if all(map(is_embedded, models)) else self.live.listener(circle, self.case)
+        return voice if is_embedded(model) else JournaledVoice(model, voice, self)
 
     def seconds(self) -> float:
         """The longest of each round, one after another."""
@@ -109,14 +91,14 @@ class JournaledVoice:
     async def speak(self, turn: Turn) -> Reply:
         """The journaled answer or failure of this very call, else a new one, journaled first."""
         voices = self._voices
-        key = call_key(voices.arm, voices.case, self._model, turn)
+        key = voices.key.call_key(self._model, turn)
         call = voices.journal.find_call(key)
         if call is None:
             if voices.journal.broken:
                 raise voices.journal.broken
             is_further = voices.was_asked(turn.round_number, self._model)
             if is_further and not voices.affords(self.estimate(turn)):
-                raise VoiceError("the run's budget has no room for a further question", kind="over_budget")
+                raise VoiceError("the budget has no room for a further question", kind="over_budget")
             if voices.outages.pause and voices.hurt:
                 voices.set_aside = True
                 raise VoiceError("not asked: another voice's provider is out", kind="connection")
@@ -178,69 +160,40 @@ class JournaledVoice:
         return FinishedCall(reply, loop.time() - started)
 
     def _place(self, turn: Turn) -> CallPlace:
-        case = self._voices.case
-        return CallPlace(
-            self._voices.arm, case.repeat, case.dataset, case.record.id, self._model, turn.round_number
-        )
+        return CallPlace(self._voices.key, self._model, turn.round_number)
 
     async def _journal(self, key: bytes, turn: Turn, call: FinishedCall) -> None:
         # Once paid, an answer is written down even if the round has run out of time meanwhile.
         await asyncio.shield(self._voices.journal.write_call(key, self._place(turn), call))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchedVoice:
-    """A hosted voice whose questions are handed in with those of other records."""
-
-    voice: HostedVoice
-    desk: BatchDesk
-    name_of: Callable[[Turn], bytes]
-
-    def estimate(self, turn: Turn) -> Usage:
-        """What the voice itself expects, at the full price."""
-        return self.voice.estimate(turn)
-
-    async def speak(self, turn: Turn) -> Reply:
-        """The answer, whenever the batch has it."""
-        return await self.desk.ask(self.name_of(turn).hex(), self.voice, turn)
+class WorkerLost(Exception):  # noqa: N818 - it tells what happened
+    """The process that judged is gone. What was answered is in the journal."""
 
 
-def call_key(arm: str, case: Case, model: str, turn: Turn) -> bytes:
-    """Whose call it is, and everything that shapes the answer."""
-    return turn.digest(arm, case.repeat, case.dataset, case.record.id, model, turn.round_number)
+Seated = TypeVar("Seated", bound=JournaledVoices)
+Judgement = TypeVar("Judgement")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayedVoices:
-    """Seats voices that repeat what they said to this arm about this case."""
-
-    journal: Journal
-    arm: str
-    case: Case
-    seconds_then: dict[tuple[int, str], list[float]] = field(default_factory=dict)
-    """How long the calls took when they were made, by round and voice."""
-
-    def seat(self, model: str, voice: Voice) -> Voice:
-        """The embedded voice itself, or one that repeats."""
-        return voice if is_embedded(model) else _ReplayedVoice(self, model)
-
-    def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """None: these circles were written when they were first held."""
-        return None
-
-    def seconds(self) -> float:
-        """No time passes."""
-        return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _ReplayedVoice:
-    source: ReplayedVoices
-    model: str
-
-    async def speak(self, turn: Turn) -> Reply:
-        call = self.source.journal.find_call(call_key(self.source.arm, self.source.case, self.model, turn))
-        if call is None:
-            raise VoiceError("this call is not in the journal", kind="connection", model=self.model)
-        self.source.seconds_then.setdefault((turn.round_number, self.model), []).append(call.seconds)
-        return call.replayed()
+async def judge_unhurt(
+    seat: Callable[[], Seated], judge: Callable[[Seated], Awaitable[Judgement]]
+) -> Judgement:
+    """The judgement. While a provider is out it is waited for, and voices that answered are not asked again;
+    a voice that is lost although its provider answers is tried a few times."""
+    tries = 0
+    while True:
+        voices = seat()
+        try:
+            async with voices.outages.passage():
+                judgement = await judge(voices)
+        except WorkerLost:  # the answers are journaled, so the next worker repeats them
+            await voices.write_withheld(as_part_of_the_record=False)
+            continue
+        if voices.journal.broken:
+            raise voices.journal.broken
+        is_out = voices.set_aside or voices.outages.pause is not None
+        tries += not is_out  # an outage uses up no try, however long it lasts
+        counts = not voices.hurt or (not is_out and tries >= TRIES)
+        await voices.write_withheld(as_part_of_the_record=counts)
+        if counts:
+            return judgement
