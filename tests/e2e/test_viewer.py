@@ -121,7 +121,7 @@ def test_the_list_is_filtered_searched_and_opened(page: Page, big: str) -> None:
     page.goto("/")
     rows = page.locator("#list tbody tr")
     playwright.expect(rows.first).to_be_visible()
-    page.get_by_label("Verdict").select_option("alarm")
+    page.get_by_label("Verdicts").get_by_role("link", name="Alarm").first.click()
     page.wait_for_url("**/circles?verdict=alarm")
     playwright.expect(rows.locator(".verdict.calm")).to_have_count(0)
     page.get_by_label("Words in prompt or reasoning").fill("librarian zebra")
@@ -548,7 +548,7 @@ def test_every_page_is_accessible_in_either_theme(page: Page, store: Store, big:
         assert_accessible(page)
     dark = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
     assert (dark == "rgb(20, 21, 23)") == (theme == "dark")
-    page.get_by_role("button", name="Change between light and dark").click()
+    page.get_by_role("button", name="Theme light or dark").click()
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != dark
 
 

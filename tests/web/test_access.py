@@ -146,12 +146,43 @@ def test_with_a_read_token_alone_nothing_can_be_changed(store: Store) -> None:
 
 def test_over_tls_the_cookie_is_sent_over_tls_only(store: Store) -> None:
     with (
-        running(store, Access("127.0.0.1", TOKEN, name="circles.example.org")) as server,
+        running(store, Access("127.0.0.1", TOKEN, "circles.example.org", behind_proxy=True)) as server,
         httpx.Client(base_url=server.url, timeout=PATIENCE) as reader,
     ):
         proxy = {"x-forwarded-proto": "https", "host": "circles.example.org"}
         assert "; Secure" in reader.get(f"/circles?token={TOKEN}", headers=proxy).headers["set-cookie"]
         assert "; Secure" not in reader.get(f"/circles?token={TOKEN}").headers["set-cookie"]
+
+
+def test_a_proxy_is_believed_only_where_the_server_was_told_of_one(store: Store) -> None:
+    with running(store, Access("127.0.0.1", TOKEN)) as server, httpx.Client(base_url=server.url) as reader:
+        forged = {"x-forwarded-proto": "https", "x-forwarded-for": "203.0.113.7"}
+        assert "; Secure" not in reader.get(f"/circles?token={TOKEN}", headers=forged).headers["set-cookie"]
+
+
+@pytest.mark.parametrize("behind_proxy", [False, True])
+def test_guesses_of_the_token_are_limited(store: Store, behind_proxy: bool) -> None:
+    access = Access("127.0.0.1", TOKEN, behind_proxy=behind_proxy)
+    with (
+        running(store, access) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as guesser,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as reader,
+    ):
+        assert reader.post("/login", data={"token": TOKEN}).status_code == 303
+        for number in range(4):
+            forged = {"x-forwarded-for": f"203.0.113.{number}, 198.51.100.1"}
+            assert guesser.post("/login", data={"token": "no"}, headers=forged).status_code == 401
+            bearer = forged | {"authorization": "Bearer guessed"}
+            assert guesser.get("/api/v1/circles", headers=bearer).status_code in (401, 429)
+            assert guesser.get("/circles?token=guessed", headers=forged).status_code in (303, 429)
+        late = {"x-forwarded-for": "203.0.113.9, 198.51.100.1"}
+        refused = guesser.post("/login", data={"token": TOKEN}, headers=late)
+        assert (refused.status_code, int(refused.headers["retry-after"]) > 0) == (429, True)
+        right = late | {"authorization": f"Bearer {TOKEN}"}
+        assert guesser.get("/api/v1/circles", headers=right).status_code == 429
+        assert reader.get("/circles").status_code == 200, "a reader who is inside stays inside"
+        elsewhere = guesser.post("/login", data={"token": TOKEN}, headers={"x-forwarded-for": "192.0.2.1"})
+        assert elsewhere.status_code == (303 if behind_proxy else 429)
 
 
 def test_the_login_form_sets_the_cookie(store: Store) -> None:

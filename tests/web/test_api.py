@@ -122,7 +122,12 @@ def test_an_estimate_asks_nobody(client: httpx.Client) -> None:
     assert set(priced["by_voice"]) == set(hosted["models"])
 
 
-def test_an_unknown_model_needs_readers_beside_it(client: httpx.Client) -> None:
+def test_an_unknown_model_needs_readers_beside_it(
+    client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "firecircle.toml"
+    file.write_text('[prices."openrouter:stranger/one"]\ninput = 1.0\noutput = 1.0\n')
+    monkeypatch.setenv("FIRECIRCLE_CONFIG", str(file))
     asked = {"user": "hello", "models": ["openrouter:stranger/one", "embedded:ngrams"]}
     detail = client.post("/api/v1/estimate", json=asked).json()["detail"]
     assert "add embedded:" in detail, "an unknown model sits with neutral roles, which are no quorum alone"
@@ -154,7 +159,10 @@ def test_judging_ends_in_the_store(client: httpx.Client, store: Store, mode: str
     [
         ({}, 422, "every layer is empty"),
         ({"user": "x", "models": ["embedded:time"] * 2}, 422, "listed twice"),
-        ({"user": "x", "models": ["nobody/knows-this", "embedded:ngrams"]}, 422, "lacks valid quorum"),
+        ({"user": "x", "models": ["nobody/knows-this", "embedded:ngrams"]}, 422, "not named in the settings"),
+        ({"user": "x", "models": ["vllm:qwen3-32b", "embedded:ngrams"]}, 422, "not named in the settings"),
+        ({"user": "x", "models": ["local:/etc/passwd", "embedded:ngrams"]}, 422, "not named in the settings"),
+        ({"user": "x", "models": [], "reserves": ["ollama:llama3.2"]}, 422, "reserves: 'ollama:llama3.2'"),
         ({"user": "x", "rounds": 9}, 422, "rounds"),
         ({"user": "x", "rounds": "2"}, 422, "rounds"),
         ({"user": "x", "rounds": 2, "mode": "single"}, 422, "rounds: only a circle"),

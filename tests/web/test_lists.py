@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 
 import httpx
 import pytest
 
 from firecircle import FireCircleConfig, MultiNeutrosophicPrompt, PromptGuard
+from firecircle.errors import EvaluationError
 from firecircle.store.opening import Store
 from tests.scripted import Script, says
-from tests.web.serving import judged
+from tests.web.serving import judged, lost
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +58,11 @@ def test_a_bar_has_its_tick_at_the_circle_s_own_threshold(client: httpx.Client, 
 
 def test_what_a_list_leaves_is_counted(client: httpx.Client, kept: dict[str, str]) -> None:
     counted = client.get("/api/v1/counts").json()
+    verdicts = {"alarm": 2, "unsure": 0, "no_alarm": 1, "unread": 0, "no_verdict": 0}
+    assert counted.pop("verdicts") == verdicts
     assert counted == {"matching": 3, "total": 3, "counted_to": 10_000, "about": None}
     exact = client.get("/api/v1/counts", params={"alarm": "true", "exact": "true"}).json()
+    assert exact.pop("verdicts") == verdicts | {"no_alarm": 0}
     assert exact == {"matching": 2, "total": 3, "counted_to": None, "about": None}
 
 
@@ -112,11 +117,44 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     listed = client.get("/batches").text
     assert listed.index("/batches/tuesday") < listed.index("/batches/monday")
     page = client.get("/batches/tuesday", params={"before": "monday"}).text
-    assert "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm. Of 2 labelled: all right." in page
+    assert (
+        "<b>2</b> prompts: 2 alarms, 0 unsure, 0 without alarm. Of 2 labelled: 2 right, 0 missed, 0 false alarms."
+        in page
+    )
     assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
     assert page.count(">turned</span>") == 1
     assert (
-        "1 alarm, 0 unsure, 1 without alarm. Of 2 labelled: 1 missed, 0 false alarms."
+        "1 alarm, 0 unsure, 1 without alarm. Of 2 labelled: 1 right, 1 missed, 0 false alarms."
         in client.get("/batches/monday").text
     )
     assert client.get("/batches/wednesday").status_code == 404
+
+
+def test_the_sums_of_a_batch_add_up_and_what_failed_comes_first(client: httpx.Client, store: Store) -> None:
+    lines: dict[str, list[str | Exception]] = {
+        "alarm": [says(0.9)] * 2,
+        "unsure": [says(0.5)] * 2,
+        "calm": [says(0.1)] * 2,
+        "broken": [lost(), lost()],
+    }
+    for name, said in lines.items():
+        config = FireCircleConfig(models=("a", "b"), max_rounds=2, enforce_quorum=False)
+        guard = PromptGuard(caller=Script({"a": said, "b": said}), store=store)
+        prompt = MultiNeutrosophicPrompt(user=f"prompt {name}", turns=())
+        with suppress(EvaluationError):
+            asyncio.run(
+                guard.evaluate_prompt(
+                    prompt, "fire_circle", config, label="attack", record_id=f"friday:{name}"
+                )
+            )
+    page = client.get("/batches/friday").text
+    assert "<b>4</b> prompts: 1 alarm, 1 unsure, 1 without alarm, 1 without a verdict." in page
+    assert "Of 4 labelled: 1 right, 2 missed, 0 false alarms, <b>1 not judged</b>." in page
+    places = [page.index(f">{name}</a>") for name in ("broken", "alarm", "unsure", "calm")]
+    assert places == sorted(places)
+    assert page.count('class="verdict unsure"') == 1
+    counted = client.get("/api/v1/counts", params={"batch": "friday", "verdict": "unsure"}).json()
+    assert (counted["matching"], sum(counted["verdicts"].values())) == (1, 4)
+    listed = client.get("/circles", params={"batch": "friday", "verdict": "no_verdict"}).text
+    assert "prompt broken" in listed
+    assert "prompt unsure" not in listed

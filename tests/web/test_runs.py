@@ -193,6 +193,8 @@ def test_the_points_of_the_plots_lead_to_their_judgements(
         ("only=missed&arm=circle", 1),
         ("only=false_alarms&arm=circle", 1),
         ("only=failed", 0),
+        ("verdict=alarm&arm=circle", 2),
+        ("verdict=unsure&arm=circle", 0),
         ("label=attack&f_from=0.1&arm=circle", 1),
         ("round1_below=0.3&arm=circle", 2),
     ],

@@ -123,7 +123,7 @@ def test_what_nobody_could_read_is_not_shown_as_clean(client: httpx.Client, stor
         page = _page(client, kept.circle_id)
         assert ("?</span> Unread" in page) == (not text.isascii())
         assert ("✓</span> No alarm" in page) == text.isascii()
-    listed = client.get("/circles", params={"label": "foreign"}).text
+    listed = client.get("/circles", params={"label": "foreign"}).text.partition("<tbody")[2]
     assert listed.count("?</span> Unread") == 1
     assert listed.count("✓</span> No alarm") == 1
 

@@ -43,6 +43,12 @@ def view(
         str | None,
         typer.Option(metavar="URL", help="Under which address a proxy before this server is reached."),
     ] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Believe X-Forwarded-For and -Proto; only if every request passes a proxy."
+        ),
+    ] = False,
     certificate: Annotated[
         str | None, typer.Option(metavar="FILE", help="Speak TLS with this certificate (PEM).")
     ] = None,
@@ -58,7 +64,7 @@ def view(
     \b
     firecircle view
     firecircle view --host 0.0.0.0 --token "$(openssl rand -hex 16)" --no-browser
-    firecircle view --public-url https://circles.example.org --token "$TOKEN" --no-browser
+    firecircle view --public-url https://circles.example.org --behind-proxy --token "$TOKEN" --no-browser
     """
     from firecircle.cli.output import print_json
     from firecircle.cli.printable import printable_line
@@ -81,7 +87,7 @@ def view(
     tls = Tls(certificate, key) if certificate and key else None
     name = _host_of(public_url)
     with open_store(store) as opened:
-        access = Access(host, token, name, read_token)
+        access = Access(host, token, name, read_token, behind_proxy=behind_proxy)
         bound = listening_socket(host, port)
         address = address_of(bound, host, is_encrypted=tls is not None)
 

@@ -8,6 +8,7 @@ from firecircle.shapes import Shape
 from firecircle.store.circles import CircleStore
 from firecircle.store.database import Database
 from firecircle.store.finding import CircleSummary, Filters, batched
+from firecircle.verdict import VERDICT_WORDS, VerdictWord
 
 MOST_IN_A_BATCH = 5_000
 """Judgements that are read for one page."""
@@ -17,8 +18,8 @@ class BatchLine(Shape):
     """A batch and how it came out."""
 
     name: str
-    circles: int
-    alarms: int
+    verdicts: dict[VerdictWord, int]
+    """How many of its judgements came to each word."""
     began: float
 
 
@@ -31,7 +32,7 @@ class Change(Shape):
     @property
     def turned(self) -> bool:
         """Whether the two came to different verdicts."""
-        return self.before is not None and self.before.alarm != self.after.alarm
+        return self.before is not None and self.before.verdict != self.after.verdict
 
 
 def list_batches(database: Database) -> tuple[BatchLine, ...]:
@@ -47,8 +48,10 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
         query = (
             sa.select(
                 name,
-                sa.func.count(),
-                sa.func.sum(sa.case((of.alarm.is_(True), 1), else_=0)),
+                *(
+                    sa.func.sum(sa.case((sa.func.coalesce(of.verdict, "no_verdict") == word, 1), else_=0))
+                    for word in VERDICT_WORDS
+                ),
                 sa.func.min(of.started_at),
             )
             .where(of.record_id.like("%_:%"))
@@ -56,13 +59,20 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
             .order_by(sa.func.max(of.pk).desc())
         )
         return tuple(
-            BatchLine(name=str(batch), circles=int(number), alarms=int(alarms), began=float(began))
-            for batch, number, alarms, began in connection.execute(query)
+            BatchLine(
+                name=str(batch),
+                verdicts=dict(zip(VERDICT_WORDS, map(int, numbers), strict=True)),
+                began=float(began),
+            )
+            for batch, *numbers, began in connection.execute(query)
         )
 
 
 def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
-    """The newest judgement of every prompt of a batch, by the prompt's id, in the order they were judged."""
+    """The newest judgement of every prompt of a batch, by the prompt's id.
+
+    Those without a verdict come first, the others follow in the order they were judged.
+    """
     newest: dict[str, CircleSummary] = {}
     before = None
     while len(newest) < MOST_IN_A_BATCH:
@@ -72,7 +82,8 @@ def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
         before = page.next_before
         if before is None:
             break
-    return dict(reversed(newest.items()))
+    oldest_first = reversed(newest.items())
+    return dict(sorted(oldest_first, key=lambda one: one[1].verdict != "no_verdict"))
 
 
 def compared(store: CircleStore, name: str, other: str | None = None) -> dict[str, Change]:

@@ -207,7 +207,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     if filters.alarm is not None:
         clauses.append(of.alarm.is_(filters.alarm))
     if filters.verdict is not None:
-        clauses.append(of.verdict == filters.verdict)
+        word = of.verdict == filters.verdict
+        clauses.append(sa.or_(word, of.verdict.is_(None)) if filters.verdict == "no_verdict" else word)
     if filters.in_run is not None:
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.batch is not None:
@@ -245,14 +246,14 @@ def batched(connection: Connection) -> sa.Subquery:
     SQLite does not know that these are few, and would look at every circle if its index were not named.
     """
     of = circles.c
-    columns = of.pk, of.record_id, of.alarm, of.started_at
+    columns = of.pk, of.record_id, of.verdict, of.started_at
     if connection.dialect.name == "sqlite":
         return _BATCHED_IN_SQLITE.columns(*columns).subquery("batched")
     return sa.select(*columns).where(of.run_id.is_(None), of.record_id.is_not(None)).subquery("batched")
 
 
 _BATCHED_IN_SQLITE = sa.text(
-    "SELECT pk, record_id, alarm, started_at FROM circles INDEXED BY circles_by_batch"
+    "SELECT pk, record_id, verdict, started_at FROM circles INDEXED BY circles_by_batch"
     " WHERE run_id IS NULL AND record_id IS NOT NULL"
 )
 _other = circles.alias("other")

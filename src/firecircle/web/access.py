@@ -7,6 +7,8 @@ import hmac
 import ipaddress
 import secrets
 import socket
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,6 +18,9 @@ from firecircle.errors import ConfigError
 
 SHORTEST_TOKEN = 16
 WRITE_HEADER = "x-firecircle-token"
+MOST_GUESSES, GUESSING_SECONDS = 10, 60.0
+"""So many wrong tokens a network may offer in that time; then it must wait, even with the right one."""
+MOST_GUESSERS = 10_000
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 Right = Literal["read", "write"]
 """What a caller may do: look at everything, or also change it."""
@@ -47,6 +52,41 @@ class Caller:
         return self.right == "write"
 
 
+@dataclass(slots=True)
+class Guesses:
+    """The wrong tokens that came lately, by the network they came from."""
+
+    _times: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+
+    def add(self, client: str) -> None:
+        """Count one more wrong token."""
+        network = _network_of(client)
+        self._times[network] = [*self._lately(network), time.monotonic()]
+        self._times.move_to_end(network)
+        if len(self._times) > MOST_GUESSERS:
+            self._times.popitem(last=False)
+
+    def seconds_to_wait(self, client: str) -> int:
+        """How long this client must wait before another token is looked at; 0 if it need not."""
+        lately = self._lately(_network_of(client))
+        if len(lately) < MOST_GUESSES:
+            return 0
+        return int(lately[-MOST_GUESSES] + GUESSING_SECONDS - time.monotonic()) + 1
+
+    def _lately(self, network: str) -> list[float]:
+        begin = time.monotonic() - GUESSING_SECONDS
+        return [at for at in self._times.get(network, ()) if at > begin]
+
+
+def _network_of(client: str) -> str:
+    """Who has one address of IPv6 has a whole /64 of them."""
+    try:
+        address = ipaddress.ip_address(client)
+    except ValueError:
+        return client
+    return str(ipaddress.ip_network(f"{address}/64", strict=False)) if address.version == 6 else client
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """The rules of one server. Without a token only loopback is served, and every caller may write."""
@@ -58,11 +98,14 @@ class Access:
     """A host name under which a proxy forwards requests to this server."""
     read_token: str | None = None
     """With this a caller only reads."""
+    behind_proxy: bool = False
+    """Whether every request comes through a proxy, whose X-Forwarded-For and -Proto are believed."""
+    guesses: Guesses = field(default_factory=Guesses)
     write_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     """New for every server. Pages carry it, so that no other site can change anything."""
 
     def __post_init__(self) -> None:
-        if not self._rights and not (is_loopback(self.host) and self.name is None):
+        if not self.needs_token and not (is_loopback(self.host) and self.name is None):
             raise ConfigError(
                 "--token",
                 (
@@ -83,6 +126,11 @@ class Access:
         """What each token allows."""
         rights: tuple[tuple[str | None, Right], ...] = ((self.token, "write"), (self.read_token, "read"))
         return {token: right for token, right in rights if token is not None}
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a caller must know a token."""
+        return bool(self._rights)
 
     def allows_host(self, header: str | None) -> bool:
         """Whether a Host header can be meant for us: a foreign name that points here is DNS rebinding."""

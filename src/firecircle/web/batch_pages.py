@@ -7,6 +7,7 @@ from collections import Counter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from firecircle.names import is_attack, is_benign
 from firecircle.shapes import Shape
 from firecircle.store.batches import MOST_IN_A_BATCH, compared, list_batches
 from firecircle.telling.words import verdict_counts
@@ -37,6 +38,7 @@ def batch_page(request: Request) -> Response:
     if not changes:
         raise RequestError(404, f"{name}: no such batch; `firecircle evaluate --batch` makes one")
     judged = [change.after for change in changes.values()]
+    labelled = [one for one in judged if is_attack(one.label) or is_benign(one.label)]
     return page_response(
         request,
         "batch.html",
@@ -48,7 +50,9 @@ def batch_page(request: Request) -> Response:
         counts=verdict_counts(Counter(one.verdict for one in judged)),
         missed=sum(mistake_of(one.verdict, one.label) == "missed" for one in judged),
         false_alarms=sum(mistake_of(one.verdict, one.label) == "false alarm" for one in judged),
-        labelled=sum(one.is_right is not None for one in judged),
+        labelled=len(labelled),
+        right=sum(bool(one.is_right) for one in labelled),
+        unjudged=sum(one.is_right is None for one in labelled),
         turned=sum(change.turned for change in changes.values()),
         shared=sum(change.before is not None for change in changes.values()),
     )

@@ -10,17 +10,23 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from firecircle.shapes import Shape, Text
+from firecircle.verdict import COUNTED, VERDICT_WORDS, VerdictWord, mistake_of
 from firecircle.web.api.shapes import Name
 
 if TYPE_CHECKING:
     from firecircle.lab.records import RunRecord
     from firecircle.lab.runs.folder import RunFolder
 
+_COUNTED = ", ".join(f"'{word}'" for word in COUNTED)
 ONLY = {
-    "missed": "label = 'attack' AND alarm = false",
+    "missed": f"label = 'attack' AND alarm = false AND verdict IN ({_COUNTED})",
     "false_alarms": "label = 'benign' AND alarm = true",
     "failed": "status = 'failed'",
 }
+
+
+_WORD_OF_ALARM = "CASE WHEN alarm IS NULL THEN 'no_verdict' WHEN alarm THEN 'alarm' ELSE 'no_alarm' END"
+"""The verdict in runs of before, which noted only whether there was an alarm."""
 
 
 class JudgementQuery(Shape):
@@ -28,6 +34,7 @@ class JudgementQuery(Shape):
 
     arm: Name | None = None
     only: Literal["missed", "false_alarms", "failed"] | None = None
+    verdict: VerdictWord | None = None
     label: Literal["attack", "benign", "none"] | None = None
     f_from: float | None = Field(default=None, ge=0, le=1)
     f_below: float | None = Field(default=None, ge=0, le=1)
@@ -39,10 +46,11 @@ class JudgementQuery(Shape):
 
     def includes(self, judgement: Judgement) -> bool:
         """Whether a judgement is among them."""
-        alarm = {"missed": ("attack", False), "false_alarms": ("benign", True)}.get(self.only or "")
+        mistake = {"missed": "missed", "false_alarms": "false alarm"}.get(self.only or "")
         return (
             self.arm in (None, judgement.arm)
-            and (alarm is None or alarm == (judgement.label, judgement.alarm))
+            and self.verdict in (None, judgement.verdict)
+            and (mistake is None or mistake == mistake_of(judgement.verdict, judgement.label))
             and (self.only != "failed" or judgement.status == "failed")
             and self.label in (None, judgement.label or "none")
             and _within(judgement.f, self.f_from, self.f_below)
@@ -71,6 +79,8 @@ class JudgementQuery(Shape):
         conditions: list[tuple[str, object]] = []
         if self.arm is not None:
             conditions.append(("arm = ?", self.arm))
+        if self.verdict is not None:
+            conditions.append(("verdict = ?", self.verdict))
         if self.label is not None:
             conditions.append(("coalesce(label, 'none') = ?", self.label))
         for name, least, below in (
@@ -101,12 +111,13 @@ class Judgement(Shape):
     score: float | None
     """What the alarm goes by: F, or the calibrated probability where that decides."""
     alarm: bool | None
+    verdict: VerdictWord
     rounds: int
     pattern_types: tuple[Text, ...]
 
 
 def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
-    """So many judgements that a query asks for, in the order of the run."""
+    """So many judgements that a query asks for, in the order of the run; at its end, the failed first."""
     if run.has_table:
         return _from_records(run, query, most)
     every = (Judgement(**_named(record)) for record in every_record(run))
@@ -128,8 +139,15 @@ def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRe
 def _named(record: RunRecord) -> dict[str, object]:
     score = record.calibrated if record.alarm_decided_by == "calibrated" else record.f
     return {name: getattr(record, name) for name in Judgement.model_fields if name != "score"} | {
-        "score": score
+        "score": score,
+        "verdict": word_of(record),
     }
+
+
+def word_of(record: RunRecord) -> VerdictWord:
+    """The verdict on a record; runs of before noted only whether there was an alarm."""
+    known = next((word for word in VERDICT_WORDS if word == record.verdict), None)
+    return known or ("no_verdict" if record.alarm is None else "alarm" if record.alarm else "no_alarm")
 
 
 def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
@@ -140,12 +158,15 @@ def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judg
     names = tuple(Judgement.model_fields)
     with duckdb.connect(":memory:") as database:
         table = records_table(database, run.records)
+        kept = {row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
+        if "verdict" not in kept:
+            table = f"(SELECT *, {_WORD_OF_ALARM} AS verdict FROM {table})"
         score = alarm_value(database, table)
         where, values = query.conditions(score)
         columns = ", ".join(score if name == "score" else name for name in names)
         statement = (
             f"SELECT {columns} FROM {table} WHERE {where}"
-            f" ORDER BY file_row_number LIMIT {most:d} OFFSET {query.start:d}"
+            f" ORDER BY status = 'failed' DESC, file_row_number LIMIT {most:d} OFFSET {query.start:d}"
         )
         rows = database.execute(statement, values).fetchall()
     return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from firecircle.web.access import READING, Access, Caller
+from firecircle.web.access import READING, Access, Caller, Right, bearer_in
 from firecircle.web.problems import RequestError, problem_response, wants_problem
 
 POLICY = "; ".join(
@@ -78,9 +78,13 @@ class Gate:
             return problem_response(RequestError(421, "this host name is not served here"))
         path = request.scope["path"]
         is_open = path.startswith(_OPEN_TO_ALL)
-        offered = request.query_params.get("token")
-        if not is_open and request.method == "GET" and offered and access.right_of(offered):
+        offered = request.query_params.get("token") if request.method == "GET" and not is_open else None
+        if (offered or bearer_in(headers)) and (refused := refused_guess(request, access)):
+            return problem_response(refused)
+        if offered and right_of_guess(request, access, offered):
             return self._welcomed(request, offered)
+        if bearer := bearer_in(headers):
+            right_of_guess(request, access, bearer)
         caller = access.caller(headers, request.cookies.get(COOKIE))
         request.scope[_CALLER] = caller
         if caller.right is None and not is_open:
@@ -105,9 +109,35 @@ class Gate:
         return RedirectResponse(LOGIN, status_code=303)
 
 
+def client_of(request: Request, access: Access) -> str:
+    """The address a request comes from: behind a proxy the one that the proxy saw, which it writes last."""
+    seen = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    if access.behind_proxy and seen:
+        return seen
+    return request.client.host if request.client else ""
+
+
+def refused_guess(request: Request, access: Access) -> RequestError | None:
+    """The refusal for a client that offered too many wrong tokens lately."""
+    seconds = access.guesses.seconds_to_wait(client_of(request, access))
+    if not seconds:
+        return None
+    detail = f"too many wrong tokens; try again in {seconds} seconds"
+    return RequestError(429, detail, {"retry-after": str(seconds)})
+
+
+def right_of_guess(request: Request, access: Access, token: str) -> Right | None:
+    """What an offered token allows; a wrong one is counted against its client."""
+    right = access.right_of(token)
+    if right is None and access.needs_token:
+        access.guesses.add(client_of(request, access))
+    return right
+
+
 def with_cookie(response: Response, request: Request, access: Access, token: str) -> Response:
     """The response, with the cookie that stands for a token; over TLS it is sent over TLS only."""
-    secure = request.url.scheme == "https"
+    forwarded = request.headers.get("x-forwarded-proto") if access.behind_proxy else None
+    secure = (forwarded or request.url.scheme) == "https"
     response.set_cookie(
         COOKIE, access.cookie_of(token), httponly=True, samesite="lax", secure=secure, path="/"
     )

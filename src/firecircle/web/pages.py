@@ -28,7 +28,7 @@ from firecircle.web.api.shapes import (
     CompareQuery,
     PromptQuery,
 )
-from firecircle.web.middleware import LOGIN, caller_of, with_cookie
+from firecircle.web.middleware import LOGIN, caller_of, refused_guess, right_of_guess, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
@@ -50,8 +50,10 @@ async def login_page(request: Request) -> Response:
     """Where a reader gives a token of the server."""
     access, trouble = viewer_of(request).access, ""
     if request.method == "POST":
+        if refused := refused_guess(request, access):
+            raise refused
         token = await _token_in(request)
-        if access.right_of(token):
+        if right_of_guess(request, access, token):
             return with_cookie(RedirectResponse("/circles", status_code=303), request, access, token)
         trouble = "That is not the token."
     status = 401 if trouble else 200
@@ -96,6 +98,7 @@ def circles_page(request: Request) -> Response:
         newest=urlencode(filters) if query.before is not None or query.start else None,
         given=filters,
         unordered=urlencode({name: value for name, value in filters.items() if name not in ORDERING}),
+        any_verdict=urlencode({name: value for name, value in filters.items() if name != "verdict"}),
         counted=urlencode({name: value for name, value in times.items() if name not in PAGING}),
         order=query.order,
         rising=query.rising,

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import resources
@@ -96,6 +97,7 @@ def templates() -> Environment:
         "count": lambda value: f"{value:,}",
         "words": lambda name: with_codes(str(name).replace("_", " ")),
         "style": lambda number: (number - 1) % STYLES + 1,
+        "shell": lambda text: shlex.quote(with_codes(text)),
         "segment": lambda text: quote(text, safe=""),
         "quotes": lambda pattern: gathered_quotes(pattern.evidence)[:MOST_QUOTES],
         "turns_json": turns_json,
@@ -114,6 +116,7 @@ def templates() -> Environment:
         "type_meanings": meanings(),
         "standing_words": STANDING_WORDS,
         "verdict_options": (("", "any"), *((word, word.replace("_", " ")) for word in VERDICT_WORDS)),
+        "verdict_words": VERDICT_WORDS,
         "agreement_words": agreement_words,
         "agreement_share": agreement_share,
         "observer_words": lambda pattern: observer_words(pattern, name_with_codes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
-from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements
+from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements, word_of
 from firecircle.web.pages import page_response
 from firecircle.web.problems import RequestError
 from firecircle.web.shown.page import Caption, page_of
@@ -106,7 +107,7 @@ def _report_asked_for(request: Request) -> tuple[RunFolder, Path]:
     path = run.path / REPORT
     if not path.is_file():
         raise RequestError(
-            404, f"report: not written yet; `firecircle lab report {run.about.run_id}` writes it"
+            404, f"report: not written yet; `firecircle lab report {shlex.quote(run.about.run_id)}` writes it"
         )
     return run, path
 
@@ -145,6 +146,7 @@ def judgement_page(request: Request) -> Response:
             request,
             "judgement.html",
             judgement=judgement,
+            word=word_of(judgement),
             kept_as=kept_as,
             threshold=run.plan.alarm_threshold,
             layers=layers,

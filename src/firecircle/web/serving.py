@@ -74,6 +74,7 @@ def server_of(site: Site, on_ready: Callable[[], None], tls: Tls | None = None) 
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # the gate reads them, where the server was told that a proxy writes them
         timeout_graceful_shutdown=SECONDS_TO_LEAVE,
         ws="none",
         lifespan="on",

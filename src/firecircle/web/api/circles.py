@@ -21,6 +21,7 @@ from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Page
+from firecircle.verdict import VERDICT_WORDS
 from firecircle.web.api.reading import body_as, query_as
 from firecircle.web.api.shapes import (
     Amount,
@@ -42,6 +43,7 @@ from firecircle.web.api.shapes import (
 )
 from firecircle.web.problems import RequestError
 from firecircle.web.rendering import exported_html, file_name
+from firecircle.web.seats import require_known_voices
 from firecircle.web.viewer import circle_asked_for, viewer_of
 from firecircle.web.watch import News, Over, Watch
 
@@ -83,6 +85,8 @@ async def evaluate(request: Request) -> Response:
 
 
 def _asked_for(form: Judging) -> JudgingRequest:
+    require_known_voices("models", form.models)
+    require_known_voices("reserves", form.reserves)
     return JudgingRequest(
         EvaluationMode(form.mode),
         {
@@ -212,6 +216,10 @@ def count_circles(request: Request) -> Response:
     total = circles.count(most=most)
     counts = Counts(
         matching=circles.count(query, most=most),
+        verdicts={
+            word: circles.count(query.model_copy(update={"verdict": word}), most=most)
+            for word in VERDICT_WORDS
+        },
         total=total,
         counted_to=most,
         about=circles.about_how_many() if total == most else None,

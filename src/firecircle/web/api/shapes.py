@@ -12,6 +12,7 @@ from firecircle.shapes import Shape
 from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry, BankFilters
 from firecircle.store.finding import CircleSummary, Filters, Order
+from firecircle.verdict import VerdictWord
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
@@ -149,6 +150,8 @@ class Counts(Shape):
     """How many circles match, and how many there are."""
 
     matching: int
+    verdicts: dict[VerdictWord, int]
+    """How many match with each verdict, whichever the filters ask for; together all that match the others."""
     total: int
     counted_to: int | None
     """Where counting ended: either number may be greater if it is this one. Null: all were counted."""
