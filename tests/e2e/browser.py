@@ -65,4 +65,4 @@ def assert_accessible(page: Any) -> None:
 
     found = Axe().run(page).response["violations"]
     told = [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found]
-    assert told == []
+    assert told == [], told

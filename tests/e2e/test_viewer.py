@@ -529,6 +529,7 @@ def test_every_page_is_accessible_in_either_theme(page: Page, store: Store, big:
     for path in (
         "/circles",
         f"/circles/{big}",
+        f"/circles/{big}/dialogue",
         "/convene",
         "/bank",
         f"/bank/{entry}",

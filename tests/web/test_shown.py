@@ -7,6 +7,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import httpx
+
 from firecircle import FireCircleResult, ModelCharacteristics
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.voice import Reply, Retry, Turn
@@ -120,3 +122,33 @@ async def test_waiting_to_try_again_is_told_apart() -> None:
     waterfall_of = waterfall(result)
     assert waterfall_of is not None
     assert all(0 < bar.waited < bar.width for bar in waterfall_of.bars)
+
+
+def test_a_dialogue_reads_from_top_to_bottom(client: httpx.Client, store: Store) -> None:
+    script = "<script>alert(1)</script> \u202e"
+    notes = [pattern("temporal_inconsistency", "As we agreed yesterday")]
+    lines: dict[str, list[str | Exception]] = {
+        "one": [says(0.2, reasoning="first of one"), says(0.8, reasoning=script, patterns_observed=notes)],
+        "two": [says(0.3, reasoning="first of two"), says(0.4, reasoning="then of two")],
+        "three": [says(0.3, reasoning="first of three"), lost("HTTP 429 too many")],
+    }
+    name = judged(store, lines=lines, max_rounds=2).circle_id
+    page = client.get(f"/circles/{name}/dialogue").text
+    assert f'href="/circles/{name}/dialogue"' in client.get(f"/circles/{name}").text
+    order = [
+        "Round 1",
+        "first of one",
+        "first of two",
+        "first of three",
+        "Round 2",
+        "then of two",
+        "429 too many",
+    ]
+    places = [page.index(words, page.index("part-round1")) for words in order]
+    assert places == sorted(places)
+    assert "F 0.20 → <b>0.80</b>" in page
+    assert "empty chair</span>" in page
+    assert "<script>alert" not in page
+    assert "⟨U+202E⟩" in page
+    assert 'href="#:~:text=As%20we%20agreed%20yesterday"' in page
+    assert page.count("What one was asked") + page.count("What two was asked") == 2

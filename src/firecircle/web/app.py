@@ -78,6 +78,7 @@ def _routes() -> list[Route | Mount]:
         Route("/circles", pages.circles_page),
         Route("/circles/compare", pages.circles_beside_page),
         Route("/circles/{circle_id}", pages.circle_page),
+        Route("/circles/{circle_id}/dialogue", pages.dialogue_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
         Route("/convene", pages.convene_page),
         Route("/bank", pages.bank_page),

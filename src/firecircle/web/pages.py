@@ -118,6 +118,16 @@ def circle_page(request: Request) -> Response:
     return page_response(request, template, page=page, standalone=False, newer=newer, older=older)
 
 
+def dialogue_page(request: Request) -> Response:
+    """What the voices of a circle said, from top to bottom."""
+    viewer, summary = viewer_of(request), circle_asked_for(request)
+    page = page_of(caption_of(summary), viewer.store.circles.load(summary))
+    if not isinstance(page, CirclePage):
+        raise RequestError(404, f"{summary.id}: its voices did not talk with each other")
+    newer, older = viewer.store.circles.neighbours(summary.pk)
+    return page_response(request, "dialogue.html", page=page, newer=newer, older=older)
+
+
 def circles_beside_page(request: Request) -> Response:
     """Two circles beside each other."""
     from firecircle.lab.compare_kept import compare_circles

@@ -48,10 +48,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One voice's falsehood over the rounds; `number` picks its dash pattern and colour."""
+    """One voice's falsehood over the rounds."""
 
     name: str
-    number: int
     dots: tuple[Dot, ...]
     steps: tuple[Step, ...]
     label_x: float
@@ -98,13 +97,13 @@ def convergence(result: FireCircleResult) -> Convergence | None:
     models = dict.fromkeys(answer.model for _, answer in answers)
     lost = {failure.model: failure.round_number for failure in result.failures}
     lines = []
-    for number, model in enumerate(models):
+    for model in models:
         falsehoods = [(place, answer.falsehood) for place, answer in answers if answer.model == model]
         dots = tuple(
             Dot(x(r), y(f), r, f"{name_with_codes(model)}, round {r}: F {f:.2f}") for r, f in falsehoods
         )
         steps = tuple(Step(a.x, a.y, b.x, b.y, b.round_number) for a, b in pairwise(dots))
-        lines.append(Line(model, number, dots, steps, dots[-1].x + 8, dots[-1].y, lost.get(model)))
+        lines.append(Line(model, dots, steps, dots[-1].x + 8, dots[-1].y, lost.get(model)))
     metrics = result.round_metrics
     edges = [
         (
@@ -145,7 +144,7 @@ def _spread_labels(lines: list[Line]) -> tuple[Line, ...]:
     floor = HEIGHT - 7.0
     placed: dict[str, float] = {}
     below = TOP + 4.0 - LABEL_APART
-    for line in sorted(lines, key=lambda line: (line.label_y, line.number)):
+    for line in sorted(lines, key=lambda line: line.label_y):
         below = placed[line.name] = max(line.label_y, below + LABEL_APART)
     above = floor + LABEL_APART
     for line in sorted(lines, key=lambda line: -placed[line.name]):

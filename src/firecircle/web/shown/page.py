@@ -37,6 +37,8 @@ from firecircle.web.shown.charts import Convergence, Waterfall, convergence, wat
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 
 MOST_OBSERVATIONS = 300
+COLOURS = 10
+"""Of voices; the style sheet has as many."""
 ON_THE_PAGE = Ways(
     read_reasons="below",
     ask_again="convene it again",
@@ -137,6 +139,11 @@ class CirclePage:
     left_out: tuple[Observation, ...]
     """Observations whose type is in no pattern."""
     more_left_out: int
+
+    @property
+    def colours(self) -> dict[str, int]:
+        """The colour of each voice, the same in grid, chart and dialogue."""
+        return {row.model: place % COLOURS for place, row in enumerate(self.rows)}
 
     @property
     def numbers(self) -> dict[str, int]:

@@ -215,3 +215,11 @@ document.addEventListener("click", (event) => {
   panels().forEach((panel) => panel.close());
   for (const one of document.querySelectorAll("#opening details")) one.open = true;
 });
+
+// What is copied out of a dialogue says who said it, and where.
+document.addEventListener("copy", (event) => {
+  const turn = getSelection().anchorNode?.parentElement?.closest(".turn");
+  if (!turn) return;
+  event.clipboardData.setData("text/plain", `${getSelection()}\n(${turn.dataset.source})`);
+  event.preventDefault();
+});
