@@ -49,13 +49,14 @@ MOST_NAMED = 2_000
 """Hidden characters in one text that get a mark with their name; a text of nothing else gets plain codes."""
 
 NAVIGATION = (
-    ("Batches", "/batches"),
-    ("Runs", "/runs"),
-    ("Bank", "/bank"),
-    ("Blind spots", "/blindspots"),
-    ("Rotation", "/rotation"),
+    ("Circles", ("/circles",)),
+    ("Batches", ("/batches",)),
+    ("Runs", ("/runs",)),
+    ("Patterns", ("/bank", "/blindspots", "/rotation")),
+    ("Convene", ("/convene",)),
 )
-"""Pages beside the circles: name and path."""
+"""The five places of the viewer: the name, and the paths of its pages, the first of which it opens."""
+PATTERN_PAGES = (("Bank", "/bank"), ("Blind spots", "/blindspots"), ("Rotation", "/rotation"))
 
 STANDING_WORDS = {
     "zombie": "zombie: lost after its first words; they stay on record, its vote does not count",
@@ -110,6 +111,7 @@ def templates() -> Environment:
         "parts_of": parts_of,
         "own": own,
         "navigation": NAVIGATION,
+        "pattern_pages": PATTERN_PAGES,
         "round_words": ROUND_WORDS,
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,

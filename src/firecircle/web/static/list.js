@@ -90,7 +90,7 @@ document.addEventListener("click", async (event) => {
   return undefined;
 });
 
-// -- how many, and which columns -------------------------------------------------------------------------
+// -- how many -------------------------------------------------------------------------------------------
 async function count() {
   const place = document.getElementById("count");
   if (!place) return;
@@ -107,32 +107,6 @@ async function count() {
   }
 }
 
-const remembered = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };
-const hidden = new Set(remembered("firecircle-columns", []));
-function showColumns() {
-  for (const head of document.querySelectorAll("#list th[data-c]")) {
-    for (const row of document.getElementById("list").rows) row.cells[head.cellIndex].classList.toggle("unwanted", hidden.has(head.dataset.c));
-  }
-}
-function offerColumns() {
-  const place = document.getElementById("columns");
-  if (!place) return;
-  for (const head of document.querySelectorAll("#list th[data-c]")) {
-    const label = document.createElement("label");
-    const box = document.createElement("input");
-    box.type = "checkbox";
-    box.checked = !hidden.has(head.dataset.c);
-    box.addEventListener("change", () => {
-      if (box.checked) hidden.delete(head.dataset.c); else hidden.add(head.dataset.c);
-      try { localStorage.setItem("firecircle-columns", JSON.stringify([...hidden])); } catch { /* then only here */ }
-      showColumns();
-    });
-    label.append(box, ` ${head.textContent.replace(/[↓↑]/, "").trim()}`);
-    place.append(label);
-  }
-}
-offerColumns();
-showColumns();
 count();
 
 // -- the place of the reader, kept for the way back --------------------------------------------------------
@@ -166,7 +140,6 @@ async function look() {
   old.replaceWith(fresh);
   for (const row of rows()) row.querySelector(".c-pick input").checked = kept.has(pathOf(row));
   tellPicked();
-  showColumns();
   count();
   at = chosen ? rows().findIndex((row) => pathOf(row) === chosen) : -1;
   if (at >= 0) choose(at);
