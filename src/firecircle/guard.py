@@ -15,6 +15,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Listener
 from firecircle.circle.measures import together
 from firecircle.circle.panel import Guide, Panel
+from firecircle.convene import Watcher
 from firecircle.errors import (
     ConfigError,
     EvaluationError,
@@ -124,11 +125,14 @@ class PromptGuard:
         record_id: str | None = None,
         bank: Guide | None = None,
         seating: Seating | None = None,
+        batch_began: float | None = None,
+        watched: Watcher | None = None,
     ) -> ReciprocityMetrics:
         """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`.
 
         `record_id` says which prompt of a batch it is, such as `monday:17`, for the store to find it by.
         `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
+        `batch_began` and `watched` are for batches that can be resumed; see `Job`.
         """
         chosen = self._mode(mode, fire_circle_config)
         prompt = as_prompt(prompt)
@@ -151,6 +155,8 @@ class PromptGuard:
                 store=self._store,
                 label=label,
                 record_id=record_id,
+                batch_began=batch_began,
+                watched=watched,
                 on_unkept=self._on_unkept,
             )
             metrics = await (_judge_by_layer(job) if by_layer else _judge(job))

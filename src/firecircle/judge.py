@@ -18,7 +18,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import heard_by, seat_circle, seat_panel, with_calibration
+from firecircle.convene import Watcher, heard_by, seat_circle, seat_panel, with_calibration
 from firecircle.errors import NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
 from firecircle.session import SessionMemory
@@ -55,6 +55,10 @@ class Job:
     label: str | None = None
     record_id: str | None = None
     """Which prompt of a batch it is: the name of the batch, a colon, and its own."""
+    batch_began: float | None = None
+    """Replaces what the store has of this prompt since then: one circle a prompt, also after a restart."""
+    watched: Watcher | None = None
+    """Asks another voice in the place of each, for instance one that journals every answer."""
     on_recording: Callable[[Recording], None] | None = None
     """Is given the recording in the store before any voice is asked."""
     on_unkept: Callable[[str], None] | None = None
@@ -85,6 +89,7 @@ async def judge(job: Job) -> Kept:
                 judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).hold(
                     job.prompt,
                     job.session,
+                    watched=job.watched,
                     baseline_question=job.baseline_question,
                     on_event=heard_by(job.on_event, recording.tell if recording else None),
                     before_first_call=recording.begun if recording else None,
@@ -93,6 +98,7 @@ async def judge(job: Job) -> Kept:
             judged = await seat_panel(config, job.caller, seating).ask(
                 job.prompt,
                 job.session,
+                watched=job.watched,
                 baseline_question=job.baseline_question,
                 listener=recording.tell_panel if recording else None,
                 guidance=job.guidance,
@@ -171,7 +177,7 @@ async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
         return
     from firecircle.store.recorder import InBatch
 
-    place = None if job.record_id is None else InBatch(job.record_id)
+    place = None if job.record_id is None else InBatch(job.record_id, job.batch_began)
     loop, judging = asyncio.get_running_loop(), asyncio.current_task()
 
     def call_off() -> None:

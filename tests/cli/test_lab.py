@@ -92,7 +92,7 @@ def test_damage_to_a_finished_run_is_told(cli: Callable[..., Ran], folder: Path)
     assert "warning: " in told.err
     assert "the journal is damaged: record " in told.err
     refused = cli("lab", "resume", "run")
-    assert_one_line_of_trouble(refused, "the journal is damaged: record ", "bring the file back from a copy")
+    assert_one_line_of_trouble(refused, "the journal is damaged: record ", "restore the file from a copy")
 
 
 def test_a_budget_stops_a_run_with_status_1_and_says_how_it_goes_on(

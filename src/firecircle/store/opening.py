@@ -34,6 +34,10 @@ class Store:
         self._database: Database | None = None
         self.recorder = Recorder(lambda: self.database)
 
+    def __str__(self) -> str:
+        """Where it is."""
+        return str(self._place)
+
     @property
     def database(self) -> Database:
         """The database, open."""

@@ -51,6 +51,8 @@ class InBatch:
     """A circle's place in a batch: the name of the batch, a colon, and which of its prompts."""
 
     record_id: str
+    began: float | None = None
+    """When the batch was first started: a circle of this prompt that began since then is replaced."""
 
 
 class _Known(NamedTuple):

@@ -105,13 +105,18 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
 def _insert_or_replace(
     connection: Connection, circle_id: str, row: Row, place: InRun | InBatch | None
 ) -> tuple[int, str]:
-    """A judgement of a run has one circle: held once more, because the run was interrupted or it had failed,
-    it replaces the earlier one. A label added meanwhile stays."""
-    if place is not None:
+    """A judgement of a run or batch has one circle: held once more, because the work was interrupted or it
+    had failed, it replaces the earlier one. A label added meanwhile stays."""
+    if isinstance(place, InRun):
         row = {**row, **{name: storable(value) for name, value in asdict(place).items()}}
-    if not isinstance(place, InRun):
+        same = sa.and_(circles.c.id == circle_id, circles.c.run_id == row["run_id"])
+    elif place is not None:
+        row = {**row, "record_id": storable(place.record_id)}
+        # Not by its id, which follows from the settings: an earlier batch with the same seed has it too.
+        own = sa.and_(circles.c.record_id == row["record_id"], circles.c.run_id.is_(None))
+        same = sa.false() if place.began is None else sa.and_(own, circles.c.started_at >= place.began)
+    else:
         return _insert(connection, circle_id, row)
-    same = sa.and_(circles.c.id == circle_id, circles.c.run_id == row["run_id"])
     earlier = connection.execute(sa.select(circles.c.pk, circles.c.label).where(same)).mappings().first()
     if earlier is not None:
         connection.execute(sa.delete(circles).where(circles.c.pk == earlier["pk"]))

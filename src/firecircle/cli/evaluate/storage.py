@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError
@@ -56,20 +57,21 @@ def guide_for(k: int | None, mode: str, where: str | None) -> StoredGuide | None
     return StoredGuide(k, where)
 
 
+@dataclass(frozen=True, slots=True)
 class StoredGuide:
     """The bank of a store, as a guide."""
 
-    def __init__(self, k: int, where: str | None) -> None:
-        self._k, self._where = k, where
+    k: int
+    where: str | None
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
         """A line for each of the most relevant patterns."""
-        with open_store(self._where) as store:
+        with open_store(self.where) as store:
             if not store.bank.count():
                 raise ConfigError(
                     "--bank", "the bank is empty", "`firecircle bank learn` fills it from the circles kept"
                 )
-            return store.bank.guidance_for(prompt, self._k)
+            return store.bank.guidance_for(prompt, self.k)
 
 
 @contextmanager

@@ -6,18 +6,21 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from functools import partial
 from typing import Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
+from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
 from firecircle.circle.result import Usages
+from firecircle.circle.voice import Usage
 from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
 from firecircle.cli.evaluate.batch.files import batch_document, write_rows
+from firecircle.cli.evaluate.batch.journal import BatchJournal, open_journal
 from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
 from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.evaluate.batch.reading import Batch
@@ -25,7 +28,17 @@ from firecircle.cli.evaluate.batch.spending import Amount, BatchBudget, with_bud
 from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_json, print_line
-from firecircle.errors import PASSING_KINDS, ConfigError, EvaluationError, FireCircleError, PromptError
+from firecircle.convene import Watcher
+from firecircle.engine.capacity import CallCapacity
+from firecircle.engine.voices import JournaledVoices, judge_unhurt
+from firecircle.errors import (
+    ConfigError,
+    EvaluationError,
+    FireCircleError,
+    PromptError,
+    StoreError,
+    unexpected_error,
+)
 from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
@@ -34,7 +47,7 @@ from firecircle.request import Configured
 from firecircle.settings import current_settings
 from firecircle.store.opening import Store
 from firecircle.verdict import VerdictWord
-from firecircle.voices.outages import TRIES, Outages, Pause, StillOut
+from firecircle.voices.outages import Outages, Pause, StillOut
 
 HOSTED_AT_ONCE, LOCAL_AT_ONCE = 16, 8
 
@@ -116,9 +129,14 @@ def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
     started = time.monotonic()
     with warned_when_not_kept() as unkept:
         progress = _Progress(batch, view, unkept)
-        with request.store or nullcontext(), view.open():
-            stopped = asyncio.run(_judge_all(request, progress))
+        with (
+            open_journal(batch, request.judges, request.store, request.bank) as journal,
+            request.store or nullcontext(),
+            view.open(),
+        ):
+            stopped = asyncio.run(_judge_all(request, progress, journal))
             progress.show_rest()
+            journal.is_finished = not stopped and not any(row.lost_in_passing for row in progress.shown)
     seconds = time.monotonic() - started
     return BatchOutcome(
         batch.name, len(batch.rows), seconds, progress.shown, stopped, unkept, progress.accounts
@@ -192,12 +210,15 @@ class _Progress:
         self._view.show(outcome)
 
 
-async def _judge_all(request: BatchRequest, progress: _Progress) -> str | None:
+async def _judge_all(request: BatchRequest, progress: _Progress, journal: BatchJournal) -> str | None:
     """Judge every record; why it ended before the last one, if it did."""
     progress.show()
+    progress.accounts += journal.paid_before()
     try:
         for judges, numbers in _by_judges(request.judges):
-            if stopped := await _judge_all_of(request, judges, numbers, progress):
+            outages = Outages(current_settings().waiting, progress.pause)
+            judging = _Judging(request, judges, progress, journal, outages)
+            if stopped := await judging.judge(numbers):
                 return stopped
     except asyncio.CancelledError:
         return INTERRUPTION
@@ -220,88 +241,168 @@ def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]
     return together
 
 
-async def _judge_all_of(
-    request: BatchRequest, judges: Configured, numbers: list[int], progress: _Progress
-) -> str | None:
-    """Judge these prompts within the budget, and again those that an outage hurt; why it ended early."""
-    outages = Outages(current_settings().waiting, progress.pause)
-    budget = await BatchBudget.of(judges, request.batch.records, numbers)
-    tries: Counter[int] = Counter()
-    hurt: dict[int, Outcome] = {}
-    stopped = None
+class _Judging:
+    """Judges the prompts that the same voices judge; each outcome is journaled before it is shown."""
 
-    def take(number: int, outcome: Outcome) -> None:
-        progress.take(progress.places[number], outcome)
-        progress.show()
+    def __init__(
+        self,
+        request: BatchRequest,
+        judges: Configured,
+        progress: _Progress,
+        journal: BatchJournal,
+        outages: Outages,
+    ) -> None:
+        self._request, self._judges, self._progress = request, judges, progress
+        self._journal, self._outages = journal, outages
+        self._records = request.batch.records
+        self._ids = Counter(record.id for record in self._records)
+        self._hurt: dict[int, ReciprocityMetrics | FireCircleError] = {}
+        """Prompts that lost a voice to an outage and are to be judged again."""
+        self._at_once = request.options.at_once or _usual_concurrency(judges.config)
+        self._capacity = CallCapacity(self._at_once * len(judges.config.named_models))
 
-    try:
-        while numbers:
-            some, part = budget.fitting(numbers, progress.spent)
-            if not some:
-                stopped = budget.shortage(numbers[0], progress.spent)
-                break
-            done = 0
-            async with outages.passage():
-                with outages.noticed():
-                    async for number, outcome, judged in _judged(
-                        request, with_budget(judges, part), some, outages, progress.unkept
-                    ):
-                        done += 1
-                        hurt.pop(number, None)
-                        progress.accounts.append(_account(judged))
-                        is_hurt = _is_hurt(judged, outages)
-                        tries[number] += outages.pause is None
-                        if not is_hurt or tries[number] >= TRIES:
-                            take(number, replace(outcome, lost_in_passing=is_hurt))
-                        else:
-                            hurt[number] = outcome
-            numbers = [*hurt, *(number for number in numbers[done:] if number not in hurt)]
-    except StillOut as out:
-        stopped = str(out)
-    for number, outcome in hurt.items():
-        take(number, replace(outcome, lost_in_passing=True))
-    return stopped
+    async def judge(self, numbers: list[int]) -> str | None:
+        """Judge these prompts within the budget; why it ended early."""
+        left = [number for number in numbers if not self._is_known(number)]
+        budget = await BatchBudget.of(self._judges, self._records, left)
+        try:
+            while left:
+                some, part = budget.fitting(left, self._progress.spent)
+                if not some:
+                    return budget.shortage(left[0], self._progress.spent)
+                with self._outages.noticed():
+                    await self._judge_some(some, part)
+                left = left[len(some) :]
+        except (StillOut, StoreError) as ended:
+            for number, judged in self._hurt.items():
+                self._take(number, judged, is_hurt=True)
+            return str(ended)
+        return None
+
+    def _is_known(self, number: int) -> bool:
+        """Whether an earlier start judged this prompt; its outcome is shown then."""
+        known = self._journal.judged(number)
+        if known is None:
+            return False
+        self._show(number, known.metrics or known.error or "")
+        return True
+
+    async def _judge_some(self, numbers: Sequence[int], part: Budget) -> None:
+        room = asyncio.Semaphore(self._at_once)
+
+        async def judge_one(number: int) -> None:
+            try:
+                await self._judge_one(number, part)
+            finally:
+                room.release()
+
+        try:
+            async with asyncio.TaskGroup() as begun:
+                for number in numbers:
+                    await room.acquire()
+                    begun.create_task(judge_one(number))
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None  # an error that ends the batch; the others say the same
+
+    async def _judge_one(self, number: int, part: Budget) -> None:
+        record, journal = self._records[number], self._journal.journal
+        if journal is None:
+            judged = await self._judged(number, part, None)
+            self._progress.accounts.append(_account(judged))
+            self._take(number, judged, is_hurt=False)
+            return
+        tries: list[JournaledVoices] = []
+        paid: list[Usage] = []
+
+        async def judge(voices: JournaledVoices) -> ReciprocityMetrics | FireCircleError:
+            # Calls that were lost do not appear in a further try, and count all the same.
+            lost = [call.usage for earlier in tries for _, _, call in earlier.withheld]
+            tries.append(voices)
+            judged = await self._judged(number, _less(part, Amount.taken(_sum(lost))), voices.seat)
+            self._hurt.pop(number, None)
+            if voices.hurt:
+                self._hurt[number] = judged
+            return judged
+
+        seat = partial(
+            JournaledVoices,
+            journal=journal,
+            key=self._journal.key(number, record),
+            capacity=self._capacity,
+            outages=self._outages,
+            paid=paid.append,
+        )
+        try:
+            judged = await judge_unhurt(seat, judge)
+        finally:
+            if paid:
+                self._progress.accounts.append(_sum(paid))
+        is_hurt = self._hurt.pop(number, None) is not None
+        await asyncio.shield(self._journal.write(number, record, self._request.label_of(record), judged))
+        self._take(number, judged, is_hurt=is_hurt)
+
+    async def _judged(
+        self, number: int, part: Budget, watched: Watcher | None
+    ) -> ReciprocityMetrics | FireCircleError:
+        request, record = self._request, self._records[number]
+        judges = with_budget(self._judges, part)
+        seed = self._journal.seed(number, judges.config.seed)
+        guard = PromptGuard(
+            judges.config.model_copy(update={"seed": seed}),
+            store=request.store,
+            bank=request.bank,
+            on_unkept=self._progress.unkept.append,
+        )
+        try:
+            return await guard.evaluate_prompt(
+                record.prompt,
+                label=request.label_of(record),
+                record_id=request.batch.kept_as(record),
+                seating=judges.seating,
+                # Of rows with the same id, each keeps its own circle.
+                batch_began=self._journal.about.began if self._ids[record.id] == 1 else None,
+                watched=watched,
+            )
+        except FireCircleError as error:
+            if isinstance(error, ConfigError) and not isinstance(error, PromptError):
+                raise  # a missing key or an unknown model is the same for all prompts
+            return error
+        except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
+            return unexpected_error(unexpected)
+
+    def _take(self, number: int, judged: ReciprocityMetrics | FireCircleError, *, is_hurt: bool) -> None:
+        self._show(number, judged if isinstance(judged, ReciprocityMetrics) else str(judged), is_hurt=is_hurt)
+
+    def _show(self, number: int, result: ReciprocityMetrics | str, *, is_hurt: bool = False) -> None:
+        record = self._records[number]
+        outcome = Outcome.of_prompt(record, self._request.label_of(record), result)
+        self._progress.take(self._progress.places[number], replace(outcome, lost_in_passing=is_hurt))
+        self._progress.show()
+
+
+def _less(part: Budget, taken: Amount) -> Budget:
+    return Budget(
+        None if part.tokens is None else max(0, part.tokens - taken.tokens),
+        None if part.money is None else max(0.0, part.money - taken.usd),
+    )
+
+
+def _sum(usages: Sequence[Usage]) -> Usages:
+    prices = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
+    return Usages(
+        calls=len(usages),
+        tokens_in=sum(usage.tokens_in or 0 for usage in usages),
+        tokens_out=sum(usage.tokens_out or 0 for usage in usages),
+        cost_usd=sum(prices) if prices else None,
+        estimated_tokens=sum(usage.estimated_tokens for usage in usages),
+        estimated_usd=sum(usage.estimated_usd for usage in usages),
+    )
 
 
 def _account(judged: ReciprocityMetrics | FireCircleError) -> Usages:
     """What a judgement took, also one that failed."""
     known = judged.accounting if isinstance(judged, ReciprocityMetrics | EvaluationError) else None
     return known.total if known else Usages()
-
-
-def _is_hurt(judged: ReciprocityMetrics | FireCircleError, outages: Outages) -> bool:
-    """Whether a voice was lost to a trouble that passes."""
-    if not isinstance(judged, ReciprocityMetrics | EvaluationError):
-        return False
-    return any(
-        failure.kind in PASSING_KINDS and outages.has_lost(failure.model) for failure in judged.failures
-    )
-
-
-async def _judged(
-    request: BatchRequest, judges: Configured, numbers: list[int], outages: Outages, unkept: list[str]
-) -> AsyncGenerator[tuple[int, Outcome, ReciprocityMetrics | FireCircleError], None]:
-    """The outcomes as they come; while a provider is out, no further prompt is begun."""
-    config = judges.config
-    records = request.batch.records
-    guard = PromptGuard(config, store=request.store, bank=request.bank, on_unkept=unkept.append)
-    # After a pause one prompt goes first.
-    chosen = [records[number] for number in (numbers[:1] if outages.pause else numbers)]
-    goes_first = outages.pause is not None
-    outcomes = guard.evaluate_each(
-        (record.prompt for record in takewhile(lambda _: goes_first or outages.pause is None, chosen)),
-        concurrency=request.options.at_once or _usual_concurrency(config),
-        labels=[request.label_of(record) for record in chosen],
-        record_ids=[request.batch.kept_as(record) for record in chosen],
-        seating=judges.seating,
-    )
-    async with aclosing(outcomes):
-        async for judged in outcomes:
-            if isinstance(judged.outcome, ConfigError) and not isinstance(judged.outcome, PromptError):
-                raise judged.outcome  # a missing key or an unknown model is the same for all prompts
-            record = chosen[judged.index]
-            outcome = Outcome.of_prompt(record, request.label_of(record), judged.outcome)
-            yield numbers[judged.index], outcome, judged.outcome
 
 
 def _usual_concurrency(config: EvaluationConfig | FireCircleConfig) -> int:

@@ -9,7 +9,6 @@ from firecircle.circle.columns import Cell, Kind, columns_of
 from firecircle.circle.result import Usages
 from firecircle.cli.evaluate.batch.options import FailOn
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
-from firecircle.errors import FireCircleError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import Label, is_attack, is_benign
@@ -59,15 +58,14 @@ class Outcome:
         cls,
         record: Record,
         label: str | None,
-        judged: ReciprocityMetrics | FireCircleError,
+        judged: ReciprocityMetrics | str,
     ) -> Outcome:
-        """A prompt that was judged, or could not be."""
+        """A prompt that was judged, or why it could not be."""
         prompt = record.prompt
         text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
         known: Label | None = "attack" if is_attack(label) else "benign" if is_benign(label) else None
-        if isinstance(judged, FireCircleError):
-            return cls(record.id, record.row, label, known, text, str(judged), "no_verdict")
-        return cls(record.id, record.row, label, known, text, judged, judged.verdict)
+        word = "no_verdict" if isinstance(judged, str) else judged.verdict
+        return cls(record.id, record.row, label, known, text, judged, word)
 
     @property
     def metrics(self) -> ReciprocityMetrics | None:

@@ -1,0 +1,184 @@
+"""A batch's journal: what a later start of the same command finds of one that was killed.
+
+It is a folder below the user's data, named by the digest of everything that decides the verdicts, and is
+deleted when every prompt is judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from firecircle.circle.result import Usages
+from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.output import console_on, print_line
+from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derived_seed, undamaged
+from firecircle.errors import ConfigError, FireCircleError, StoreError
+from firecircle.lab.datasets import Record
+from firecircle.lab.locks import held_alone
+from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import is_embedded
+from firecircle.request import Configured
+from firecircle.settings import user_folder
+from firecircle.shapes import Shape, Text
+
+ARM = "batch"
+
+
+class JudgedRecord(Shape):
+    """What came of one prompt, as the journal holds it."""
+
+    metrics: ReciprocityMetrics | None = None
+    error: Text | None = None
+
+
+class About(Shape):
+    """When a batch was first started, and the seed that its prompts' seeds follow from."""
+
+    batch: Text
+    began: float
+    seed: int
+
+
+@dataclass(slots=True)
+class BatchJournal:
+    """The journal of one batch."""
+
+    journal: Journal | None
+    """None where no voice costs anything: a restart judges again."""
+    about: About
+    folder: Path | None
+    """None where a restart would find nothing."""
+    is_finished: bool = False
+    """Set when every prompt is judged: the folder is deleted then."""
+
+    def key(self, number: int, record: Record) -> JudgementKey:
+        """Which judgement it is. Two rows may have the same id, so the number counts too."""
+        return JudgementKey(ARM, number, self.about.batch, record.id)
+
+    def seed(self, number: int, given: int | None) -> int | None:
+        """The seed of a prompt: the given one, else one that is the same after a restart."""
+        if given is not None or self.folder is None:
+            return given
+        return derived_seed(f"{self.about.seed}/{number}")
+
+    def judged(self, number: int) -> JudgedRecord | None:
+        """What an earlier start made of this prompt."""
+        if self.folder is None or self.journal is None:
+            return None
+        packed = self.journal.judged_by(number, number).get(ARM)
+        if packed is None:
+            return None
+        with undamaged(f"{self.journal.path}: the journal", self.journal.start_over):
+            return JudgedRecord.model_validate_json(zlib.decompress(packed))
+
+    def paid_before(self) -> list[Usages]:
+        """What earlier starts paid, as one account; empty if there were none."""
+        tokens, usd = self.journal.spent() if self.journal else (0, 0.0)
+        return [Usages(tokens_in=tokens, cost_usd=usd or None)] if tokens or usd else []
+
+    async def write(
+        self, number: int, record: Record, label: str | None, judged: ReciprocityMetrics | FireCircleError
+    ) -> None:
+        """Write what came of a prompt; back when it is on disk."""
+        if self.folder is None or self.journal is None:
+            return
+        metrics = judged if isinstance(judged, ReciprocityMetrics) else None
+        written = JudgedRecord(metrics=metrics, error=None if metrics else str(judged))
+        account = metrics.accounting.total if metrics else Usages()
+        row = RecordRow(
+            repeat=number,
+            place=number,
+            arm=ARM,
+            status="failed" if metrics is None else "judged",
+            label=label,
+            f=metrics.consensus.falsehood if metrics else None,
+            alarm=metrics.alarm if metrics else None,
+            calls=account.calls,
+            tokens=account.tokens_in + account.tokens_out,
+            cost_usd=account.cost_usd,
+            voices_lost=len({failure.model for failure in metrics.failures}) if metrics else 0,
+            dataset=self.about.batch,
+            record_id=record.id,
+            record=zlib.compress(written.model_dump_json().encode(), 1),
+        )
+        await self.journal.write_records([row])
+
+
+@contextmanager
+def open_journal(
+    batch: Batch, judges: Sequence[Configured], kept_in: object, guide: object
+) -> Iterator[BatchJournal]:
+    """The journal that an earlier start of the same batch left, or a new one."""
+    about = About(batch=batch.name, began=time.time(), seed=secrets.randbits(31))
+    if all(map(_is_free, judges)):
+        yield BatchJournal(None, about, None)
+        return
+    busy = ConfigError(
+        "--batch", "another process is judging this batch", "wait for it, or add --batch-name NAME"
+    )
+    folder = user_folder("data") / "batches" / _digest(batch, judges, kept_in, guide)
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            held.enter_context(held_alone(folder / "lock", busy))
+            about = _read_or_write(folder / "about.json", about)
+            journal = held.enter_context(Journal(folder / "journal.sqlite"))
+            journal.forget_mendable()  # prompts that an outage hurt are judged again
+        except (OSError, StoreError) as trouble:
+            print_line(console_on(sys.stderr), f"warning: this batch cannot be resumed: {trouble}")
+            place = held.enter_context(tempfile.TemporaryDirectory(prefix="firecircle-batch-"))
+            opened = BatchJournal(held.enter_context(Journal(Path(place) / "journal.sqlite")), about, None)
+        else:
+            _report(folder, about, journal, len(batch.records))
+            opened = BatchJournal(journal, about, folder)
+        yield opened
+    if opened.folder is not None and opened.is_finished:
+        shutil.rmtree(opened.folder, ignore_errors=True)
+
+
+def _is_free(judges: Configured) -> bool:
+    return all(map(is_embedded, judges.config.named_models))
+
+
+def _digest(batch: Batch, judges: Sequence[Configured], kept_in: object, guide: object) -> str:
+    """Of everything that decides the verdicts but the budget, which may be raised to go on."""
+    digest = hashlib.sha256(
+        f"{batch.name}\n{Path(batch.source).resolve()}\n{kept_in}\n{guide}\n".encode("utf-8", "surrogatepass")
+    )
+    for record in batch.records:
+        digest.update(f"{record.id}\n{record.label}\n".encode("utf-8", "surrogatepass"))
+        digest.update(record.prompt.model_dump_json().encode())
+    digest.update(judges[0].config.model_dump_json(exclude={"budget_tokens", "budget_usd"}).encode())
+    return digest.hexdigest()[:32]
+
+
+def _read_or_write(file: Path, new: About) -> About:
+    try:
+        return About.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        pass
+    # Without it no call of the journal can be found again, so it is whole before the first call is made.
+    part = file.with_suffix(".part")
+    part.write_text(new.model_dump_json(), encoding="utf-8")
+    part.replace(file)
+    return new
+
+
+def _report(folder: Path, about: About, journal: Journal, total: int) -> None:
+    judged = sum(int(str(row[1])) for row in journal.tallies())
+    if judged or journal.spent()[0]:
+        began = time.strftime("%Y-%m-%d %H:%M", time.localtime(about.began))
+        line = f"resuming: {judged:,} of {total:,} judged (begun {began}; delete {folder} to start over)"
+        print_line(console_on(sys.stderr), line)
