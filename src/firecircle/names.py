@@ -120,6 +120,8 @@ EMBEDDED_MODELS = ("embedded:rules", "embedded:ngrams", NEURAL_MODEL)
 """The circle that needs no key and no network: three complete readers with different methods."""
 OPERATOR_MODEL = "embedded:operator"
 """Joins the embedded circle where texts of the operator are checked; it reads nothing else."""
+SKILL_MODEL = "embedded:skill"
+"""Joins the embedded circle where instruction files for agents are checked."""
 EMBEDDED_ALIASES = dict.fromkeys(
     ("time", "layers", "hidden", "extraction", "authority", "generalist"), "rules"
 )

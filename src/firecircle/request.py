@@ -16,6 +16,7 @@ from firecircle.circle.config import LARGEST_CIRCLE, FireCircleConfig, quorum_of
 from firecircle.errors import ConfigError
 from firecircle.names import (
     OPERATOR_MODEL,
+    SKILL_MODEL,
     EvaluationMode,
     embedded_models,
     is_embedded,
@@ -147,12 +148,15 @@ def _are_a_circle(models: tuple[str, ...]) -> bool:
     return len(models) > 1 and quorum_of(models, {}).valid
 
 
-def checking_request(settings: Mapping[str, Any], written: Mapping[str, str] | None = None) -> JudgingRequest:
+def checking_request(
+    settings: Mapping[str, Any], written: Mapping[str, str] | None = None, *, is_skill: bool = False
+) -> JudgingRequest:
     """What `firecircle check` and test suites ask for: the readers, and one more for the operator's own text.
 
-    That one reads alone what it reads, so a single voice makes a pattern there.
+    An instruction file for an agent has another one, for its declared purpose. These read alone what they
+    read, so a single voice makes a pattern there.
     """
-    voices = (*embedded_models(), OPERATOR_MODEL)
+    voices = (*embedded_models(), OPERATOR_MODEL, *((SKILL_MODEL,) if is_skill else ()))
     usual = {} if settings.get("models") else {"pattern_threshold": 1 / len(voices)}
     return JudgingRequest(settings={**usual, **settings}, written=written or {}, by_default=voices)
 

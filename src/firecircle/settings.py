@@ -154,6 +154,12 @@ FIXTURES = tuple(
 )
 
 
+SKILL_FILES = (
+    *("SKILL.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md", "*.skill.md", "*.mdc", ".cursorrules"),
+    *("copilot-instructions.md", "**/skills/**/*.md", "**/agents/*.md"),
+)
+
+
 class CheckTable(_Table):
     """`[check]`: which files of a repository are what. Patterns are those of `.gitignore`."""
 
@@ -161,6 +167,10 @@ class CheckTable(_Table):
         (*(f"*.{ending}" for ending in PROMPT_ENDINGS), "*.mdc", ".cursorrules"), strict=False
     )
     """Texts that the operator answers for: system prompts, instructions for agents, documents."""
+    skill: tuple[str, ...] = Field(SKILL_FILES, strict=False)
+    """Instructions for agents, judged against the purpose that they declare."""
+    document: tuple[str, ...] = Field((), strict=False)
+    """Texts of others that are quoted into prompts: retrieved documents, results of tools."""
     user: tuple[str, ...] = Field(("*.user.txt", *FIXTURES), strict=False)
     """Texts that come from users: fixtures and recorded messages."""
     ignore: tuple[str, ...] = Field((), strict=False)

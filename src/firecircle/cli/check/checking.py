@@ -94,20 +94,19 @@ def check_files(request: CheckRequest) -> int:
     baseline = _baseline(request)
     prompts, files, not_read = _prompts(request)
     batch = Batch(NAME, ".", tuple(prompt.record for prompt in prompts.values()))
-    judges = configured_by_file(
-        checking_request(
-            {
-                "models": request.models or None,
-                "alarm_threshold": request.threshold,
-                "budget_usd": request.budget_usd,
-            },
-            OPTIONS,
-        )
+    settings = {
+        "models": request.models or None,
+        "alarm_threshold": request.threshold,
+        "budget_usd": request.budget_usd,
+    }
+    usual, for_skills = (
+        configured_by_file(checking_request(settings, OPTIONS, is_skill=is_skill))
+        for is_skill in (False, True)
     )
-    threshold = judges.config.alarm_threshold
+    threshold = usual.config.alarm_threshold
     judging = BatchRequest(
         batch,
-        [judges] * len(prompts),
+        [for_skills if prompt.file.kind == "skill" else usual for prompt in prompts.values()],
         store=store_for(True, request.store, None) if request.save else None,
         label=None,
         bank=None,
@@ -116,12 +115,12 @@ def check_files(request: CheckRequest) -> int:
     view = _Progress(len(prompts))
     checked = Checked(outcome_of(judging, view), files, threshold, not_read=not_read)
     _sort_out(checked, prompts, baseline)
-    if request.update_baseline and baseline is not None:
-        return _update(baseline, checked, prompts, as_json=request.as_json)
     if request.sarif is not None:
         write_sarif_results([finding.to_sarif(threshold) for finding in checked.findings], request.sarif)
     if request.junit is not None:
         write_junit(checked.outcome, threshold, request.fail_on, request.junit, _accepted_ids(checked))
+    if request.update_baseline and baseline is not None:
+        return _update(baseline, checked, prompts, as_json=request.as_json)
     if request.as_json:
         print_json(_document(checked))
     else:
@@ -196,7 +195,14 @@ class _Progress:
 
 
 def _sort_out(checked: Checked, prompts: dict[str, FilePrompt], baseline: Baseline | None) -> None:
-    every = [finding for row in checked.outcome.outcomes for finding in findings_in(row, prompts[row.id])]
+    every = sorted(
+        (
+            finding
+            for row in checked.outcome.outcomes
+            for finding in findings_in(row, prompts[row.id], checked.threshold)
+        ),
+        key=lambda finding: (finding.path, finding.line, finding.column, finding.rule),
+    )
     for finding in every:
         is_accepted = baseline is not None and baseline.accepts(finding)
         (checked.accepted if is_accepted else checked.findings).append(finding)
@@ -301,6 +307,14 @@ def _document(checked: Checked) -> dict[str, object]:
         "files": checked.files,
         "prompts": len(outcome.outcomes),
         "verdicts": {word: outcome.words[word] for word in VERDICT_WORDS},
+        "files_judged": [
+            {
+                "id": row.id,
+                "verdict": row.word,
+                "falsehood": row.metrics.consensus.falsehood if row.metrics else None,
+            }
+            for row in outcome.outcomes
+        ],
         "findings": [finding.to_json() for finding in checked.findings],
         "accepted": [finding.to_json() for finding in checked.accepted],
         "stale": [{"path": entry.path, "rule": entry.rule, "quote": entry.quote} for entry in checked.stale],

@@ -17,7 +17,7 @@ def check(
         list[str] | None, typer.Argument(metavar="PATH…", help="Files and folders. Default: this folder.")
     ] = None,
     as_kind: Annotated[
-        Literal["system", "user"] | None,
+        Literal["system", "skill", "document", "user"] | None,
         typer.Option("--as", help="What all these files are, whatever the settings say."),
     ] = None,
     baseline: Annotated[

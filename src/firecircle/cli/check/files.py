@@ -1,4 +1,4 @@
-"""Which files of a repository hold prompts, and what each is: a text of the operator, or one of a user."""
+"""Which files of a repository hold prompts, and what each is: system prompt, skill, document or fixture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firecircle.errors import ConfigError
 from firecircle.files import read_regular
 from firecircle.settings import CheckTable
 
-FileKind = Literal["system", "user"]
+FileKind = Literal["system", "skill", "document", "user"]
 IGNORED_FOLDERS = frozenset(
     (
         *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "site-packages", ".tox"),
@@ -49,7 +49,13 @@ class _Rules:
     def __init__(self, table: CheckTable, root: Path, as_kind: FileKind | None) -> None:
         self._root = root
         self._as_kind = as_kind
-        self._system, self._user, self._ignore = map(Globs, (table.system, table.user, table.ignore))
+        self._kinds: tuple[tuple[FileKind, Globs], ...] = (
+            ("user", Globs(table.user)),
+            ("document", Globs(table.document)),
+            ("skill", Globs(table.skill)),
+            ("system", Globs(table.system)),
+        )
+        self._ignore = Globs(table.ignore)
 
     def within(self, path: Path) -> str:
         """The path as patterns see it."""
@@ -62,12 +68,11 @@ class _Rules:
         return self._ignore.fit(self.within(path), is_folder=is_folder)
 
     def kind_of(self, path: Path) -> FileKind | None:
-        """A text that is meant for users' messages is one, whatever else its name says."""
+        """The first kind whose patterns fit: a fixture is one, whatever else its name says."""
+        if self._as_kind is not None:
+            return self._as_kind
         written = self.within(path)
-        known: FileKind | None = (
-            "user" if self._user.fit(written) else "system" if self._system.fit(written) else None
-        )
-        return self._as_kind or known
+        return next((kind for kind, globs in self._kinds if globs.fit(written)), None)
 
 
 def find_files(

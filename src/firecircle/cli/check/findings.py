@@ -1,20 +1,22 @@
-"""What a check found: a finding for each pattern in a file, its line, a fingerprint that moved lines keep."""
+"""What a check found: each breaching line with its place, reason and a fingerprint that moved lines keep."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.evaluate.batch.ci import LEVELS, NO_PATTERN, SarifResult
+from firecircle.cli.evaluate.batch.ci import LEVELS, SarifResult
 from firecircle.cli.evaluate.batch.outcome import Outcome
 from firecircle.cli.printable import printable_line
 from firecircle.metrics import ReciprocityMetrics
+from firecircle.names import OPERATOR_MODEL, SKILL_MODEL
 from firecircle.telling.patterns import gathered_quotes
-from firecircle.thresholds import figure_beside
+from firecircle.thresholds import figure_beside, reaches
 from firecircle.verdict import VerdictWord
+from firecircle.voices.embedded import line_findings
 from firecircle.voices.embedded.lenses.operator import KINDS_BY_NOTE
 
 LONGEST_QUOTE = 200
@@ -29,6 +31,7 @@ class Finding:
     path: str
     line: int
     end_line: int
+    column: int
     word: VerdictWord
     falsehood: float
     by: str
@@ -53,6 +56,8 @@ class Finding:
             self.path,
             (self.line, self.end_line),
             self.fingerprint,
+            self.column,
+            self.what,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -61,6 +66,7 @@ class Finding:
             "path": self.path,
             "line": self.line,
             "end_line": self.end_line,
+            "column": self.column,
             "verdict": self.word,
             "falsehood": self.falsehood,
             "decided_by": self.by,
@@ -71,57 +77,132 @@ class Finding:
         }
 
 
-def findings_in(outcome: Outcome, prompt: FilePrompt) -> list[Finding]:
-    """What an alarm, an unsure or an unread verdict rests on; nothing for any other."""
+UNREAD_RULE, UNNAMED_RULE = "unread_text", "manipulation"
+"""The rules of a text that no voice could read, and of an alarm whose voices name no words."""
+
+
+def findings_in(outcome: Outcome, prompt: FilePrompt, threshold: float) -> list[Finding]:
+    """Every line that an alarm, an unsure or an unread verdict rests on; nothing for any other."""
     if outcome.metrics is None or outcome.word not in LEVELS:
         return []
-    return list(_findings(outcome.metrics, outcome.word, prompt))
+    found = [*_by_line(outcome.metrics, prompt, threshold)]
+    taken = [(finding.line, finding.end_line) for finding in found]
+    found += (
+        finding
+        for finding in _by_circle(outcome.metrics, outcome.word, prompt)
+        if not any(first <= finding.end_line and finding.line <= last for first, last in taken)
+    )
+    if not found:
+        found = [_of_the_whole(outcome.metrics, outcome.word, prompt)]
+    if all(finding.word != outcome.word for finding in found):
+        # Several weak lines make an alarm together: the strongest one is shown as it.
+        strongest = max(range(len(found)), key=lambda at: found[at].falsehood)
+        f = outcome.metrics.consensus.falsehood
+        found[strongest] = replace(found[strongest], word=outcome.word, falsehood=f)
+    return found
 
 
-def _findings(metrics: ReciprocityMetrics, word: VerdictWord, prompt: FilePrompt) -> Iterator[Finding]:
-    path = prompt.file.shown
-
-    def finding(lines: tuple[int, int], rule: str, what: str, quote: str, words: str) -> Finding:
-        consensus = metrics.consensus
-        return Finding(
-            prompt.record.id,
-            path,
-            *lines,
-            word,
-            consensus.falsehood,
-            consensus.model,
-            rule,
-            what,
-            quote,
-            fingerprint(path, rule, words),
+def _by_line(metrics: ReciprocityMetrics, prompt: FilePrompt, threshold: float) -> Iterator[Finding]:
+    """What the readers of the operator's text find, line by line: a circle names one place of each type."""
+    seated = {evaluation.model for evaluation in metrics.evaluations}
+    readers = [name for name in (OPERATOR_MODEL, SKILL_MODEL) if name in seated]
+    lines: set[tuple[int, str]] = set()
+    found = sorted(
+        ((finding, reader) for reader in readers for finding in line_findings(reader, prompt.record.prompt)),
+        key=lambda pair: -pair[0].strength,
+    )
+    for finding, reader in found:
+        if not reaches(finding.strength, threshold / 2):
+            continue
+        quote = str(getattr(prompt.record.prompt, finding.layer))[finding.start : finding.end]
+        made = _finding(
+            prompt,
+            (quote, finding.layer, finding.start),
+            finding.pattern or UNNAMED_RULE,
+            finding.note,
+            "alarm" if reaches(finding.strength, threshold) else "unsure",
+            finding.strength,
+            reader,
         )
+        if (made.line, made.rule) not in lines:
+            lines.add((made.line, made.rule))
+            yield made
 
-    rules: set[str] = set()
+
+def _by_circle(metrics: ReciprocityMetrics, word: VerdictWord, prompt: FilePrompt) -> Iterator[Finding]:
+    """What the circle agreed on; else what the deciding voice itself points at."""
+    f, by = metrics.consensus.falsehood, metrics.consensus.model
+    seen: set[str] = set()
     for pattern in metrics.patterns or metrics.single_voice_patterns:
         is_typed = pattern.pattern_type not in UNTYPED
         rule = (
             pattern.pattern_type if is_typed else KINDS_BY_NOTE.get(pattern.description, pattern.pattern_type)
         )
-        if rule in rules and rule not in UNTYPED:
-            continue
-        rules.add(rule)
-        place = gathered_quotes(pattern.evidence)[0].place
-        lines = prompt.lines_of(place.text, place.layer, place.start)
-        yield finding(lines, rule, pattern.description, place.text, place.text)
-    if rules:
+        for gathered in gathered_quotes(pattern.evidence):
+            place = gathered.place
+            made = _finding(
+                prompt, (place.text, place.layer, place.start), rule, pattern.description, word, f, by
+            )
+            if made.fingerprint not in seen:
+                seen.add(made.fingerprint)
+                yield made
+    if seen:
         return
-    # What cannot be seen can hardly be quoted: then what the deciding voice itself points at is the evidence.
+    # What cannot be seen can hardly be quoted: then the deciding voice's own notes are the evidence.
     for note in metrics.consensus.pattern_notes:
         quote, layer = note.quote or "", note.layer or ""
         start = str(getattr(prompt.record.prompt, layer, "")).find(quote) if quote else -1
-        rule = note.type or UNCLASSIFIED
-        if start >= 0 and rule not in rules:
-            rules.add(rule)
-            yield finding(prompt.lines_of(quote, layer, start), rule, note.description, quote, quote)
-    if not rules:
-        whole = " ".join(layer.text for layer in prompt.record.prompt.layers)
-        line = prompt.record.row
-        yield finding((line, line), NO_PATTERN, metrics.unread or "no pattern was agreed on", "", whole)
+        if start >= 0:
+            yield _finding(
+                prompt, (quote, layer, start), note.type or UNCLASSIFIED, note.description, word, f, by
+            )
+
+
+def _of_the_whole(metrics: ReciprocityMetrics, word: VerdictWord, prompt: FilePrompt) -> Finding:
+    rule = UNREAD_RULE if metrics.unread else UNNAMED_RULE
+    whole = " ".join(layer.text for layer in prompt.record.prompt.layers)
+    line, path = prompt.record.row, prompt.file.shown
+    what = metrics.unread or "no voice quoted words for it"
+    consensus = metrics.consensus
+    return Finding(
+        prompt.record.id,
+        path,
+        line,
+        line,
+        1,
+        word,
+        consensus.falsehood,
+        consensus.model,
+        rule,
+        what,
+        "",
+        fingerprint(path, rule, whole),
+    )
+
+
+def _finding(
+    prompt: FilePrompt,
+    place: tuple[str, str, int],
+    rule: str,
+    what: str,
+    word: VerdictWord,
+    f: float,
+    by: str,
+) -> Finding:
+    path, quote = prompt.file.shown, place[0]
+    return Finding(
+        prompt.record.id,
+        path,
+        *prompt.lines_of(*place),
+        prompt.column_of(*place),
+        word,
+        f,
+        by,
+        rule,
+        what,
+        quote,
+        fingerprint(path, rule, quote),
+    )
 
 
 def fingerprint(path: str, rule: str, words: str) -> str:

@@ -21,6 +21,13 @@ SYSTEM_KEYS = ("system", "system_prompt", "systemprompt", "system_message", "ins
 TEMPLATE_KEYS = ("prompt", "template", "prompt_template")
 USER_KEYS = ("user", "user_prompt", "user_message", "message", "question", "query", "input", "text")
 APPLICATION_KEYS = ("application", "context", "document", "documents")
+LAYERS: dict[FileKind, str] = {
+    "system": "system",
+    "skill": "system",
+    "document": "application",
+    "user": "user",
+}
+"""The layer that a file of each kind is judged as."""
 _FEWEST_WORDS = 3
 """A value with fewer words is a name or a setting, no prompt."""
 
@@ -44,13 +51,19 @@ class FilePrompt:
         place = _place(self.text, quote)
         return _lines(self.text, *place) if place else (self.record.row, self.record.row)
 
+    def column_of(self, quote: str, layer: str, start: int) -> int:
+        """The column of the first of these words, counted from 1."""
+        is_whole = getattr(self.record.prompt, layer, None) == self.text
+        place = (start, start) if is_whole else _place(self.text, quote)
+        return place[0] - self.text.rfind("\n", 0, place[0]) if place else 1
+
 
 def prompts_in(file: PromptFile) -> list[FilePrompt]:
     """The prompts of a file, none if it holds none."""
     text = _text_of(file)
     if file.path.suffix.lower() not in STRUCTURED:
         return (
-            [_file_prompt(file, text, MultiNeutrosophicPrompt(**{file.kind: text}), 1)]
+            [_file_prompt(file, text, MultiNeutrosophicPrompt(**{LAYERS[file.kind]: text}), 1)]
             if text.strip()
             else []
         )
@@ -143,7 +156,7 @@ def _layered(table: Mapping[Any, Any], kind: FileKind) -> MultiNeutrosophicPromp
     def under(keys: tuple[str, ...]) -> str:
         return _joined(value for key in keys if isinstance(value := texts.get(key), str) and _is_prose(value))
 
-    if kind == "system":
+    if LAYERS[kind] == "system":
         system, user = under((*SYSTEM_KEYS, *TEMPLATE_KEYS)), under(USER_KEYS[:3])
     else:
         system, user = under(SYSTEM_KEYS), under((*USER_KEYS, *TEMPLATE_KEYS))

@@ -18,11 +18,12 @@ from firecircle.plugins import plugin_lens
 
 if TYPE_CHECKING:
     from firecircle.circle.voice import Voice
-    from firecircle.voices.embedded.lenses.findings import Reader
+    from firecircle.prompt import MultiNeutrosophicPrompt
+    from firecircle.voices.embedded.lenses.findings import Finding, Reader
 
-__all__ = ["EMBEDDED_NAMES", "embedded_voice"]
+__all__ = ["EMBEDDED_NAMES", "embedded_voice", "line_findings"]
 
-EMBEDDED_NAMES = ("rules", "ngrams", "neural", "operator")
+EMBEDDED_NAMES = ("rules", "ngrams", "neural", "operator", "skill")
 
 
 def embedded_voice(model: str) -> Voice:
@@ -35,6 +36,14 @@ def embedded_voice(model: str) -> Voice:
         known = ", ".join(EMBEDDED + name for name in EMBEDDED_NAMES)
         raise ConfigError("models", f"there is no embedded voice {model!r}", f"there are {known}")
     return ReaderVoice(reader)
+
+
+def line_findings(model: str, prompt: MultiNeutrosophicPrompt) -> tuple[Finding, ...]:
+    """Everything that one reader finds in a prompt, each place for itself."""
+    from firecircle.voices.embedded.language.prompt_reading import read_prompt
+
+    reader = _reader(model.removeprefix(EMBEDDED))
+    return read_prompt(prompt).found_by(reader) if reader else ()
 
 
 @cache
@@ -56,6 +65,10 @@ def _reader(name: str) -> Reader | None:
         from firecircle.voices.embedded.lenses.operator import OperatorLens
 
         return RuleReader(name, [OperatorLens()])
+    if name == "skill":
+        from firecircle.voices.embedded.lenses.skill import SkillLens
+
+        return RuleReader(name, [SkillLens()])
     lens = plugin_lens(name)
     return RuleReader(name, [lens]) if lens else None
 

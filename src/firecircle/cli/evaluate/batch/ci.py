@@ -85,6 +85,9 @@ class SarifResult:
     lines: tuple[int, int] | None
     """The first and the last line, where the file has lines that can be pointed at."""
     fingerprint: str
+    column: int | None = None
+    about: str = ""
+    """What the rule means, in a sentence."""
 
 
 def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str) -> None:
@@ -107,7 +110,8 @@ def write_sarif(outcome: BatchOutcome, batch: Batch, threshold: float, file: str
 
 def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
     """The findings as SARIF 2.1.0, with what code scanning needs of each rule and each result."""
-    rules = list(dict.fromkeys(result.rule for result in results))
+    rules = {result.rule: result.about for result in reversed(results)}
+    numbers = {rule: number for number, rule in enumerate(rules)}
     document = {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -121,9 +125,9 @@ def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
                             {
                                 "id": rule,
                                 "name": rule.replace("_", " "),
-                                "shortDescription": {"text": rule.replace("_", " ")},
+                                "shortDescription": {"text": about or rule.replace("_", " ")},
                             }
-                            for rule in rules
+                            for rule, about in rules.items()
                         ],
                     }
                 },
@@ -131,7 +135,7 @@ def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
                 "results": [
                     {
                         "ruleId": result.rule,
-                        "ruleIndex": rules.index(result.rule),
+                        "ruleIndex": numbers[result.rule],
                         "level": result.level,
                         "message": {"text": result.message},
                         "locations": [{"physicalLocation": _physical_location(result)}],
@@ -149,7 +153,8 @@ def write_sarif_results(results: Sequence[SarifResult], file: str) -> None:
 def _physical_location(result: SarifResult) -> dict[str, object]:
     place: dict[str, object] = {"artifactLocation": {"uri": _uri(result.path)}}
     if result.lines is not None:
-        place["region"] = {"startLine": result.lines[0], "endLine": result.lines[1]}
+        column = {} if result.column is None else {"startColumn": result.column}
+        place["region"] = {"startLine": result.lines[0], **column, "endLine": result.lines[1]}
     return place
 
 

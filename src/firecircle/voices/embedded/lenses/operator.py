@@ -22,6 +22,7 @@ from firecircle.voices.embedded.language.prompt_reading import PromptReading, re
 from firecircle.voices.embedded.language.text import Sentence, quote_end, sentences
 from firecircle.voices.embedded.lenses.concealment import ConcealmentLens
 from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.voices.embedded.lenses.markdown import without_code
 
 
 class OperatorStrengths(NamedTuple):
@@ -144,7 +145,7 @@ class OperatorLens:
 
 def _orders_against_users(text: str, *, story: bool) -> Iterator[Finding]:
     share = STRENGTHS.in_a_story if story else 1.0
-    for sentence in sentences(_unwrapped(text), "system"):
+    for sentence in sentences(_unwrapped(without_code(text)), "system"):
         words = " ".join(sentence.words)
         matches = [(rule, match) for rule in _rules() for match in rule.words.finditer(words)]
         if any(
