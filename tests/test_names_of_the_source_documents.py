@@ -97,3 +97,16 @@ def test_the_cache_can_be_declared_as_the_document_does() -> None:
 def test_a_chair_that_does_not_sit_in_the_circle_is_refused_with_a_sentence() -> None:
     with pytest.raises(ConfigError, match="'qwen-3' is not one of the models, and only one of them can hold"):
         FireCircleConfig(models=("a", "b", "c"), empty_chair_model="qwen-3", enforce_quorum=False)
+
+
+def test_rotation_has_the_names_of_the_document() -> None:
+    from firecircle.rotation import EmptyChairProtocol as Chair
+    from firecircle.rotation import VoiceHistoryTracker as Tracker
+    from firecircle.rotation import WeightedVoiceSelector as Selector
+
+    assert (Chair, Tracker, Selector) == (EmptyChairProtocol, VoiceHistoryTracker, WeightedVoiceSelector)
+
+
+def test_a_tracker_without_a_history_remembers_beyond_the_process() -> None:
+    VoiceHistoryTracker().record_participation("time", "sitting-1", "general", "voice", 0.5, False)
+    assert VoiceHistoryTracker().stats_of("time").count == 1

@@ -42,6 +42,8 @@ class ModelCharacteristics(Declaration):
     provider_lineage: Text
     alignment_style: Text = ""
     confidence: Unit = 0.5
+    lineage_group: Text = ""
+    """The wider group of its trainer, such as `us_aligned`; by default the catalog's."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class ModelCharacteristics(Declaration):
         provider_lineage: str,
         alignment_style: str = "",
         confidence: float = 0.5,
+        lineage_group: str = "",
     ) -> None:
         super().__init__(
             model_id=model_id,
@@ -57,6 +60,7 @@ class ModelCharacteristics(Declaration):
             provider_lineage=provider_lineage,
             alignment_style=alignment_style,
             confidence=confidence,
+            lineage_group=lineage_group or group_of(provider_lineage),
         )
 
     @field_validator("cognitive_roles", mode="before")
@@ -141,6 +145,16 @@ class Limits(_Matching):
 @cache
 def _catalog() -> dict[str, Any]:
     return tomllib.loads(resources.files("firecircle").joinpath("catalog.toml").read_text("utf-8"))
+
+
+@cache
+def _groups() -> dict[str, str]:
+    return {name: group for group, names in _catalog()["lineage_groups"].items() for name in names}
+
+
+def group_of(lineage: str) -> str:
+    """The group of a trainer; one that the catalog does not list is a group of its own."""
+    return _groups().get(lineage, lineage)
 
 
 @cache

@@ -27,7 +27,6 @@ from firecircle.voices.caller import Caller
 from firecircle.voices.seating import with_todays_models
 
 if TYPE_CHECKING:
-    from firecircle.rotation.history import ParticipationHistory
     from firecircle.store.opening import Store
     from firecircle.store.recorder import Recording
 
@@ -211,17 +210,10 @@ async def _unkept(recording: Recording, store: Store) -> str | None:
     return None
 
 
-def participation_history(store: Store) -> ParticipationHistory:
-    """Who took part in which sitting, as rotation reads it from a store."""
-    from firecircle.rotation.history import Draw, Participation
-
-    return store.participation.read_as(Participation, Draw)
-
-
 def _remember(result: FireCircleResult, store: Store) -> None:
     """Keep who was heard, verdict or not: rotation goes by it."""
     from firecircle.rotation.domains import GENERAL
-    from firecircle.rotation.tracker import VoiceHistoryTracker
+    from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history
 
-    tracker = VoiceHistoryTracker(participation_history(store))
+    tracker = VoiceHistoryTracker(stored_history(store))
     tracker.record_circle(result, result.config.decision_domain or GENERAL)

@@ -113,6 +113,7 @@ class ModelTable(_Table):
 
     cognitive_roles: dict[str, float]
     provider_lineage: str
+    lineage_group: str = ""
     alignment_style: str = ""
     confidence: float = 0.5
 

@@ -34,6 +34,8 @@ Lineages  3 (needs 2)
           anthropic: anthropic/claude-sonnet-4
           alibaba: qwen/qwen-2.5-72b-instruct
           deepseek: deepseek/deepseek-r1
+Groups    us_aligned: anthropic/claude-sonnet-4
+          cn_aligned: qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
 """)
 
 
@@ -57,6 +59,7 @@ From round 2 on whoever holds the empty chair covers future impact.
 Coverage  2.10 (needs 5.00)
 Lineages  1 (needs 2)
           embedded_statistical: embedded:ngrams
+Groups    embedded: embedded:ngrams
 Short     Minimum 2 active models required
           Insufficient cognitive coverage: 2.1 < 5.0
           Insufficient provider diversity: 1 < 2

@@ -241,9 +241,9 @@ async def test_the_circles_of_every_arm_are_kept_once_and_told_apart(
 
 
 def sittings(store: Store) -> int:
-    from firecircle.judge import participation_history
+    from firecircle.rotation.tracker import stored_history
 
-    return sum(1 for _ in participation_history(store).participations())
+    return sum(1 for _ in stored_history(store).participations())
 
 
 async def test_a_circle_that_is_tried_again_takes_the_place_of_the_failed_one(

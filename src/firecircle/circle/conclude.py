@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from firecircle.catalog import ModelCharacteristics
+from firecircle.catalog import ModelCharacteristics, group_of
 from firecircle.circle.addressing import advisories_about
 from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.circumstances import readers_missing
@@ -213,8 +213,14 @@ def final_quorum(
     advisories = []
     if config.require_empty_chair_role and not chairs:
         advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
+    voices = [characteristics[model] for model in active]
+    groups = {voice.lineage_group for voice in voices}
+    # One trainer is a shortfall by itself. The built-in readers differ by method: one group is no news.
+    trainers = {voice.provider_lineage for voice in voices}
+    if len(trainers) > 1 and len(groups) == 1 and groups != {group_of("embedded_rules")}:
+        advisories.append(f"All voices come from one group of trainers ({groups.pop()})")
     return judge_quorum(
-        [characteristics[model] for model in active],
+        voices,
         config.quorum_rules,
         chair=chairs[-1] if chairs else None,
         advisories=advisories,

@@ -34,7 +34,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
 from firecircle.circle.calibrated import VerdictCalibration
-from firecircle.circle.quorum import QuorumRules, QuorumVerdict, judge_quorum
+from firecircle.circle.quorum import LineageBy, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode, embedded_models, is_family
@@ -133,6 +133,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     """How much of the weighted roles the surviving voices must cover together."""
     min_provider_groups: int = Field(default=2, ge=1)
     """How many lineages the surviving voices must come from."""
+    lineage_by: LineageBy = "trainer"
+    """What counts as a lineage: who trained the base model, or the wider `group` of trainers."""
     require_empty_chair_role: bool = True
     """Whether somebody must have held the chair for the quorum to stand after round 1."""
     enforce_quorum: bool = True
@@ -331,7 +333,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     @property
     def quorum_rules(self) -> QuorumRules:
         """What the surviving voices must still cover."""
-        return QuorumRules(self.min_cognitive_coverage, self.min_provider_groups)
+        return QuorumRules(self.min_cognitive_coverage, self.min_provider_groups, self.lineage_by)
 
     @property
     def size(self) -> CircleSize:

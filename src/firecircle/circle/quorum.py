@@ -5,9 +5,12 @@ Coverage of a role is the best contribution among the voices, counted once, so c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
 from firecircle.shapes import Shape, Text
@@ -21,12 +24,30 @@ CHAIR_ROLE = "future_impact"
 VALID = "Valid set quorum"
 
 
+LineageBy = Literal["trainer", "group"]
+"""What counts as one lineage: who trained the base model, or the wider group of trainers."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuorumRules:
     """The thresholds of a quorum. They never relax at run time."""
 
     min_cognitive_coverage: float = 5.0
     min_provider_groups: int = 2
+    lineage_by: LineageBy = "trainer"
+
+    @classmethod
+    def among(cls, settings: Mapping[str, Any]) -> QuorumRules:
+        """The rules in the settings of a circle; those that are not set are the usual ones."""
+        return cls(**{each.name: settings[each.name] for each in fields(cls) if each.name in settings})
+
+    def lineage_of(self, voice: ModelCharacteristics) -> str:
+        """The lineage that a voice counts for."""
+        return voice.lineage_group if self.lineage_by == "group" else voice.provider_lineage
+
+    def lineages_in(self, verdict: QuorumVerdict) -> Mapping[str, tuple[str, ...]]:
+        """The lineages of a verdict that these rules count."""
+        return verdict.groups if self.lineage_by == "group" else verdict.lineages
 
 
 class QuorumVerdict(Shape):
@@ -37,7 +58,9 @@ class QuorumVerdict(Shape):
     coverage_by_role: dict[Text, float]
     """Weighted coverage: the best contribution times the role's weight."""
     lineages: dict[Text, tuple[Text, ...]]
-    """Which voices represent each lineage."""
+    """Which voices represent each trainer."""
+    groups: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    """Which voices represent each group of trainers."""
     chair: Text | None = None
     advisories: tuple[Text, ...] = ()
     enforced: bool = True
@@ -76,9 +99,9 @@ def judge_quorum(
     rules = rules or QuorumRules()
     best = best_contributions(voices, chair_occupied=chair is not None)
     coverage = {role: ROLE_WEIGHTS[role] * share for role, share in best.items()}
-    lineages: dict[str, tuple[str, ...]] = {}
-    for voice in voices:
-        lineages[voice.provider_lineage] = (*lineages.get(voice.provider_lineage, ()), voice.model_id)
+    lineages = _voices_by(voices, attrgetter("provider_lineage"))
+    groups = _voices_by(voices, attrgetter("lineage_group"))
+    counted = len(groups if rules.lineage_by == "group" else lineages)
 
     shortfalls: list[str] = []
     if len(voices) < FEWEST_VOICES:
@@ -86,8 +109,8 @@ def judge_quorum(
     total = sum(coverage.values())
     if not reaches(total, rules.min_cognitive_coverage):
         shortfalls.append(f"Insufficient cognitive coverage: {total:.1f} < {rules.min_cognitive_coverage}")
-    if len(lineages) < rules.min_provider_groups:
-        shortfalls.append(f"Insufficient provider diversity: {len(lineages)} < {rules.min_provider_groups}")
+    if counted < rules.min_provider_groups:
+        shortfalls.append(f"Insufficient provider diversity: {counted} < {rules.min_provider_groups}")
     missing = [role for role in CRITICAL_ROLES if best.get(role, 0.0) <= PRESENT_ABOVE]
     if missing:
         shortfalls.append(f"Missing critical cognitive roles: {', '.join(missing)}")
@@ -96,14 +119,26 @@ def judge_quorum(
         shortfalls=tuple(shortfalls),
         coverage_by_role=coverage,
         lineages=lineages,
+        groups=groups,
         chair=chair,
         advisories=tuple(advisories),
         enforced=enforced,
     )
 
 
+def _voices_by(
+    voices: Sequence[ModelCharacteristics], key: Callable[[ModelCharacteristics], str]
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for voice in voices:
+        found[key(voice)] = (*found.get(key(voice), ()), voice.model_id)
+    return found
+
+
 def lost_lenses(
-    before: Sequence[ModelCharacteristics], after: Sequence[ModelCharacteristics]
+    before: Sequence[ModelCharacteristics],
+    after: Sequence[ModelCharacteristics],
+    rules: QuorumRules | None = None,
 ) -> tuple[str, ...]:
     """Roles and lineages that the lost voices covered and nobody left covers any more."""
     roles_left = set(best_contributions(after))
@@ -115,8 +150,8 @@ def lost_lenses(
         for role in CRITICAL_ROLES
         if role in roles_left and had.get(role, 0.0) > PRESENT_ABOVE >= left[role]
     ]
-    lineages_left = {voice.provider_lineage for voice in after}
-    lineages = sorted({voice.provider_lineage for voice in before} - lineages_left)
+    lineage_of = (rules or QuorumRules()).lineage_of
+    lineages = sorted(set(map(lineage_of, before)) - set(map(lineage_of, after)))
     return (*roles, *dimmed, *lineages)
 
 
@@ -124,9 +159,12 @@ def validate_quorum(
     active_models: Sequence[ModelCharacteristics],
     min_cognitive_coverage: float = 5.0,
     min_provider_groups: int = 2,
+    lineage_by: LineageBy = "trainer",
 ) -> tuple[bool, str]:
     """Whether these voices form a quorum, and why not, every shortfall in one line."""
-    verdict = judge_quorum(active_models, QuorumRules(min_cognitive_coverage, min_provider_groups))
+    verdict = judge_quorum(
+        active_models, QuorumRules(min_cognitive_coverage, min_provider_groups, lineage_by)
+    )
     return verdict.valid, verdict.reason
 
 
@@ -136,12 +174,13 @@ def validate_quorum_with_empty_chair(
     round_number: int,
     min_cognitive_coverage: float = 5.0,
     min_provider_groups: int = 2,
+    lineage_by: LineageBy = "trainer",
 ) -> bool:
     """As `validate_quorum`, and from round 2 somebody must speak for the future: the chair or a voice."""
     seated = any(voice.model_id == empty_chair_model for voice in active_models)
     chair = empty_chair_model if seated and round_number >= 2 else None
     verdict = judge_quorum(
-        active_models, QuorumRules(min_cognitive_coverage, min_provider_groups), chair=chair
+        active_models, QuorumRules(min_cognitive_coverage, min_provider_groups, lineage_by), chair=chair
     )
     future_heard = round_number < 2 or verdict.coverage_by_role.get(CHAIR_ROLE, 0.0) > 0.0
     return verdict.valid and future_heard
@@ -152,12 +191,14 @@ def quorum_with_failures(
     failed_models: Iterable[str],
     min_cognitive_coverage: float = 5.0,
     min_provider_groups: int = 2,
+    lineage_by: LineageBy = "trainer",
 ) -> tuple[bool, list[str]]:
     """Whether the remaining voices still form a quorum, and which lenses went blind if not."""
     failed = set(failed_models)
     active = [voice for voice in starting_models if voice.model_id not in failed]
-    valid, _ = validate_quorum(active, min_cognitive_coverage, min_provider_groups)
-    return (True, []) if valid else (False, list(lost_lenses(starting_models, active)))
+    rules = QuorumRules(min_cognitive_coverage, min_provider_groups, lineage_by)
+    valid = judge_quorum(active, rules).valid
+    return (True, []) if valid else (False, list(lost_lenses(starting_models, active, rules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +239,11 @@ def handle_model_failure_with_quorum(
         )
     voices = [model_chars[model] for model in active_models]
     valid, blind = quorum_with_failures(
-        voices, [failed_model], config.min_cognitive_coverage, config.min_provider_groups
+        voices,
+        [failed_model],
+        config.min_cognitive_coverage,
+        config.min_provider_groups,
+        config.lineage_by,
     )
     if config.enforce_quorum and not valid:
         return FailureAction.ABORT(

@@ -1,1 +1,26 @@
 """Who is invited: participation across sittings, weighted selection, and the empty chair's duty and words."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from firecircle.rotation.empty_chair import EmptyChairProtocol
+    from firecircle.rotation.selector import WeightedVoiceSelector
+    from firecircle.rotation.tracker import VoiceHistoryTracker
+
+__all__ = ["EmptyChairProtocol", "VoiceHistoryTracker", "WeightedVoiceSelector"]
+
+_HOMES = {
+    "EmptyChairProtocol": "empty_chair",
+    "VoiceHistoryTracker": "tracker",
+    "WeightedVoiceSelector": "selector",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first asked for: a circle without rotation needs none of them."""
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -131,7 +131,12 @@ def choose(
 
 def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
     """What a candidate was declared to bring when it was drawn."""
-    return ModelCharacteristics(candidate.voice_id, candidate.cognitive_roles, candidate.provider_lineage)
+    return ModelCharacteristics(
+        candidate.voice_id,
+        candidate.cognitive_roles,
+        candidate.provider_lineage,
+        lineage_group=candidate.lineage_group,
+    )
 
 
 def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -257,7 +262,7 @@ def _standing_in(candidate: Candidate) -> Standing:
         candidate.last_heard,
         candidate.heard_in_domain,
         candidate.expertise,
-        stands_for=json.dumps([candidate.provider_lineage, *critical]),
+        stands_for=json.dumps([candidate.lineage_group or candidate.provider_lineage, *critical]),
     )
 
 
@@ -265,4 +270,4 @@ def rules_of(draw: Draw) -> QuorumRules | None:
     """The quorum that the set had to be, if any."""
     if draw.min_cognitive_coverage is None or draw.min_provider_groups is None:
         return None
-    return QuorumRules(draw.min_cognitive_coverage, draw.min_provider_groups)
+    return QuorumRules(draw.min_cognitive_coverage, draw.min_provider_groups, draw.lineage_by)

@@ -6,12 +6,13 @@ keeps everything in memory, for trying out what would happen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from firecircle.circle.quorum import LineageBy
 from firecircle.rotation.affinity import Affinity
 from firecircle.shapes import Shape, Text, Unit
 
@@ -53,7 +54,13 @@ class Candidate(Shape):
     """What matching the domain multiplies the weight by; 1 when nobody asked for it."""
     weight: Weight = 1.0
     provider_lineage: Text
+    lineage_group: Text = ""
+    """Empty unless the draw counts lineages by group."""
     cognitive_roles: dict[Text, Unit]
+
+    @model_serializer(mode="wrap")
+    def _without_group_unless_counted(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_defaults(write(self), {"lineage_group": ""})
 
 
 class Draw(Shape):
@@ -71,6 +78,7 @@ class Draw(Shape):
     min_cognitive_coverage: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
     """None, as the lineages below, when the set need not be a quorum."""
     min_provider_groups: Annotated[int, Field(ge=1)] | None
+    lineage_by: LineageBy = "trainer"
     candidates: tuple[Candidate, ...]
     """By name, whatever the order in which they were listed."""
     selected: tuple[Name, ...]
@@ -83,12 +91,17 @@ class Draw(Shape):
     """What was known about pairs of candidates, by name; none when nobody asked or nothing was known."""
 
     @model_serializer(mode="wrap")
-    def _without_pairs_unless_known(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A draw without them is written, and so digested, as it was before there were any.
-        written: dict[str, Any] = write(self)
-        if not self.affinities:
-            written.pop("affinities", None)
-        return written
+    def _without_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without_defaults(write(self), {"affinities": (), "lineage_by": "trainer"})
+
+
+def _without_defaults(written: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A draw without fields that came later is written, and so digested, as before there were any."""
+    return {
+        name: value
+        for name, value in written.items()
+        if name not in defaults or value not in (defaults[name], list(defaults[name]))
+    }
 
 
 class Tally(Protocol):

@@ -58,7 +58,7 @@ class OpenSeats:
         self.left = count
         self._rules = rules
         self._seated = _NOTHING
-        self._waiting = {voice.model_id: _lens_of(voice) for voice in pool}
+        self._waiting = {voice.model_id: _lens_of(voice, rules) for voice in pool}
 
     @property
     def can_be_filled(self) -> bool:
@@ -81,7 +81,7 @@ class OpenSeats:
 
 def smallest_quorum(pool: Sequence[ModelCharacteristics], rules: QuorumRules) -> int | None:
     """With how many of these voices a quorum begins to be possible."""
-    lenses = [_lens_of(voice) for voice in pool]
+    lenses = [_lens_of(voice, rules) for voice in pool]
     sizes = range(FEWEST_VOICES, len(pool) + 1)
     return next((size for size in sizes if _can_complete(_NOTHING, lenses, size, rules)), None)
 
@@ -113,7 +113,7 @@ def missing_from(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> 
         for role in CRITICAL_ROLES
         if best.get(role, 0.0) <= PRESENT_ABOVE
     ]
-    lineages = sorted({voice.provider_lineage for voice in voices})
+    lineages = sorted(set(map(rules.lineage_of, voices)))
     if len(lineages) < rules.min_provider_groups:
         missing.append(
             f"lineages are {', '.join(lineages) or 'none'}, and {rules.min_provider_groups} different"
@@ -133,12 +133,12 @@ def _in_words(rules: QuorumRules) -> str:
     return f"{roles}, {rules.min_provider_groups} lineages and a coverage of {rules.min_cognitive_coverage:g}"
 
 
-def _lens_of(voice: ModelCharacteristics) -> _Lens:
+def _lens_of(voice: ModelCharacteristics, rules: QuorumRules | None) -> _Lens:
     roles = voice.cognitive_roles
     return _Lens(
         tuple(weight * roles.get(role, 0.0) for role, weight in ROLE_WEIGHTS.items()),
         frozenset(role for role in CRITICAL_ROLES if roles.get(role, 0.0) > PRESENT_ABOVE),
-        frozenset((voice.provider_lineage,)),
+        frozenset(((rules or QuorumRules()).lineage_of(voice),)),
     )
 
 

@@ -194,6 +194,7 @@ class WeightedVoiceSelector:
                 include_empty_chair=include_empty_chair,
                 min_cognitive_coverage=self._rules.min_cognitive_coverage if self._rules else None,
                 min_provider_groups=self._rules.min_provider_groups if self._rules else None,
+                lineage_by=self._rules.lineage_by if self._rules else "trainer",
                 candidates=candidates,
                 selected=selected,
                 chair=chair,
@@ -236,6 +237,7 @@ class WeightedVoiceSelector:
             last_chair=its.last_chair,
             expertise=self._expertise(voice, its, domain),
             provider_lineage=voice.provider_lineage,
+            lineage_group=voice.lineage_group if self._rules and self._rules.lineage_by == "group" else "",
             cognitive_roles=voice.cognitive_roles,
         )
 

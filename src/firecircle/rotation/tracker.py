@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pydantic import Field, ValidationError
 
 from firecircle.circle.result import FireCircleResult
 from firecircle.rotation.domains import require_domain
-from firecircle.rotation.history import MemoryHistory, Participation, ParticipationHistory, Tally
+from firecircle.rotation.history import Draw, Participation, ParticipationHistory, Tally
 from firecircle.shapes import Shape, Text, config_error
+
+if TYPE_CHECKING:
+    from firecircle.store.opening import Store
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
 """The roles a voice plays in a circle."""
@@ -37,14 +41,21 @@ class VoiceStats(Shape):
     domains: dict[Text, DomainStats] = Field(default_factory=dict)
 
 
+def stored_history(store: Store | None = None) -> ParticipationHistory:
+    """Who took part in which sitting, as a store keeps it; by default the user's own."""
+    from firecircle.store.opening import open_store
+
+    return (store or open_store()).participation.read_as(Participation, Draw)
+
+
 class VoiceHistoryTracker:
     """Records participation and sums up how the voices stand."""
 
     def __init__(
         self, history: ParticipationHistory | None = None, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """Without a history it keeps one of its own that ends with the process."""
-        self.history = MemoryHistory() if history is None else history
+        """Without a history it reads and writes that of the user's store, as the command line does."""
+        self.history = stored_history() if history is None else history
         self.clock = clock
 
     def record_participation(

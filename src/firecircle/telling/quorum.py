@@ -16,7 +16,7 @@ def quorum_line(result: FireCircleResult) -> str:
     waived = "" if verdict.enforced else " (not enforced)"
     return (
         f"{state}{waived}: coverage {verdict.coverage:.1f} (needs {rules.min_cognitive_coverage:.1f}),"
-        f" {counted(len(verdict.lineages), 'lineage')} (needs {rules.min_provider_groups})"
+        f" {counted(len(rules.lineages_in(verdict)), 'lineage')} (needs {rules.min_provider_groups})"
     )
 
 

@@ -48,6 +48,7 @@ def weigh(voices: Sequence[ModelCharacteristics], rules: QuorumRules, *, as_json
                 "min_coverage": rules.min_cognitive_coverage,
                 "roles": [asdict(role) for role in roles],
                 "lineages": {name: list(members) for name, members in verdict.lineages.items()},
+                "groups": {name: list(members) for name, members in verdict.groups.items()},
                 "min_lineages": rules.min_provider_groups,
                 "shortfalls": list(verdict.shortfalls),
             }
@@ -105,9 +106,15 @@ def _explain(
     lineages = [f"{len(verdict.lineages)} (needs {rules.min_provider_groups})"]
     for lineage, members in verdict.lineages.items():
         lineages.append(f"{printable_line(lineage)}: {', '.join(map(printable_line, members))}")
+    groups = [
+        f"{printable_line(group)}: {', '.join(map(printable_line, members))}"
+        for group, members in verdict.groups.items()
+    ]
     short = [printable_line(shortfall) for shortfall in verdict.shortfalls]
     console.print()
-    print_sections(console, (("Coverage", [coverage]), ("Lineages", lineages), ("Short", short)))
+    print_sections(
+        console, (("Coverage", [coverage]), ("Lineages", lineages), ("Groups", groups), ("Short", short))
+    )
 
 
 def _table(roles: Sequence[RoleCoverage], width: int) -> Table:

@@ -50,11 +50,11 @@ def rotation_commands() -> typer.Typer:
 @contextmanager
 def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
     """The history in the store, as rotation reads it."""
-    from firecircle.judge import participation_history
+    from firecircle.rotation.tracker import stored_history
     from firecircle.store.opening import open_store
 
     with open_store(where) as store:
-        yield participation_history(store)
+        yield stored_history(store)
 
 
 def show(

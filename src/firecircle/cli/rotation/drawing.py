@@ -10,19 +10,19 @@ from itertools import islice
 from pydantic import ValidationError
 
 from firecircle.circle.config import LARGEST_CIRCLE, SMALLEST_CIRCLE
+from firecircle.circle.quorum import QuorumRules
 from firecircle.cli.output import console_on
 from firecircle.cli.printable import printable_line
 from firecircle.cli.rotation.command import todays_pool, usual_pool
 from firecircle.errors import ConfigError, StoreError
-from firecircle.judge import participation_history
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest
 from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities
 from firecircle.rotation.domains import GENERAL
 from firecircle.rotation.history import Draw
-from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector, circle_size_for
-from firecircle.rotation.tracker import VoiceHistoryTracker
+from firecircle.rotation.selector import WeightedVoiceSelector, circle_size_for
+from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Filters
 from firecircle.store.opening import open_store
@@ -58,8 +58,8 @@ def draw_circle(
     count = _count(rotate, prompt, len(pool))
     with open_store(where) as store:
         selector = WeightedVoiceSelector(
-            VoiceHistoryTracker(participation_history(store)),
-            rules=DEFAULT_RULES if settings.get("enforce_quorum", True) else None,
+            VoiceHistoryTracker(stored_history(store)),
+            rules=QuorumRules.among(settings) if settings.get("enforce_quorum", True) else None,
             match_expertise=match_expertise,
             affinity=pairs_learnt(store.circles, pool) if affinity else (),
             shadow=shadow,

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError
-from firecircle.judge import participation_history
 from firecircle.rotation.fairness import FairnessReport, fairness_in
+from firecircle.rotation.tracker import stored_history
 from firecircle.store.bank.blindspots import find_blindspots
 from firecircle.store.bank.entries import FullEntry
 from firecircle.store.circles import CircleStore
@@ -88,4 +88,4 @@ class _Stretch(CircleStore):
 
 def heard(request: Request) -> FairnessReport:
     """Participation over everybody who was ever heard."""
-    return fairness_in(participation_history(viewer_of(request).store))
+    return fairness_in(stored_history(viewer_of(request).store))
