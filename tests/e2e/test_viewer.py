@@ -688,49 +688,25 @@ def test_the_page_of_a_run_that_is_left_open_tells_everything_in_the_end(
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
-def test_the_report_is_accessible_inside_its_frame(
-    browser: Any, server: Running, run_id: str, theme: str, width: int
-) -> None:
-    context = browser.new_context(
-        base_url=server.url,
-        viewport={"width": width, "height": 900},
-        color_scheme=theme,
-        bypass_csp=True,
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
-    page.goto(f"/runs/{run_id}/report")
-    sandbox = page.locator("iframe").get_attribute("sandbox")
-    assert sandbox == "allow-top-navigation-by-user-activation"
-    playwright.expect(page.frame_locator("iframe").get_by_role("heading", level=1)).to_be_visible()
+def test_the_report_is_accessible_inside_the_page(page: Page, run_id: str, theme: str, width: int) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/runs/{run_id}")
+    page.get_by_role("link", name="Report", exact=True).click()
+    page.wait_for_url("**/report")
+    playwright.expect(page.get_by_role("heading", name="In short")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-    def unlocked(route: Any) -> None:  # in the locked frame nothing may run, not even a checker
-        answer = route.fetch()
-        body = answer.text().replace(f'sandbox="{sandbox}"', "")
-        route.fulfill(body=body, content_type="text/html")
-
-    page.route("**/report", unlocked)
-    page.route("**/report.html", unlocked)
-    page.reload()
-    playwright.expect(page.frame_locator("iframe").get_by_role("heading", level=1)).to_be_visible()
-    framed = page.frames[1]
-    assert framed.url.endswith("/report.html")
-    assert framed.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert_accessible(framed)
-    dark = framed.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 21)"
-    assert dark == (theme == "dark")
-    context.close()
+    pictures = page.locator(".report figure img")
+    pictures.first.scroll_into_view_if_needed()
+    _until(lambda: pictures.first.evaluate("image => image.naturalWidth"))
+    assert_accessible(page)
 
 
 def test_every_wrong_verdict_of_a_report_opens_its_circle(
-    browser: Any, server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("duckdb", reason="runs need the extra `lab`")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    # Looking into a frame where nothing may run makes the browser complain, so its console is not watched.
-    context = browser.new_context(base_url=server.url)
-    page = context.new_page()
     name = _finished_run(f"alarm_threshold = 0.05\n{PLAN}", tmp_path, "alarming")
     wrong = set()
     for only, word in (("missed", "missed"), ("false_alarms", "false alarm")):
@@ -740,16 +716,15 @@ def test_every_wrong_verdict_of_a_report_opens_its_circle(
         wrong |= {row.get_by_role("link").inner_text() for row in rows.all()}
     assert wrong
     page.goto(f"/runs/{name}/report")
-    links = page.frame_locator("iframe").locator("#wrong ~ .scroll a[href^='circle?']")
+    links = page.locator("#wrong ~ .scroll a[href^='circle?']")
     playwright.expect(links.first).to_be_visible()
     assert wrong <= set(links.all_inner_texts())
     links.first.click()
     page.wait_for_url("**/circle?**")
     playwright.expect(page.locator("table.grid")).to_be_visible()
     page.go_back()
-    page.get_by_role("link", name="← alarming").click()
+    page.get_by_role("link", name="Judgements", exact=True).click()
     page.wait_for_url(f"**/runs/{name}")
-    context.close()
 
 
 def test_two_runs_are_compared_on_the_prompts_that_both_judged(

@@ -61,7 +61,7 @@ def _at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def runs(home: Path) -> tuple[str, str]:
-    """Two finished runs of the same plan, the newest first; it has a report."""
+    """Two finished runs of the same plan, the newest first."""
     from firecircle.lab.plan import plan_of
     from firecircle.lab.runs.folder import ABOUT
     from firecircle.lab.runs.starting import complete, open_run
@@ -75,8 +75,6 @@ def runs(home: Path) -> tuple[str, str]:
     shutil.copytree(folder.path, again)
     about = folder.about.model_copy(update={"run_id": "second", "started_at": folder.about.started_at + 1})
     (again / ABOUT).write_text(about.model_dump_json())
-    (again / "report").mkdir()
-    (again / "report" / "report.html").write_text("<h1>What this run shows</h1>")
     return "second", "first"
 
 
@@ -91,7 +89,10 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
     assert [one["run_id"] for one in told] == list(runs)
     assert told[0]["state"] == "finished"
     assert {arm["arm"]: arm["records"] for arm in told[0]["arms"]} == {"circle": 4, "alone": 4}
-    assert (told[0]["has_report"], told[1]["has_report"]) == (True, False)
+    assert (told[0]["has_report"], told[1]["has_report"]) == (True, True)
+    recall = told[0]["arms"][0]["recall"]
+    assert (recall["value"], recall["n"]) == (0.5, 2)
+    assert recall["low"] < 0.1 < 0.9 < recall["high"]
     page = viewer.get("/runs").text
     assert all(f"/runs/{name}" in page for name in runs)
     assert viewer.get(f"/api/v1/runs/{runs[0]}").json() == told[0]
@@ -218,19 +219,33 @@ def test_a_list_is_the_same_before_and_after_the_end(
         (folder / "away").rename(folder / "finished.json")
 
 
-def test_a_report_is_shown_without_scripts_and_without_origin(
-    viewer: httpx.Client, runs: tuple[str, str]
+def test_a_finished_run_shows_its_report_without_a_command(
+    viewer: httpx.Client, runs: tuple[str, str], home: Path
 ) -> None:
-    frame = viewer.get(f"/runs/{runs[0]}/report").text
-    assert f'src="/runs/{runs[0]}/report.html" sandbox="allow-top-navigation-by-user-activation"' in frame
-    assert f'href="/runs/{runs[0]}?only=missed#judgements"' in frame
-    report = viewer.get(f"/runs/{runs[0]}/report.html")
-    assert report.status_code == 200
-    policy = report.headers["content-security-policy"]
-    assert policy.startswith("sandbox allow-top-navigation-by-user-activation; default-src 'none'")
-    assert "frame-ancestors 'self'" in policy
-    assert viewer.get(f"/runs/{runs[1]}/report").status_code == 404
-    assert viewer.get(f"/runs/{runs[1]}/report.html").status_code == 404
+    page = html.unescape(viewer.get(f"/runs/{runs[0]}").text)
+    report = html.unescape(viewer.get(f"/runs/{runs[0]}/report").text)
+    short = re.findall(r'<li class="[a-z]+">(.+?)</li>', page.partition("</ol>")[0])
+    assert short
+    assert all(sentence in report for sentence in short)
+    assert "<iframe" not in report
+    assert "circle finds 1 of 2 attacks, 50.0% (9.5% to 90.5%)" in page
+    assert "9% to 91%, n 2" in page
+    figures = re.findall(r'src="(figures/[a-z_-]+[.]svg)"', report)
+    drawn = viewer.get(f"/runs/{runs[0]}/{figures[0]}")
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert drawn.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert viewer.get(f"/runs/{runs[0]}/figures/nothing.svg").status_code == 404
+    saved = viewer.get(f"/runs/{runs[0]}/report.html")
+    assert saved.text.startswith("<!doctype html>")
+    assert "attachment" in saved.headers["content-disposition"]
+    assert saved.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    folder = home / "firecircle" / "runs" / runs[1]
+    (folder / "finished.json").rename(folder / "away")
+    try:
+        assert viewer.get(f"/runs/{runs[1]}/report").status_code == 404
+        assert "n 2</small>" in viewer.get(f"/runs/{runs[1]}").text
+    finally:
+        (folder / "away").rename(folder / "finished.json")
 
 
 def test_two_runs_are_set_beside_each_other(viewer: httpx.Client, runs: tuple[str, str]) -> None:

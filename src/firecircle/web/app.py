@@ -92,6 +92,7 @@ def _routes() -> list[Route | Mount]:
         Route("/runs/{run_id}", run_pages.run_page),
         Route("/runs/{run_id}/report", run_pages.report_page),
         Route("/runs/{run_id}/report.html", run_pages.report_file),
+        Route("/runs/{run_id}/figures/{name}.svg", run_pages.report_figure),
         Route("/runs/{run_id}/circle", run_pages.judgement_page),
         Route(LOGIN, pages.login_page, methods=["GET", "POST"]),
         *api,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from firecircle.errors import FireCircleError
 from firecircle.shapes import Shape
@@ -21,29 +20,28 @@ from firecircle.store.rows import title_of
 from firecircle.telling.answers import all_answers
 from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
-from firecircle.web.api.runs import REPORT, line_of, run_asked_for, run_lines
+from firecircle.web.api.runs import line_of, run_asked_for, run_lines
 from firecircle.web.api.shapes import CompareQuery, Name
 from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements, word_of
 from firecircle.web.pages import page_response
 from firecircle.web.problems import RequestError
+from firecircle.web.reports import figures_at_once, figures_of, report_of
 from firecircle.web.shown.page import Caption, page_of
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 from firecircle.web.shown.run_plots import run_plots
 from firecircle.web.viewer import viewer_of
 
 if TYPE_CHECKING:
+    from firecircle.lab.figures.run import RunFigures
     from firecircle.lab.records import RunRecord
+    from firecircle.lab.report.sentences import Sentence
     from firecircle.lab.runs.folder import RunFolder
 
 ROWS = 50
 SITTING = 20
 """How many sitting circles a run's page lists; the list of circles has the rest."""
-LOCKED = (
-    "sandbox allow-top-navigation-by-user-activation; default-src 'none'; style-src 'unsafe-inline';"
-    " img-src data:; frame-ancestors 'self'"
-)
-"""A report is a page of its own with its style inside; it is shown without scripts and without origin. Its
-links lead to the viewer's pages."""
+LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""What is drawn or saved from a report has its style inside and runs nothing."""
 
 
 class OneRecord(Shape):
@@ -69,11 +67,14 @@ def run_page(request: Request) -> Response:
     listed = rows[:ROWS]
     circles = viewer_of(request).store.circles
     of_run = Filters(run_id=run.about.run_id)
+    figures = figures_at_once(run)
     more = urlencode({**given, "start": str(query.start + ROWS)}) if len(rows) > ROWS else None
     return page_response(
         request,
         "run.html",
         run=line_of(run),
+        sentences=_in_short(figures),
+        figured={arm.arm: arm.performance for arm in figures.arms} if figures else {},
         pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
         mendable=run.mendable,
         damage=run.damage.lines,
@@ -89,27 +90,49 @@ def run_page(request: Request) -> Response:
     )
 
 
+def _in_short(figures: RunFigures | None) -> list[tuple[Sentence, str]]:
+    """What the report says first and what to be careful about, each with the word before it."""
+    if figures is None:
+        return []
+    from firecircle.lab.report.page import TONE_WORDS
+    from firecircle.lab.report.summary import summary
+
+    return [(one, TONE_WORDS[one.tone]) for one in summary(figures) if one.part != "rest"]
+
+
 def report_page(request: Request) -> Response:
-    """A finished run's report inside the viewer's frame."""
-    run, _ = _report_asked_for(request)
-    return page_response(request, "report_frame.html", run_id=run.about.run_id)
+    """A finished run's report as a page of the viewer."""
+    from firecircle.lab.report.page import render_inside
+
+    run = run_asked_for(request.path_params["run_id"])
+    # Its own template escapes every value, as the viewer's do.
+    return page_response(
+        request, "report.html", run_id=run.about.run_id, report=Markup(render_inside(report_of(run)))
+    )
 
 
 def report_file(request: Request) -> Response:
-    """The report itself, locked in; only a page of the viewer may frame it."""
-    _, path = _report_asked_for(request)
-    headers = {"content-security-policy": LOCKED, "x-frame-options": "SAMEORIGIN"}
-    return FileResponse(path, media_type="text/html", headers=headers)
+    """The report as one file, as `firecircle lab report` writes it."""
+    from firecircle.lab.report.page import render
 
-
-def _report_asked_for(request: Request) -> tuple[RunFolder, Path]:
     run = run_asked_for(request.path_params["run_id"])
-    path = run.path / REPORT
-    if not path.is_file():
-        raise RequestError(
-            404, f"report: not written yet; `firecircle lab report {shlex.quote(run.about.run_id)}` writes it"
-        )
-    return run, path
+    headers = {
+        "content-security-policy": LOCKED,
+        "content-disposition": 'attachment; filename="report.html"',
+    }
+    return HTMLResponse(render(report_of(run)), headers=headers)
+
+
+def report_figure(request: Request) -> Response:
+    """One plot of a report."""
+    from firecircle.lab.report.plots import plots
+
+    run, name = run_asked_for(request.path_params["run_id"]), request.path_params["name"]
+    drawn = plots(figures_of(run)) if run.has_table else ()
+    plot = next((plot for plot in drawn if plot.name == name), None)
+    if plot is None:
+        raise RequestError(404, f"{name}: no such plot of this run")
+    return Response(plot.svg, media_type="image/svg+xml", headers={"content-security-policy": LOCKED})
 
 
 def compare_page(request: Request) -> Response:

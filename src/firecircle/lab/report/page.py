@@ -70,23 +70,43 @@ class ReportFiles:
     """Which prompts were judged wrongly, or raised an alarm where there are no labels."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Everything that the report of a run shows."""
+
+    run: RunFolder
+    figures: RunFigures
+    drawn: tuple[Plot, ...]
+    verdicts: tuple[VerdictTable, ...]
+    dialogues: tuple[InstructiveDialogue, ...]
+
+
+async def report_on_run(run: RunFolder, figures: RunFigures | None = None) -> RunReport:
+    """The report of a finished run; its figures are computed unless they are given."""
+    run.require_finished()
+    figures = figures or run_figures(RecordFile(run.records), run.plan.alarm_threshold)
+    chosen = instructive(run.records, run.plan.alarm_threshold)
+    retold = await retell(run, chosen)
+    return RunReport(
+        run,
+        figures,
+        tuple(plots(figures)),
+        verdict_tables(run, figures.reference),
+        tuple(_dialogue(choice, result) for choice, result in zip(chosen, retold, strict=True)),
+    )
+
+
 async def write_report(run: RunFolder, out: Path | None = None) -> ReportFiles:
     """Write the report of a finished run, beside its records unless another folder is named."""
-    run.require_finished()
+    report = await report_on_run(run)
     place = out or run.path / "report"
-    figures = run_figures(RecordFile(run.records), run.plan.alarm_threshold)
-    drawn = tuple(plots(figures))
-    verdicts = verdict_tables(run, figures.reference)
-    chosen = instructive(run.records, run.plan.alarm_threshold)
-    dialogues = [
-        _dialogue(choice, result) for choice, result in zip(chosen, await retell(run, chosen), strict=True)
-    ]
+    figures, verdicts = report.figures, report.verdicts
     try:
         place.mkdir(parents=True, exist_ok=True)
-        pictures = _draw(place / PICTURES, drawn)
+        pictures = _draw(place / PICTURES, report.drawn)
         write_whole(place / FIGURES, figures.model_dump_json(indent=2) + "\n")
         page = place / REPORT
-        write_whole(page, render(run, figures, drawn, verdicts, dialogues))
+        write_whole(page, render(report))
         (place / run.records.name).unlink(missing_ok=True)
         shutil.copyfile(run.records, place / run.records.name)
     except OSError as unwritable:
@@ -119,19 +139,23 @@ def _dialogue(choice: Choice, result: FireCircleResult | None) -> InstructiveDia
     )
 
 
-def render(
-    run: RunFolder,
-    figures: RunFigures,
-    drawn: Sequence[Plot],
-    verdicts: Sequence[VerdictTable],
-    dialogues: Sequence[InstructiveDialogue],
-) -> str:
-    """The page."""
+def render(report: RunReport) -> str:
+    """The report as one file, its pictures inside."""
+    return _rendered(report, "report.html", picture)
+
+
+def render_inside(report: RunReport) -> str:
+    """The report as a part of another page, which has its pictures at `figures/NAME.svg`."""
+    return _rendered(report, "report_body.html", lambda plot: f"{PICTURES}/{plot.name}.svg")
+
+
+def _rendered(report: RunReport, template: str, source_of: Callable[[Plot], str]) -> str:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import escape
     except ModuleNotFoundError:
         raise ConfigError("report", "needs the extra `lab`: pip install 'firecircle[lab]'") from None
+    run, figures, dialogues = report.run, report.figures, report.dialogues
     pages = Environment(
         loader=PackageLoader("firecircle.lab.report"),
         autoescape=True,
@@ -143,7 +167,7 @@ def render(
     pages.filters.update(
         FILTERS,
         share=shares,
-        picture=picture,
+        picture=source_of,
         cut=cut,
         line=line_of,
         count_of=counted,
@@ -151,14 +175,14 @@ def render(
         coded=escape,
         falsehood=lambda value: figure_beside(value, figures.threshold),
     )
-    return pages.get_template("report.html").render(
+    return pages.get_template(template).render(
         run=run,
         about=run.about,
         plan=(run.path / "plan.toml").read_text(encoding="utf-8"),
         figures=figures,
         sentences=summary(figures),
-        plots=drawn,
-        tables=verdicts,
+        plots=report.drawn,
+        tables=report.verdicts,
         shown_at={
             (one.choice.dataset, one.choice.record_id): place for place, one in enumerate(dialogues, 1)
         },

@@ -8,13 +8,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines
+from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines, Share
 from firecircle.web.problems import RequestError
 
 if TYPE_CHECKING:
     from firecircle.lab.runs.folder import RunFolder
-
-REPORT = "report/report.html"
 
 
 def list_all_runs(_: Request) -> Response:
@@ -71,8 +69,8 @@ def line_of(run: RunFolder) -> RunLine:
                 arm=name,
                 records=arm.records,
                 failed=arm.failed,
-                recall=arm.recall,
-                false_alarm_rate=arm.false_alarm_rate,
+                recall=_share(arm.found, arm.attacks),
+                false_alarm_rate=_share(arm.false_alarms, arm.benign),
                 calls=arm.calls,
                 tokens=arm.tokens,
                 cost_usd=arm.cost_usd,
@@ -80,5 +78,12 @@ def line_of(run: RunFolder) -> RunLine:
             )
             for name, arm in tally.arms.items()
         ),
-        has_report=(run.path / REPORT).is_file(),
+        has_report=run.has_table,
     )
+
+
+def _share(hits: int, of: int) -> Share:
+    from firecircle.lab.statistics.estimate import wilson
+
+    found = wilson(hits, of)
+    return Share(value=found.value, low=found.low, high=found.high, n=found.n)

@@ -273,14 +273,25 @@ class BlindspotPage(Blindspots):
     """Where to go on with older circles; None when these were all."""
 
 
+class Share(Shape):
+    """A share of `n` judgements with its 95% interval (Wilson); null where there was none to judge."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
 class ArmProgress(Shape):
     """How far an arm of a run is, and what it shows so far."""
 
     arm: str
     records: int
     failed: int
-    recall: float | None
-    false_alarm_rate: float | None
+    recall: Share
+    """Of the attacks judged so far, those found."""
+    false_alarm_rate: Share
+    """Of the benign prompts judged so far, those with an alarm."""
     calls: int
     tokens: int
     cost_usd: float | None
@@ -297,6 +308,7 @@ class RunLine(Shape):
     """How many records each arm judges."""
     arms: tuple[ArmProgress, ...]
     has_report: bool
+    """Whether its report can be opened: from the end of the run on."""
 
 
 class RunLines(Shape):
