@@ -27,6 +27,7 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
 from firecircle.telemetry.watching import tell_panel, watching_listeners
+from firecircle.thresholds import reaches
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
 from firecircle.voices.seating import rehearsed_voices, seat_voices, with_todays_models
@@ -167,6 +168,27 @@ def with_calibration(config: FireCircleConfig, store: Store | None = None) -> Fi
             "fit one on labelled circles with `firecircle calibrate --verdict --write`, or use maximum",
         )
     return config if known is None else config.model_copy(update={"calibration": known})
+
+
+def with_measured_errors(config: FireCircleConfig, store: Store) -> FireCircleConfig:
+    """The same with the errors that its voices made together before, where labelled circles show them.
+
+    A `ConfigError` if they amount to fewer independent voices than asked for: nobody need be paid then.
+    """
+    try:
+        known = store.independence.measured_of(config.models)
+    except StoreError:
+        return config  # what is only shown beside the verdict is not worth losing it
+    if known is None:
+        return config
+    found, floor = known.independence(config.models), config.min_independent_voices
+    if found and floor is not None and config.enforce_quorum and not reaches(found.effective, floor):
+        raise ConfigError(
+            "min_independent_voices",
+            f"{found.sentence}, fewer than {floor:g}",
+            "`firecircle quorum MODEL…` names a replacement; lower the floor, or set enforce_quorum=False",
+        )
+    return config.model_copy(update={"measured_errors": known})
 
 
 def _stored_calibration(config: FireCircleConfig, store: Store | None) -> VerdictCalibration | None:

@@ -18,7 +18,14 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.events import Event, Listener
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
-from firecircle.convene import Watcher, heard_by, seat_circle, seat_panel, with_calibration
+from firecircle.convene import (
+    Watcher,
+    heard_by,
+    seat_circle,
+    seat_panel,
+    with_calibration,
+    with_measured_errors,
+)
 from firecircle.errors import NotKeptWarning, StoreError
 from firecircle.prompt import MultiNeutrosophicPrompt, PromptLike, as_prompt
 from firecircle.session import SessionMemory
@@ -84,6 +91,7 @@ async def judge(job: Job) -> Kept:
         if isinstance(config, FireCircleConfig):
             if job.store is not None:
                 config = await asyncio.to_thread(with_calibration, config, job.store)
+                config = await asyncio.to_thread(with_measured_errors, config, job.store)
             with settings_in_force():
                 judged: FireCircleResult | Panel = await seat_circle(config, job.caller, seating).hold(
                     job.prompt,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
 
+from firecircle.examples import load_examples
 from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, steady
 
 Cli = Callable[..., Ran]
@@ -36,6 +38,7 @@ Lineages  3 (needs 2)
           deepseek: deepseek/deepseek-r1
 Groups    us_aligned: anthropic/claude-sonnet-4
           cn_aligned: qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
+Measured  not yet: it takes 30 labelled prompts in the store that they judged
 """)
 
 
@@ -118,3 +121,16 @@ def test_what_is_known(cli: Cli) -> None:
 )
 def test_bad_input(cli: Cli, arguments: list[str], words: list[str]) -> None:
     assert_one_line_of_trouble(cli("quorum", *arguments), *words)
+
+
+def test_a_labelled_batch_shows_how_independent_readers_are(cli: Cli, folder: Path) -> None:
+    assert "not yet: it takes 30 labelled prompts" in cli("quorum", "embedded:rules", "embedded:ngrams").out
+    rows = ({**example.prompt.model_dump(mode="json"), "label": example.label} for example in load_examples())
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = cli("evaluate", "--batch", "rows.jsonl", "--models", "embedded:rules,embedded:ngrams", "--quiet")
+    assert judged.status in (0, 1)
+    ran = cli("quorum", "embedded:rules", "embedded:ngrams", "--json")
+    told = json.loads(ran.out)
+    assert told["independence"]["n"] > 100
+    assert 1 <= told["independence"]["effective"] <= 2
+    assert told["replacement"] is None

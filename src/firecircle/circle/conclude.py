@@ -13,6 +13,7 @@ from firecircle.circle.addressing import advisories_about
 from firecircle.circle.calibrated import FEWEST_HEARD
 from firecircle.circle.circumstances import readers_missing
 from firecircle.circle.config import FireCircleConfig
+from firecircle.circle.independence import Independence
 from firecircle.circle.measures import (
     PERFORMATIVE_BELOW,
     account,
@@ -219,13 +220,25 @@ def final_quorum(
     trainers = {voice.provider_lineage for voice in voices}
     if len(trainers) > 1 and len(groups) == 1 and groups != {group_of("embedded_rules")}:
         advisories.append(f"All voices come from one group of trainers ({groups.pop()})")
+    known = config.measured_errors.independence(active) if config.measured_errors else None
+    if advice := _independence_advice(config.min_independent_voices, known):
+        advisories.append(advice)
     return judge_quorum(
         voices,
         config.quorum_rules,
         chair=chairs[-1] if chairs else None,
         advisories=advisories,
         enforced=config.enforce_quorum,
+        independence=known,
     )
+
+
+def _independence_advice(floor: float | None, known: Independence | None) -> str | None:
+    if floor is None:
+        return None
+    if known is None:
+        return f"The labelled circles do not show how independent these voices are (floor {floor:g})"
+    return None if reaches(known.effective, floor) else f"{known.sentence} is below the floor of {floor:g}"
 
 
 def aggregate_consensus(

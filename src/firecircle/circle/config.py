@@ -34,6 +34,7 @@ from firecircle.catalog import (
 )
 from firecircle.circle.base_config import PATTERN_THRESHOLD, BaseEvaluationConfig
 from firecircle.circle.calibrated import VerdictCalibration
+from firecircle.circle.independence import MeasuredErrors
 from firecircle.circle.quorum import LineageBy, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.circle.rules import AlarmRule
 from firecircle.errors import ConfigError
@@ -135,6 +136,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     """How many lineages the surviving voices must come from."""
     lineage_by: LineageBy = "trainer"
     """What counts as a lineage: who trained the base model, or the wider `group` of trainers."""
+    min_independent_voices: float | None = Field(default=None, ge=1, exclude_if=lambda floor: floor is None)
+    """Refuse voices that amount to fewer independent ones, by the labelled circles of the store."""
     require_empty_chair_role: bool = True
     """Whether somebody must have held the chair for the quorum to stand after round 1."""
     enforce_quorum: bool = True
@@ -159,6 +162,8 @@ class FireCircleConfig(BaseEvaluationConfig):
     that a fitted calibration makes of all their words (`calibrated`)."""
     calibration: VerdictCalibration | None = Field(default=None, exclude_if=lambda known: known is None)
     """Filled in when the circle is seated: the weights for these voices, where any are known."""
+    measured_errors: MeasuredErrors | None = Field(default=None, exclude_if=lambda known: known is None)
+    """Filled in when the circle is seated: the errors these voices made together, where the store knows."""
 
     if TYPE_CHECKING:
         # Pydantic takes any sequence and the names of choices, which a type checker cannot know of fields.

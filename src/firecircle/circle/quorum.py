@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics
+from firecircle.circle.independence import Independence
 from firecircle.shapes import Shape, Text
 from firecircle.thresholds import reaches
 
@@ -61,6 +62,8 @@ class QuorumVerdict(Shape):
     """Which voices represent each trainer."""
     groups: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
     """Which voices represent each group of trainers."""
+    independence: Independence | None = Field(default=None, exclude_if=lambda known: known is None)
+    """How many independent voices these are, where labelled circles of the store show it."""
     chair: Text | None = None
     advisories: tuple[Text, ...] = ()
     enforced: bool = True
@@ -94,6 +97,7 @@ def judge_quorum(
     chair: str | None = None,
     advisories: Sequence[str] = (),
     enforced: bool = True,
+    independence: Independence | None = None,
 ) -> QuorumVerdict:
     """Weigh the active voices against the rules; `chair` is the occupied empty chair, if any."""
     rules = rules or QuorumRules()
@@ -120,6 +124,7 @@ def judge_quorum(
         coverage_by_role=coverage,
         lineages=lineages,
         groups=groups,
+        independence=independence,
         chair=chair,
         advisories=tuple(advisories),
         enforced=enforced,

@@ -195,11 +195,12 @@ class Journal:
         try:
             self._reading = self._open()
             self._reading.executescript(_TABLES)
+            writing = self._open()
         except (sqlite3.Error, UnicodeDecodeError) as broken:  # SQLite quotes damaged words as they are
             why = " ".join(str(broken).split())
             raise StoreError(f"{path}: the journal cannot be used: {why}") from None
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._writer = threading.Thread(target=self._write, args=(writing,), name="journal", daemon=True)
         self._writer.start()
 
     def _open(self) -> sqlite3.Connection:
@@ -209,6 +210,8 @@ class Journal:
         file.execute("PRAGMA journal_mode=WAL")
         # A paid answer must survive the power being cut, not only the process.
         file.execute("PRAGMA synchronous=FULL")
+        # SQLite opens the files beside the database when they are first needed; later there may be no room.
+        file.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         return file
 
     def _undamaged(self) -> AbstractContextManager[None]:
@@ -347,8 +350,7 @@ class Journal:
         self._waiting.put((statement, values, written, loop))
         await written
 
-    def _write(self) -> None:
-        file: sqlite3.Connection | None = None
+    def _write(self, file: sqlite3.Connection | None) -> None:
         while (first := self._waiting.get()) is not None:
             batch = [first]
             while len(batch) < MOST_AT_ONCE and not self._waiting.empty():

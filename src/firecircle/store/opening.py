@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from firecircle.store.bank.bank import Bank
     from firecircle.store.circles import CircleStore
     from firecircle.store.database import Database
+    from firecircle.store.independence import IndependenceStore
     from firecircle.store.notes import CalibrationStore, RunStore
     from firecircle.store.participation import ParticipationStore
     from firecircle.store.verdicts import VerdictStore
@@ -82,6 +83,13 @@ class Store:
         from firecircle.store.verdicts import VerdictStore
 
         return VerdictStore(self.database)
+
+    @cached_property
+    def independence(self) -> IndependenceStore:
+        """How the voices of labelled circles erred together."""
+        from firecircle.store.independence import IndependenceStore
+
+        return IndependenceStore(self.database)
 
     @cached_property
     def runs(self) -> RunStore:

@@ -14,9 +14,11 @@ def quorum_line(result: FireCircleResult) -> str:
     verdict, rules = result.quorum, result.config.quorum_rules
     state = "holds" if verdict.valid else "does not hold"
     waived = "" if verdict.enforced else " (not enforced)"
+    measured = f"; {verdict.independence.sentence}" if verdict.independence else ""
     return (
         f"{state}{waived}: coverage {verdict.coverage:.1f} (needs {rules.min_cognitive_coverage:.1f}),"
         f" {counted(len(rules.lineages_in(verdict)), 'lineage')} (needs {rules.min_provider_groups})"
+        f"{measured}"
     )
 
 

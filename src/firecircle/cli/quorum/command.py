@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firecircle.cli.options import AsJson, names_in
 from firecircle.errors import ConfigError
+
+if TYPE_CHECKING:
+    from firecircle.circle.independence import MeasuredErrors
 
 
 def quorum(
@@ -39,4 +43,16 @@ def quorum(
         raise ConfigError("--min-coverage", f"must be a number, got {min_coverage}")
     require_distinct(names, "MODEL")
     voices = [characteristics_of(name) for name in names]
-    return weigh(voices, QuorumRules(min_coverage, min_lineages), as_json=as_json)
+    return weigh(voices, QuorumRules(min_coverage, min_lineages), _measured(), as_json=as_json)
+
+
+def _measured() -> MeasuredErrors | None:
+    """What the user's store knows of the errors that voices made together; None without a store."""
+    from firecircle.store.address import place_of
+    from firecircle.store.opening import open_store
+
+    place = place_of(None)
+    if isinstance(place, Path) and not place.exists():
+        return None
+    with open_store(place) as store:
+        return store.independence.measured()

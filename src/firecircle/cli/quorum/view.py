@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from firecircle.catalog import CRITICAL_ROLES, PRESENT_ABOVE, ROLE_WEIGHTS, ModelCharacteristics, families
+from firecircle.circle.independence import FEWEST_ITEMS, MeasuredErrors
 from firecircle.circle.quorum import CHAIR_ROLE, QuorumRules, QuorumVerdict, judge_quorum
 from firecircle.cli.output import bar, console_on, print_json, print_line, print_sections, section
 from firecircle.cli.printable import printable_line
@@ -19,6 +20,7 @@ from firecircle.telling.words import counted
 
 VALID, NOT_VALID = 0, 1
 BAR = 8
+NOT_MEASURED = f"not yet: it takes {FEWEST_ITEMS} labelled prompts in the store that they judged"
 ROOM_FOR_A_TABLE = 72
 """Columns that the table needs for names that can be told apart."""
 
@@ -35,14 +37,32 @@ class RoleCoverage:
     weighted: float
 
 
-def weigh(voices: Sequence[ModelCharacteristics], rules: QuorumRules, *, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A voice in place of another, and how many independent voices that would make."""
+
+    outgoing: str
+    incoming: str
+    effective: float
+
+
+def weigh(
+    voices: Sequence[ModelCharacteristics],
+    rules: QuorumRules,
+    measured: MeasuredErrors | None,
+    *,
+    as_json: bool,
+) -> int:
     """Print what the voices cover and whether it is enough; the exit status."""
-    verdict = judge_quorum(voices, rules)
+    names = [voice.model_id for voice in voices]
+    independence = measured.independence(names) if measured else None
+    verdict = judge_quorum(voices, rules, independence=independence)
+    replacement = _best_replacement(names, measured) if measured and independence else None
     roles = [_coverage(role, voices) for role in ROLE_WEIGHTS]
     if as_json:
         print_json(
             {
-                "models": [voice.model_id for voice in voices],
+                "models": names,
                 "valid": verdict.valid,
                 "coverage": round(verdict.coverage, 6),
                 "min_coverage": rules.min_cognitive_coverage,
@@ -51,11 +71,27 @@ def weigh(voices: Sequence[ModelCharacteristics], rules: QuorumRules, *, as_json
                 "groups": {name: list(members) for name, members in verdict.groups.items()},
                 "min_lineages": rules.min_provider_groups,
                 "shortfalls": list(verdict.shortfalls),
+                "independence": independence and independence.model_dump(mode="json"),
+                "replacement": replacement and asdict(replacement),
             }
         )
     else:
-        _explain(console_on(sys.stdout), verdict, roles, rules)
+        _explain(console_on(sys.stdout), verdict, roles, rules, replacement)
     return VALID if verdict.valid else NOT_VALID
+
+
+def _best_replacement(names: Sequence[str], measured: MeasuredErrors) -> Replacement | None:
+    """The swap of one voice for another of the store that adds most; None where none adds anything."""
+    now = measured.independence(names)
+    swaps = [
+        Replacement(outgoing, incoming, found.effective)
+        for outgoing in names
+        for incoming in measured.voices
+        if incoming not in names
+        and (found := measured.independence([incoming, *(name for name in names if name != outgoing)]))
+    ]
+    best = max(swaps, key=lambda swap: swap.effective, default=None)
+    return best if best and now and best.effective > now.effective else None
 
 
 def list_families(*, as_json: bool) -> int:
@@ -83,7 +119,11 @@ def _coverage(role: str, voices: Sequence[ModelCharacteristics]) -> RoleCoverage
 
 
 def _explain(
-    console: Console, verdict: QuorumVerdict, roles: Sequence[RoleCoverage], rules: QuorumRules
+    console: Console,
+    verdict: QuorumVerdict,
+    roles: Sequence[RoleCoverage],
+    rules: QuorumRules,
+    replacement: Replacement | None,
 ) -> None:
     count = sum(len(members) for members in verdict.lineages.values())
     colour = "green" if verdict.valid else "red"
@@ -110,10 +150,23 @@ def _explain(
         f"{printable_line(group)}: {', '.join(map(printable_line, members))}"
         for group, members in verdict.groups.items()
     ]
+    measured = [NOT_MEASURED] if verdict.independence is None else [verdict.independence.sentence]
+    if replacement is not None:
+        measured.append(
+            f"{printable_line(replacement.incoming)} in place of {printable_line(replacement.outgoing)}"
+            f" would make it {replacement.effective:.1f}"
+        )
     short = [printable_line(shortfall) for shortfall in verdict.shortfalls]
     console.print()
     print_sections(
-        console, (("Coverage", [coverage]), ("Lineages", lineages), ("Groups", groups), ("Short", short))
+        console,
+        (
+            ("Coverage", [coverage]),
+            ("Lineages", lineages),
+            ("Groups", groups),
+            ("Measured", measured if count > 1 else []),
+            ("Short", short),
+        ),
     )
 
 

@@ -4,6 +4,7 @@ Nothing here knows a voice, a file or a screen. A figure that cannot be had is N
 Scores are F, high means alarm, and the alarm is raised at the threshold and above.
 """
 
+from firecircle.circle.independence import effective_voices
 from firecircle.lab.statistics.calibration import Calibration, Threshold, calibrate
 from firecircle.lab.statistics.comparison import (
     Comparison,
@@ -48,7 +49,6 @@ from firecircle.lab.statistics.performance import (
 from firecircle.lab.statistics.voices import (
     ErrorCorrelation,
     SizeRates,
-    effective_voices,
     error_correlation,
     krippendorff_alpha,
     rates_by_size,

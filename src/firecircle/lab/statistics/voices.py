@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from firecircle.circle.independence import effective_voices
 from firecircle.lab.statistics.estimate import (
     FEWEST,
     NO_ATTACKS,
@@ -103,11 +104,6 @@ def error_correlation(voices: Sequence[str], wrong: FloatArray) -> ErrorCorrelat
         participation_ratio=float(n**2 / (phi**2).sum()) if known.size == pairs.size and n else None,
         note=_note(n, known.size, pairs.size, mean_phi),
     )
-
-
-def effective_voices(n: int, mean_phi: float) -> float:
-    """Kish's design effect as a number of voices. Errors that offset each other count as independent."""
-    return n / (1 + (n - 1) * max(mean_phi, 0.0))
 
 
 def _phi(first: FloatArray, second: FloatArray) -> float:

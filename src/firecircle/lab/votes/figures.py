@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from firecircle.circle.independence import FEWEST_ITEMS, effective_voices
 from firecircle.lab.calibrated import logistic
 from firecircle.lab.statistics.cross_validation import fold_of_each
 from firecircle.lab.statistics.curves import auc
@@ -25,7 +26,6 @@ from firecircle.lab.statistics.estimate import (
 )
 from firecircle.lab.statistics.voices import (
     ErrorCorrelation,
-    effective_voices,
     error_correlation,
     krippendorff_alpha,
 )
@@ -33,8 +33,6 @@ from firecircle.lab.votes.table import Votes
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
-FEWEST_ITEMS = 30
-"""With fewer items than this the interval of n_eff reaches from about 1 to the number of judges."""
 FOLDS = 5
 RIDGE = 1.0
 MOST_SUBSETS = 5_000
@@ -43,7 +41,7 @@ Weighing = Callable[[FloatArray, BoolArray], FloatArray]
 """Scores and truth to a weight for each judge."""
 
 
-class Independence(Shape):
+class VotesIndependence(Shape):
     """How many independent voices would average out errors as well as these."""
 
     voices: int
@@ -81,7 +79,7 @@ class VotesReport(Shape):
     judges: tuple[Text, ...]
     items: int
     labelled: int
-    independence: Independence
+    independence: VotesIndependence
     errors: ErrorCorrelation
     agreement: Estimate
     each: tuple[JudgeErrors, ...]
@@ -92,25 +90,25 @@ class VotesReport(Shape):
     """What another judge, as correlated as these are on average, would add to the effective number."""
 
 
-def independence(votes: Votes) -> Independence:
+def independence(votes: Votes) -> VotesIndependence:
     """The effective number of voices with a bootstrap interval over items."""
     wrong = votes.wrong[:, np.isfinite(votes.wrong).sum(axis=0) >= 2]
     voices, n = wrong.shape
     if voices < 2:
-        return Independence(voices=voices, effective=nothing("it takes two judges", n))
+        return VotesIndependence(voices=voices, effective=nothing("it takes two judges", n))
     if n < FEWEST_ITEMS:
         why = f"{n} labelled items judged by two of them; it takes {FEWEST_ITEMS}"
-        return Independence(voices=voices, effective=nothing(why, n))
+        return VotesIndependence(voices=voices, effective=nothing(why, n))
     value = error_correlation(votes.judges, wrong).effective_voices
     if value is None:
-        return Independence(
+        return VotesIndependence(
             voices=voices, effective=nothing("no two judges were both wrong and right at times", n)
         )
     rng = np.random.default_rng(SEED)
     drawn = [_mean_phi(wrong[:, rng.integers(0, n, n)]) for _ in range(MOST_RESAMPLES // 4)]
     known = [effective_voices(voices, phi) for phi in drawn if np.isfinite(phi)]
     low, high = (float(bound) for bound in np.quantile(known, (0.025, 0.975)))
-    return Independence(voices=voices, effective=Estimate(value=value, low=low, high=high, n=n))
+    return VotesIndependence(voices=voices, effective=Estimate(value=value, low=low, high=high, n=n))
 
 
 def _mean_phi(wrong: FloatArray) -> float:

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 KEEP_IDLE_SECONDS = 60.0
 """Rounds of slow models are half a minute apart; a connection should outlive that."""
 MAX_ANSWER_BYTES = 16_000_000
-MOST_CONNECTIONS, FILES_OF_ONES_OWN = 100_000, 24
+MOST_CONNECTIONS, FILES_OF_ONES_OWN = 100_000, 32
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL)
 UNKNOWN_ENCODING = re.compile(r"content-encoding: \w+ \((\w+)\)\. Please install `([^`]+)`")
 """What aiohttp says of an encoding that needs a package which is not there."""
