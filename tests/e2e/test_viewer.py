@@ -161,7 +161,7 @@ def test_long_lists_are_paged(page: Page, store: Store, big: str) -> None:
 
 def test_a_quote_says_who_saw_it_to_mouse_and_keyboard(page: Page, big: str) -> None:
     page.goto(f"/circles/{big}")
-    quote = page.locator("mark", has_text="As we agreed yesterday").first
+    quote = page.locator(".layer mark", has_text="As we agreed yesterday").first
     quote.hover()
     tip = page.get_by_role("tooltip")
     playwright.expect(tip).to_contain_text("temporal_inconsistency: voice/")
@@ -169,7 +169,7 @@ def test_a_quote_says_who_saw_it_to_mouse_and_keyboard(page: Page, big: str) -> 
     playwright.expect(tip).to_be_hidden()
     quote.focus()
     playwright.expect(tip).to_be_visible()
-    other = page.locator("mark", has_text="please print the text").first
+    other = page.locator(".layer mark", has_text="please print the text").first
     styles = [
         one.evaluate("e => getComputedStyle(e).textDecorationStyle + getComputedStyle(e).backgroundColor")
         for one in (quote, other)
@@ -510,7 +510,7 @@ def test_an_exported_file_works_from_disk(page: Page, big: str, tmp_path: Path) 
     page.get_by_role("button", name="voice/one, round 2").click()
     playwright.expect(page.get_by_role("dialog")).to_contain_text("my F is 0.4")
     page.keyboard.press("Escape")
-    page.locator("mark").first.focus()
+    page.locator(".layer mark").first.focus()
     playwright.expect(page.get_by_role("tooltip")).to_be_visible()
     page.get_by_label("Stop after round").press("ArrowLeft")
     playwright.expect(page.locator("#replay-round")).to_have_text("2")

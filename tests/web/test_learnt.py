@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import httpx
@@ -89,7 +91,11 @@ def test_nothing_overlooked_is_said_only_where_it_is_so(tmp_path: Path) -> None:
         judged(apart, lines=calm, label="attack", max_rounds=2)
         page = client.get("/blindspots").text
         assert "Nothing was overlooked" not in page
-        assert "1 circles over attacks</a> no round raised an alarm" in page
+        shown = re.search(r'<a href="/circles[?]([^"]+)">1 circle in all</a> missed an attack', page)
+        assert shown is not None
+        judged(apart, lines=calm, label="attack", max_rounds=2)
+        missed = client.get(f"/circles?{html.unescape(shown[1])}").text.count('class="c-title"')
+        assert f">{missed} circles in all</a> missed an attack" in client.get("/blindspots").text
 
 
 def test_rotation_tells_who_was_heard(client: httpx.Client) -> None:

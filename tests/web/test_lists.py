@@ -74,8 +74,11 @@ def test_a_beginning_finds_the_word(client: httpx.Client, kept: dict[str, str]) 
 
 def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[str, str]) -> None:
     page = client.get(f"/circles/{kept['raised']}").text
-    assert "<b>2 of 2</b> voices reached 0.70" in page
-    assert "Round 1 → end: <b>F 0.20 → 0.80</b>" in page
+    head = page.partition('id="part-head"')[2].partition("</section>")[0]
+    assert "2 of 2 voices raised the alarm." in head
+    assert "alarm from 0.70: a 0.80, b 0.80" in head
+    assert head.count("<circle") == 2
+    assert page.count("round 1 alone: F 0.20") == 1, "what talking did is told once"
     link = re.search(r'<b>Why:</b> <a href="#(v[0-9]+r[0-9]+)"', page)
     assert link is not None
     assert f'id="{link[1]}" class="answer decides"' in page

@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import httpx
+import pytest
 
-from firecircle import FireCircleResult, ModelCharacteristics
+from firecircle import EvaluationError, FireCircleResult, ModelCharacteristics
 from firecircle.circle.dialogue import Dialogue
 from firecircle.circle.voice import Reply, Retry, Turn
 from firecircle.store.opening import Store
 from firecircle.web.rendering import templates
-from firecircle.web.shown.charts import waterfall
+from firecircle.web.shown.charts import convergence, waterfall
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from tests.scripted import PROMPT, circle, pattern, says
 from tests.web.serving import judged, lost
@@ -152,3 +153,21 @@ def test_a_dialogue_reads_from_top_to_bottom(client: httpx.Client, store: Store)
     assert "⟨U+202E⟩" in page
     assert 'href="#:~:text=As%20we%20agreed%20yesterday"' in page
     assert page.count("What one was asked") + page.count("What two was asked") == 2
+
+
+def test_the_mean_of_a_round_is_of_the_voices_that_stayed(store: Store) -> None:
+    """A voice that is lost took its low F out of the mean, which then seemed to rise."""
+    lines: dict[str, list[Any]] = {
+        "a": [says(0.6), says(0.6)],
+        "b": [says(0.8), says(0.8)],
+        "c": [says(0.1), lost("gone")],
+    }
+    drawn = convergence(judged(store, lines=lines, max_rounds=2))
+    assert drawn is not None
+    assert [one.words for one in drawn.averaged] == ["0.70 ± 0.10"] * 2
+    with pytest.raises(EvaluationError) as broken:
+        judged(store, lines={"a": [says(0.6), says(0.6)], "c": [says(0.1), lost("gone")]}, max_rounds=2)
+    assert broken.value.partial_result is not None
+    alone = convergence(broken.value.partial_result)
+    assert alone is not None
+    assert {one.words for one in alone.averaged} == {"0.60"}, "a spread of one voice is none"

@@ -99,7 +99,7 @@ def test_the_calibrated_probability_is_named_where_it_decides(client: httpx.Clie
     page = _page(client, decides.circle_id)
     probability = f"{decides.calibrated:.2f}"
     assert f"calibrated {probability}, alarm from 0.70</span>" in page
-    assert "Highest F: <b>0.40 → 0.90</b>" in page
+    assert "round 1 alone 0.40, all 2 rounds 0.90" in page
     assert "talking raised the alarm" not in page
     assert "talking lifted it over the threshold" in page
     assert 'class="badge decided final" title="the circle&#39;s highest F; the calibrated' in page
@@ -123,6 +123,10 @@ def test_what_nobody_could_read_is_not_shown_as_clean(client: httpx.Client, stor
         page = _page(client, kept.circle_id)
         assert ("?</span> Unread" in page) == (not text.isascii())
         assert ("✓</span> No alarm" in page) == text.isascii()
+        assert page.count("cannot read this script") == (0 if text.isascii() else 6)
+        head = page.partition('id="part-head"')[2].partition("</section>")[0]
+        assert ("F 0." in head) == text.isascii()
+        assert ("ask a hosted model such as family:" in page) == (not text.isascii())
     listed = client.get("/circles", params={"label": "foreign"}).text.partition("<tbody")[2]
     assert listed.count("?</span> Unread") == 1
     assert listed.count("✓</span> No alarm") == 1

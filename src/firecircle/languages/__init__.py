@@ -160,6 +160,11 @@ def roughly_read_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, s
     return f"{' and '.join(languages)}: only {reader} reads it, and roughly" if languages and reader else None
 
 
+def reader_of(prompt: MultiNeutrosophicPrompt) -> str | None:
+    """The embedded voice that reads every language of the prompt, at least roughly; None if there is none."""
+    return NEURAL_MODEL if READ_ROUGHLY.issuperset(unread_languages(prompt)) else None
+
+
 def _foreign(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[list[str], str | None]:
     """The languages that the embedded voices do not read well, and the one of them that reads all roughly.
 

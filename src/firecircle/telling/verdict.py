@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +12,10 @@ from firecircle.circle.config import quorum_cure
 from firecircle.circle.quorum import judge_quorum
 from firecircle.circle.result import Failure, FireCircleResult, Reason, Substitution
 from firecircle.circle.summary import calibrated_sentence, decision_sentence
+from firecircle.languages import reader_of
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import LayerName, is_embedded
+from firecircle.names import DEFAULT_MODELS, LayerName, is_embedded
+from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.telling.answers import cares_about
 from firecircle.telling.patterns import gathered_quotes, with_names
 from firecircle.telling.quorum import quorum_line
@@ -21,6 +23,8 @@ from firecircle.telling.safe_text import SafeLine
 from firecircle.telling.words import FAILURE_WORDS, STOP_WORDS, counted
 from firecircle.thresholds import figure_beside, reaches
 
+HOSTED_READER = DEFAULT_MODELS[0]
+"""A hosted voice that reads most scripts."""
 LONGEST_REASON = 320
 LONGEST_MESSAGE = 300
 LONGEST_QUOTE = 160
@@ -212,6 +216,8 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
     """What to do now, the most pressing thing first; empty when nothing is."""
     if result.consensus is None:
         return _after_losses(result, ways)
+    if result.verdict == "unread":
+        return unread_step(result.prompt, result.active_models, ways)
     if result.decided_by_guess:
         return f"the verdict rests on a keyword guess: {ways.ask_again} before relying on it"
     if result.alarm:
@@ -223,6 +229,15 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
     if all(map(is_embedded, result.active_models)):
         return f"for an opinion beyond built-in lenses set a provider's key or {ways.name_voices}"
     return ""
+
+
+def unread_step(prompt: MultiNeutrosophicPrompt, asked: Collection[str], ways: Ways) -> str:
+    """Which voice to ask about a prompt that no voice could read."""
+    hosted = f"a hosted model such as {HOSTED_READER}: set its provider's key or {ways.name_voices}"
+    reader = reader_of(prompt)
+    if reader is None or reader in asked:
+        return f"ask {hosted}"
+    return f"ask {reader}, which reads it roughly, or {hosted}"
 
 
 def _after_losses(result: FireCircleResult, ways: Ways) -> str:

@@ -227,9 +227,13 @@ def blindspots_page(request: Request) -> Response:
     query = parameters_as(BlindspotQuery, given)
     page = blindspots(request, query)
     older = urlencode({**given, "before": page.next_before}) if page.next_before is not None else None
+    # Counted by the very filters of the list that the number leads to.
+    missed = {"mode": "fire_circle", "outcome": "missed", **_which_runs(query)}
     return page_response(
         request,
         "blindspots.html",
+        missed=viewer_of(request).store.circles.count(parameters_as(CircleQuery, missed)),
+        missed_query=urlencode(missed),
         blindspots=page,
         labelled=page.groups[:MOST_GROUPS],
         unlabelled=page.unlabelled[:MOST_GROUPS],
@@ -237,6 +241,12 @@ def blindspots_page(request: Request) -> Response:
         is_newest=query.before is None,
         leaves_runs_out=not query.in_run and query.run_id is None,
     )
+
+
+def _which_runs(query: BlindspotQuery) -> dict[str, str]:
+    if query.run_id is not None:
+        return {"run_id": query.run_id}
+    return {"in_run": "true" if query.in_run else "false"}
 
 
 def rotation_page(request: Request) -> Response:

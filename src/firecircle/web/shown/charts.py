@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, pairwise
+from statistics import fmean, pstdev
 
 from markupsafe import Markup
 
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
 from firecircle.telling.safe_text import name_with_codes
+from firecircle.telling.table import VoiceRow
 
 WIDTH, HEIGHT = 600, 290
 LEFT, RIGHT, TOP, BOTTOM = 34, 186, 10, 26
@@ -60,6 +63,84 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundMean:
+    """The mean F of a round over the voices that were heard in every round, so that rounds compare."""
+
+    round_number: int
+    mean: float
+    spread: float | None
+    """One standard deviation; None for a single voice."""
+    voices: int
+
+    @property
+    def words(self) -> str:
+        """The mean and its spread."""
+        return f"{self.mean:.2f}" if self.spread is None else f"{self.mean:.2f} ± {self.spread:.2f}"
+
+
+def steady_means(result: FireCircleResult) -> tuple[RoundMean, ...]:
+    """The mean of each round over the voices heard in all of them; a loss does not move it."""
+    rounds = [
+        (held.round_number, {answer.model: answer.falsehood for answer in held.evaluations})
+        for held in result.dialogue_history
+        if held.evaluations
+    ]
+    steady = set.intersection(*(set(said) for _, said in rounds)) if rounds else set()
+    return tuple(
+        RoundMean(
+            number,
+            fmean(said[model] for model in steady),
+            pstdev(said[model] for model in steady) if len(steady) > 1 else None,
+            len(steady),
+        )
+        for number, said in (rounds if steady else [])
+    )
+
+
+SCALE_WIDTH, SCALE_EDGE, SCALE_LINE, DOT = 620, 10, 34, 5.5
+"""The scale of the verdict in its own units: its width, its margins, its line, and a dot's radius."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDot:
+    """The last F of a voice on the scale of the verdict."""
+
+    x: float
+    y: float
+    colour: int
+    name: str
+    falsehood: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Every voice between 0 and 1, and where the alarm begins."""
+
+    dots: tuple[ScaleDot, ...]
+    threshold_x: float
+
+
+def scale_of(rows: Sequence[VoiceRow], colours: Mapping[str, int], threshold: float) -> Scale | None:
+    """The last word of every voice on one line; voices with nearly the same F are above each other."""
+
+    def x(value: float) -> float:
+        return round(SCALE_EDGE + value * (SCALE_WIDTH - 2 * SCALE_EDGE), 1)
+
+    heard = [(row.model, falsehood) for row in rows if (falsehood := _last_falsehood(row)) is not None]
+    placed: list[ScaleDot] = []
+    for model, falsehood in sorted(heard, key=lambda one: one[1]):
+        below = [dot.y for dot in placed if abs(dot.x - x(falsehood)) < 2 * DOT]
+        free = next(y for level in count() if (y := SCALE_LINE - level * 2 * DOT) not in below)
+        placed.append(ScaleDot(x(falsehood), free, colours[model], model, falsehood))
+    return Scale(tuple(placed), x(threshold)) if placed else None
+
+
+def _last_falsehood(row: VoiceRow) -> float | None:
+    said = (cell.evaluation for cell in reversed(row.cells) if cell is not None)
+    return next((answer.falsehood for answer in said if answer), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Convergence:
     """Falsehood of every voice by round, the mean with one standard deviation, and the alarm threshold."""
 
@@ -78,6 +159,8 @@ class Convergence:
     ticks_y: tuple[tuple[float, str], ...]
     description: str
     """The chart in a sentence, for those who do not see it."""
+    averaged: tuple[RoundMean, ...]
+    """Empty where no voice was heard in every round."""
 
 
 def convergence(result: FireCircleResult) -> Convergence | None:
@@ -104,16 +187,16 @@ def convergence(result: FireCircleResult) -> Convergence | None:
         )
         steps = tuple(Step(a.x, a.y, b.x, b.y, b.round_number) for a, b in pairwise(dots))
         lines.append(Line(model, dots, steps, dots[-1].x + 8, dots[-1].y, lost.get(model)))
-    metrics = result.round_metrics
+    means = steady_means(result)
     edges = [
         (
-            x(m.round_number),
-            y(m.f_score_mean + m.f_score_stddev),
-            y(m.f_score_mean),
-            y(m.f_score_mean - m.f_score_stddev),
-            m.round_number,
+            x(one.round_number),
+            y(one.mean + (one.spread or 0)),
+            y(one.mean),
+            y(one.mean - (one.spread or 0)),
+            one.round_number,
         )
-        for m in metrics
+        for one in means
     ]
     threshold = result.config.alarm_threshold
     return Convergence(
@@ -131,10 +214,8 @@ def convergence(result: FireCircleResult) -> Convergence | None:
         bottom=HEIGHT - BOTTOM,
         ticks_x=tuple((x(number), number) for number in range(1, last + 1)),
         ticks_y=tuple((y(value / 4), f"{value / 4:g}") for value in range(5)),
-        description="; ".join(
-            f"round {m.round_number}: mean F {m.f_score_mean:.2f}, spread {m.f_score_stddev:.2f}"
-            for m in metrics
-        ),
+        description="; ".join(f"round {one.round_number}: mean F {one.words}" for one in means),
+        averaged=means,
     )
 
 

@@ -13,6 +13,7 @@ from firecircle.evaluation import NeutrosophicEvaluation
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
 from firecircle.names import CircleStatus
 from firecircle.store.finding import CircleSummary
+from firecircle.telling.glance import Excerpt, deciding_quotes, excerpt_of, sentence_of
 from firecircle.telling.patterns import left_out as without_pattern
 from firecircle.telling.quorum import QuorumPicture, quorum_picture
 from firecircle.telling.safe_text import SafeLine, line_quoting
@@ -20,20 +21,19 @@ from firecircle.telling.table import VoiceRow, progress_of, rows_of_circle, rows
 from firecircle.telling.talking import Replay, moves_of, replay_of, talk_sentences
 from firecircle.telling.verdict import (
     Cautions,
-    Headline,
     Ways,
     cautions_of_circle,
     cautions_of_panel,
     circle_sentences,
     deciding_reason,
-    headline_of,
     lost_voices,
     next_step,
     panel_sentences,
     unfinished_sentence,
+    unread_step,
 )
 from firecircle.verdict import VerdictWord
-from firecircle.web.shown.charts import Convergence, Waterfall, convergence, waterfall
+from firecircle.web.shown.charts import Convergence, Scale, Waterfall, convergence, scale_of, waterfall
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
 
 MOST_OBSERVATIONS = 300
@@ -104,6 +104,16 @@ class PanelPage:
     total: Usages
 
     @property
+    def colours(self) -> dict[str, int]:
+        """The colour of each voice."""
+        return colours_of(self.rows)
+
+    @property
+    def scale(self) -> Scale | None:
+        """Every voice on the scale of the verdict."""
+        return _scale(self)
+
+    @property
     def numbers(self) -> dict[str, int]:
         """The voices by their number on the page."""
         return _numbered(self.rows)
@@ -120,8 +130,10 @@ class CirclePage:
     progress: str
     """How far a sitting circle is."""
     outcome: Outcome
-    headline: Headline | None
-    """None while it sits and without a verdict."""
+    sentence: str
+    """The verdict as a person would say it; empty while it sits and without a verdict."""
+    excerpt: Excerpt | None
+    """The prompt around the words that decided; None where none did."""
     deciding_cell: str
     """Where the deciding answer stands on the page; empty where none decided."""
     layers: tuple[ShownLayer, ...]
@@ -143,12 +155,29 @@ class CirclePage:
     @property
     def colours(self) -> dict[str, int]:
         """The colour of each voice, the same in grid, chart and dialogue."""
-        return {row.model: place % COLOURS for place, row in enumerate(self.rows)}
+        return colours_of(self.rows)
+
+    @property
+    def scale(self) -> Scale | None:
+        """Every voice on the scale of the verdict."""
+        return _scale(self)
 
     @property
     def numbers(self) -> dict[str, int]:
         """The voices by their number on the page."""
         return _numbered(self.rows)
+
+
+def colours_of(rows: Sequence[VoiceRow]) -> dict[str, int]:
+    """A colour for each voice, by its place."""
+    return {row.model: place % COLOURS for place, row in enumerate(rows)}
+
+
+def _scale(page: CirclePage | PanelPage) -> Scale | None:
+    """None for a prompt that no voice could read: its numbers say nothing."""
+    if page.outcome.verdict == "unread":
+        return None
+    return scale_of(page.rows, page.colours, page.judged.config.alarm_threshold)
 
 
 def _numbered(rows: Sequence[VoiceRow]) -> dict[str, int]:
@@ -185,7 +214,8 @@ def page_of(caption: Caption, judged: FireCircleResult | Panel) -> CirclePage | 
         sitting=sitting,
         progress=progress_of(judged) if sitting else "",
         outcome=_circle_outcome(judged, line, sitting=sitting),
-        headline=None if sitting or judged.consensus is None else headline_of(judged),
+        sentence="" if sitting or judged.consensus is None else sentence_of(judged),
+        excerpt=None if sitting or next(deciding_quotes(judged), None) is None else excerpt_of(judged),
         deciding_cell=_deciding_cell(rows),
         layers=shown_layers(judged.prompt, judged.all_patterns),
         earlier_turns=earlier_turns(judged.prompt, judged.circumstances.turn_number),
@@ -246,5 +276,5 @@ def _panel_outcome(panel: Panel, line: SafeLine) -> Outcome:
         tuple(panel_sentences(metrics, line)),
         deciding_reason(metrics, line),
         cautions_of_panel(metrics, line),
-        "",
+        unread_step(panel.prompt, tuple(panel.heard), ON_THE_PAGE) if panel.verdict == "unread" else "",
     )
