@@ -670,7 +670,7 @@ def test_the_page_of_a_run_that_is_left_open_tells_everything_in_the_end(
         playwright.expect(judged).not_to_have_count(0)
         link = judged.last.get_by_role("link")
         record = link.inner_text()
-        page.locator("select[name=only]").select_option("failed")  # chosen and not sent yet
+        page.locator("select[name=only]").select_option("missed")  # chosen and not sent yet
         link.focus()
         link.scroll_into_view_if_needed()
         place = link.bounding_box()["y"]
@@ -683,7 +683,7 @@ def test_the_page_of_a_run_that_is_left_open_tells_everything_in_the_end(
     same = judged.get_by_role("link", name=record)
     playwright.expect(same).to_be_focused()
     assert abs(same.bounding_box()["y"] - place) < 2
-    assert page.locator("select[name=only]").input_value() == "failed"
+    assert page.locator("select[name=only]").input_value() == "missed"
     assert_accessible(page)
 
 

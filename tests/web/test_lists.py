@@ -60,10 +60,10 @@ def test_what_a_list_leaves_is_counted(client: httpx.Client, kept: dict[str, str
     counted = client.get("/api/v1/counts").json()
     verdicts = {"alarm": 2, "unsure": 0, "no_alarm": 1, "unread": 0, "no_verdict": 0}
     assert counted.pop("verdicts") == verdicts
-    assert counted == {"matching": 3, "total": 3, "counted_to": 10_000, "about": None}
+    assert counted == {"matching": 3, "wrong": 0, "total": 3, "counted_to": 10_000, "about": None}
     exact = client.get("/api/v1/counts", params={"alarm": "true", "exact": "true"}).json()
     assert exact.pop("verdicts") == verdicts | {"no_alarm": 0}
-    assert exact == {"matching": 2, "total": 3, "counted_to": None, "about": None}
+    assert exact == {"matching": 2, "wrong": 0, "total": 3, "counted_to": None, "about": None}
 
 
 def test_a_beginning_finds_the_word(client: httpx.Client, kept: dict[str, str]) -> None:
@@ -125,7 +125,17 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
         in page
     )
     assert "Of 2 that monday judged too, <b>1</b> came to another verdict." in page
-    assert page.count(">turned</span>") == 1
+    assert page.count('<tr class="differs">') == 1
+    assert page.index('<tr class="differs">') < page.index("<tr>", page.index("<tbody>")), "it comes first"
+    assert ">Different <b>1</b>" in page
+    assert ">Alarm <b>2</b>" in page
+    only = client.get("/batches/tuesday", params={"before": "monday", "show": "different"}).text
+    assert only.count('<td class="c-record">') == 1
+    rising = client.get("/batches/tuesday", params={"before": "monday", "order": "1", "rising": "true"}).text
+    assert 'aria-sort="ascending"' in rising
+    lines = client.get("/batches/tuesday", params={"before": "monday", "format": "csv"}).text.splitlines()
+    assert lines[0] == "prompt,label,tuesday verdict,tuesday F,monday verdict,monday F,patterns,words"
+    assert "0,attack,alarm,0.9,no_alarm,0.1,,prompt 0" in lines
     assert (
         "1 alarm, 0 unsure, 1 without alarm. Of 2 labelled: 1 right, 1 missed, 0 false alarms."
         in client.get("/batches/monday").text

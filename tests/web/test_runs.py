@@ -95,7 +95,11 @@ def test_runs_are_listed_with_how_far_they_are(viewer: httpx.Client, runs: tuple
     assert recall["low"] < 0.1 < 0.9 < recall["high"]
     page = viewer.get("/runs").text
     assert all(f"/runs/{name}" in page for name in runs)
-    assert viewer.get(f"/api/v1/runs/{runs[0]}").json() == told[0]
+    whole = viewer.get(f"/api/v1/runs/{runs[0]}").json()
+    assert {**told[0], "verdicts": whole["verdicts"]} == whole
+    for arm in ("circle", "alone"):
+        words = whole["verdicts"][arm]
+        assert (words["alarm"], sum(words.values())) == (2, 4)
 
 
 def test_an_unknown_price_is_not_free(viewer: httpx.Client, runs: tuple[str, str], home: Path) -> None:
@@ -180,7 +184,7 @@ def test_the_points_of_the_plots_lead_to_their_judgements(
     for link, told in thresholds:
         page = viewer.get(address + link).text
         least = float(told.partition("alarm from F ")[2].partition(":")[0])
-        listed = [float(one) for one in re.findall(r"</svg> ([01][.]\d\d)</td>", page)]
+        listed = [float(one) for one in re.findall(r"</svg> ([01][.]\d\d)", page.partition('id="judged"')[2])]
         assert listed
         assert min(listed) >= least - 0.005
     assert "<h2>What talking did: alone " in viewer.get(f"{address}?arm=alone").text
@@ -193,9 +197,11 @@ def test_the_points_of_the_plots_lead_to_their_judgements(
         ("arm=circle", 4),
         ("only=missed&arm=circle", 1),
         ("only=false_alarms&arm=circle", 1),
-        ("only=failed", 0),
-        ("verdict=alarm&arm=circle", 2),
-        ("verdict=unsure&arm=circle", 0),
+        ("show=failed", 0),
+        ("show=wrong", 4),
+        ("show=different", 0),
+        ("show=alarm&arm=circle", 2),
+        ("show=unsure&arm=circle", 0),
         ("label=attack&f_from=0.1&arm=circle", 1),
         ("round1_below=0.3&arm=circle", 2),
     ],
@@ -204,9 +210,8 @@ def test_a_list_is_the_same_before_and_after_the_end(
     viewer: httpx.Client, runs: tuple[str, str], home: Path, query: str, judgements: int
 ) -> None:
     def listed() -> list[str]:
-        return re.findall(
-            rf'href="(/runs/{runs[1]}/circle[^"]+)"', viewer.get(f"/runs/{runs[1]}?{query}").text
-        )
+        page = viewer.get(f"/runs/{runs[1]}?{query}").text
+        return list(dict.fromkeys(re.findall(rf'href="(/runs/{runs[1]}/circle[^"]+)"', page)))
 
     folder = home / "firecircle" / "runs" / runs[1]
     finished = listed()
@@ -285,7 +290,7 @@ def test_where_the_calibrated_probability_decides_the_plots_go_by_it(home: Path)
             )
             assert found
             listed = client.get(f"/runs/calibrated?{query}&label=attack").text
-            assert listed.count('data-label="arm"') * 50 == int(found[2]), "two attacks in all"
+            assert listed.count('class="c-record"') * 50 == int(found[2]), "two attacks in all"
             assert f"probability from {float(query.rpartition('=')[2]):.4g}" in listed
         assert not re.search(r"arm=alone&f_from=[^\"#]+#judgements\" aria-label=\"alone, alarm", page)
     shutil.rmtree(place)

@@ -1,40 +1,36 @@
-"""The judgements of a run, a page at a time: from its records once it is finished, else from its journal."""
+"""The judgements of a run: from its records once it is finished, else from its journal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 from pydantic_core import to_json
 
-from firecircle.shapes import Shape, Text
-from firecircle.verdict import COUNTED, VERDICT_WORDS, VerdictWord, mistake_of
+from firecircle.verdict import VERDICT_WORDS, VerdictWord, mistake_of
 from firecircle.web.api.shapes import Name
+from firecircle.web.shown.prompt_table import Entry, Row, TableQuery
 
 if TYPE_CHECKING:
     from firecircle.lab.records import RunRecord
     from firecircle.lab.runs.folder import RunFolder
 
-_COUNTED = ", ".join(f"'{word}'" for word in COUNTED)
-ONLY = {
-    "missed": f"label = 'attack' AND alarm = false AND verdict IN ({_COUNTED})",
-    "false_alarms": "label = 'benign' AND alarm = true",
-    "failed": "status = 'failed'",
-}
-
-
+MOST, MOST_UNFINISHED = 200_000, 5_000
+"""Judgements that a page looks at, of a finished run and of one whose journal is read each time."""
 _WORD_OF_ALARM = "CASE WHEN alarm IS NULL THEN 'no_verdict' WHEN alarm THEN 'alarm' ELSE 'no_alarm' END"
 """The verdict in runs of before, which noted only whether there was an alarm."""
 
 
-class JudgementQuery(Shape):
+class JudgementQuery(TableQuery):
     """Which judgements of a run are listed. Ranges include their beginning and leave out their end."""
 
     arm: Name | None = None
-    only: Literal["missed", "false_alarms", "failed"] | None = None
-    verdict: VerdictWord | None = None
+    only: Literal["missed", "false_alarms"] | None = None
     label: Literal["attack", "benign", "none"] | None = None
     f_from: float | None = Field(default=None, ge=0, le=1)
     f_below: float | None = Field(default=None, ge=0, le=1)
@@ -42,16 +38,13 @@ class JudgementQuery(Shape):
     round1_below: float | None = Field(default=None, ge=0, le=1)
     score_from: float | None = Field(default=None, ge=0, le=1)
     """Of what raises the alarm, where that is not F but the calibrated probability."""
-    start: int = Field(default=0, ge=0, le=10**9)
 
     def includes(self, judgement: Judgement) -> bool:
         """Whether a judgement is among them."""
         mistake = {"missed": "missed", "false_alarms": "false alarm"}.get(self.only or "")
         return (
             self.arm in (None, judgement.arm)
-            and self.verdict in (None, judgement.verdict)
             and (mistake is None or mistake == mistake_of(judgement.verdict, judgement.label))
-            and (self.only != "failed" or judgement.status == "failed")
             and self.label in (None, judgement.label or "none")
             and _within(judgement.f, self.f_from, self.f_below)
             and _within(judgement.round1_f, self.round1_from, self.round1_below)
@@ -74,54 +67,66 @@ class JudgementQuery(Shape):
             if least is not None or below is not None
         )
 
-    def conditions(self, score: str) -> tuple[str, list[object]]:
-        """The same as SQL, and its values; `score` is what raises the alarm, as SQL."""
-        conditions: list[tuple[str, object]] = []
-        if self.arm is not None:
-            conditions.append(("arm = ?", self.arm))
-        if self.verdict is not None:
-            conditions.append(("verdict = ?", self.verdict))
-        if self.label is not None:
-            conditions.append(("coalesce(label, 'none') = ?", self.label))
-        for name, least, below in (
-            ("f", self.f_from, self.f_below),
-            ("round1_f", self.round1_from, self.round1_below),
-            (score, self.score_from, None),
-        ):
-            if least is not None:
-                conditions.append((f"{name} >= ?", least))
-            if below is not None:
-                conditions.append((f"{name} < ?", below))
-        words = [words for words, _ in conditions] + ([ONLY[self.only]] if self.only else [])
-        return " AND ".join(words) or "true", [value for _, value in conditions]
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One prompt as an arm judged it."""
 
-class Judgement(Shape):
-    """One line of the list."""
-
-    arm: Text
-    dataset: Text
-    record_id: Text
+    arm: str
+    dataset: str
+    record_id: str
     repeat: int
-    label: Text | None
-    status: Text
-    error: Text | None
+    label: str | None
+    status: str
+    error: str | None
     f: float | None
     round1_f: float | None
     score: float | None
     """What the alarm goes by: F, or the calibrated probability where that decides."""
     alarm: bool | None
     verdict: VerdictWord
-    rounds: int
-    pattern_types: tuple[Text, ...]
+    pattern_types: tuple[str, ...]
 
 
-def judgements(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
-    """So many judgements that a query asks for, in the order of the run; at its end, the failed first."""
+_FIELDS = tuple(Judgement.__dataclass_fields__)
+
+
+def all_judgements(run: RunFolder) -> Sequence[Judgement]:
+    """The judgements of a run in its order, as many as a page looks at."""
     if run.has_table:
-        return _from_records(run, query, most)
-    every = (Judgement(**_named(record)) for record in every_record(run))
-    return list(islice(filter(query.includes, every), query.start, query.start + most))
+        return _from_records(run.records, run.records.stat().st_mtime_ns)
+    return [_judgement(record) for record in islice(every_record(run), MOST_UNFINISHED)]
+
+
+def rows_of(
+    judgements: Sequence[Judgement], query: JudgementQuery, arms: Sequence[str], threshold: float
+) -> list[Row]:
+    """A row for each prompt of which some judgement is included; those without a verdict come first."""
+    prompts: dict[tuple[str, str, int], dict[str, int]] = {}
+    for number, one in enumerate(judgements):
+        prompts.setdefault((one.dataset, one.record_id, one.repeat), {})[one.arm] = number
+    repeated = any(repeat for _, _, repeat in prompts)
+    rows = []
+    for (_, name, repeat), numbers in prompts.items():
+        found = {arm: judgements[number] for arm, number in numbers.items()}
+        if not any(map(query.includes, found.values())):
+            continue
+        rows.append(
+            Row(
+                f"{name} ({repeat + 1})" if repeated else name,
+                next(iter(found.values())).label,
+                "",
+                tuple(dict.fromkeys(kind for one in found.values() for kind in one.pattern_types)),
+                tuple(_entry(found.get(arm), numbers.get(arm, 0), threshold) for arm in arms),
+            )
+        )
+    return sorted(rows, key=lambda row: not row.counts_as("failed"))
+
+
+def _entry(one: Judgement | None, number: int, threshold: float) -> Entry | None:
+    if one is None:
+        return None
+    return Entry(one.verdict, "converged", one.f, threshold, one.alarm, one.error or "", number=number)
 
 
 def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRecord]:
@@ -136,12 +141,10 @@ def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRe
                 yield RunRecord.model_validate_json(line)
 
 
-def _named(record: RunRecord) -> dict[str, object]:
+def _judgement(record: RunRecord) -> Judgement:
     score = record.calibrated if record.alarm_decided_by == "calibrated" else record.f
-    return {name: getattr(record, name) for name in Judgement.model_fields if name != "score"} | {
-        "score": score,
-        "verdict": word_of(record),
-    }
+    plain = {name: getattr(record, name) for name in _FIELDS if name not in ("score", "verdict")}
+    return Judgement(**plain, score=score, verdict=word_of(record))
 
 
 def word_of(record: RunRecord) -> VerdictWord:
@@ -150,26 +153,25 @@ def word_of(record: RunRecord) -> VerdictWord:
     return known or ("no_verdict" if record.alarm is None else "alarm" if record.alarm else "no_alarm")
 
 
-def _from_records(run: RunFolder, query: JudgementQuery, most: int) -> list[Judgement]:
+@lru_cache(maxsize=4)
+def _from_records(records: Path, _: int) -> Sequence[Judgement]:
     import duckdb
 
     from firecircle.lab.records import alarm_value, records_table
 
-    names = tuple(Judgement.model_fields)
     with duckdb.connect(":memory:") as database:
-        table = records_table(database, run.records)
+        table = records_table(database, records)
         kept = {row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
         if "verdict" not in kept:
             table = f"(SELECT *, {_WORD_OF_ALARM} AS verdict FROM {table})"
         score = alarm_value(database, table)
-        where, values = query.conditions(score)
-        columns = ", ".join(score if name == "score" else name for name in names)
-        statement = (
-            f"SELECT {columns} FROM {table} WHERE {where}"
-            f" ORDER BY status = 'failed' DESC, file_row_number LIMIT {most:d} OFFSET {query.start:d}"
-        )
-        rows = database.execute(statement, values).fetchall()
-    return [Judgement(**dict(zip(names, row, strict=True))) for row in rows]
+        columns = ", ".join(score if name == "score" else name for name in _FIELDS)
+        statement = f"SELECT {columns} FROM {table} ORDER BY file_row_number LIMIT {MOST:d}"
+        rows = database.execute(statement).fetchall()
+    return [
+        Judgement(**{**dict(zip(_FIELDS, row, strict=True)), "pattern_types": tuple(row[-1] or ())})
+        for row in rows
+    ]
 
 
 def _within(value: float | None, least: float | None, below: float | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
@@ -32,6 +33,7 @@ from firecircle.web.middleware import LOGIN, caller_of, refused_guess, right_of_
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
+from firecircle.web.shown.prompt_table import TableView, as_csv
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 MOST_SIGHTINGS = 200
@@ -99,6 +101,7 @@ def circles_page(request: Request) -> Response:
         given=filters,
         unordered=urlencode({name: value for name, value in filters.items() if name not in ORDERING}),
         any_verdict=urlencode({name: value for name, value in filters.items() if name != "verdict"}),
+        any_outcome=urlencode({name: value for name, value in filters.items() if name != "outcome"}),
         counted=urlencode({name: value for name, value in times.items() if name not in PAGING}),
         order=query.order,
         rising=query.rising,
@@ -272,6 +275,13 @@ def page_response(request: Request, template: str, *, status: int = 200, **value
         write_token=caller.write_token, caller=caller, path=request.scope["path"], **values
     )
     return HTMLResponse(text, status_code=status)
+
+
+def csv_response(table: TableView, name: str) -> Response:
+    """All rows of a table as a file for a spreadsheet."""
+    told = re.sub(r"[^0-9A-Za-z_-]", "_", name)[:60]
+    headers = {"content-disposition": f'attachment; filename="{told}.csv"'}
+    return Response(as_csv(table), media_type="text/csv", headers=headers)
 
 
 def refusal_page(request: Request, refusal: RequestError) -> Response:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 from pydantic import Field
@@ -20,14 +21,24 @@ from firecircle.store.rows import title_of
 from firecircle.telling.answers import all_answers
 from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
-from firecircle.web.api.runs import line_of, run_asked_for, run_lines
+from firecircle.web.api.runs import line_of, run_asked_for, run_lines, verdicts_by_arm
 from firecircle.web.api.shapes import CompareQuery, Name
-from firecircle.web.judgements import Judgement, JudgementQuery, every_record, judgements, word_of
-from firecircle.web.pages import page_response
+from firecircle.web.judgements import (
+    MOST,
+    MOST_UNFINISHED,
+    Judgement,
+    JudgementQuery,
+    all_judgements,
+    every_record,
+    rows_of,
+    word_of,
+)
+from firecircle.web.pages import csv_response, page_response
 from firecircle.web.problems import RequestError
 from firecircle.web.reports import figures_at_once, figures_of, report_of
 from firecircle.web.shown.page import Caption, page_of
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
+from firecircle.web.shown.prompt_table import TableView, table_view
 from firecircle.web.shown.run_plots import run_plots
 from firecircle.web.viewer import viewer_of
 
@@ -37,7 +48,6 @@ if TYPE_CHECKING:
     from firecircle.lab.report.sentences import Sentence
     from firecircle.lab.runs.folder import RunFolder
 
-ROWS = 50
 SITTING = 20
 """How many sitting circles a run's page lists; the list of circles has the rest."""
 LOCKED = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -63,12 +73,14 @@ def run_page(request: Request) -> Response:
     given = filled_in(request)
     query = parameters_as(JudgementQuery, given)
     run = run_asked_for(request.path_params["run_id"])
-    rows = judgements(run, query, ROWS + 1)
-    listed = rows[:ROWS]
+    judgements, threshold = all_judgements(run), run.plan.alarm_threshold
+    arms = [arm for arm in run.about.arms if query.arm in (None, arm)]
+    table = table_view(arms, rows_of(judgements, query, arms, threshold), query, given)
+    if query.format == "csv":
+        return csv_response(table, run.about.run_id)
     circles = viewer_of(request).store.circles
     of_run = Filters(run_id=run.about.run_id)
     figures = figures_at_once(run)
-    more = urlencode({**given, "start": str(query.start + ROWS)}) if len(rows) > ROWS else None
     return page_response(
         request,
         "run.html",
@@ -78,16 +90,36 @@ def run_page(request: Request) -> Response:
         pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
         mendable=run.mendable,
         damage=run.damage.lines,
-        rows=listed,
-        kept_as=_kept_circles(circles, run, listed),
+        table=_linked(table, circles, run, judgements),
+        words=verdicts_by_arm(judgements),
+        is_cut=len(judgements) in (MOST, MOST_UNFINISHED),
         sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,
         any_kept=bool(circles.find(of_run, limit=1).circles),
         given=given,
-        threshold=run.plan.alarm_threshold,
+        threshold=threshold,
         ranges=query.ranges,
-        plots=run_plots(run.records, run.plan.alarm_threshold, query.arm) if run.has_table else None,
-        more=more,
+        plots=run_plots(run.records, threshold, query.arm) if run.has_table else None,
     )
+
+
+def _linked(
+    table: TableView, circles: CircleStore, run: RunFolder, judgements: Sequence[Judgement]
+) -> TableView:
+    """The shown rows with the addresses of their circles: as they were kept, else held again."""
+    entries = [entry for row in table.rows for entry in row.entries if entry]
+    listed = [judgements[entry.number] for entry in entries]
+    kept_as = _kept_circles(circles, run, listed)
+    address = f"/runs/{quote(run.about.run_id, safe='')}/circle"
+    links = {}
+    for place, (entry, one) in enumerate(zip(entries, listed, strict=True)):
+        asked = {"arm": one.arm, "dataset": one.dataset, "record": one.record_id, "repeat": one.repeat}
+        kept = kept_as.get(place)
+        links[entry.number] = f"/circles/{quote(kept, safe='')}" if kept else f"{address}?{urlencode(asked)}"
+    rows = tuple(
+        replace(row, entries=tuple(one and replace(one, href=links[one.number]) for one in row.entries))
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
 
 
 def _in_short(figures: RunFigures | None) -> list[tuple[Sentence, str]]:

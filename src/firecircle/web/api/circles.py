@@ -220,6 +220,7 @@ def count_circles(request: Request) -> Response:
             word: circles.count(query.model_copy(update={"verdict": word}), most=most)
             for word in VERDICT_WORDS
         },
+        wrong=circles.count(query.model_copy(update={"verdict": None, "outcome": "wrong"}), most=most),
         total=total,
         counted_to=most,
         about=circles.about_how_many() if total == most else None,

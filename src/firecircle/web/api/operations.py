@@ -183,7 +183,7 @@ OPERATIONS = (
     ),
     Operation("GET", "/rotation", "get_fairness", lookups.get_fairness, FairnessReport),
     Operation("GET", "/runs", "list_runs", runs.list_all_runs, shapes.RunLines),
-    Operation("GET", "/runs/{run_id}", "get_run", runs.get_run, shapes.RunLine, refusals=(404,)),
+    Operation("GET", "/runs/{run_id}", "get_run", runs.get_run, shapes.RunOut, refusals=(404,)),
 )
 
 

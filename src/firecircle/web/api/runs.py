@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from firecircle.errors import ConfigError, StoreError
-from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines, Share
+from firecircle.verdict import VERDICT_WORDS, VerdictWord
+from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines, RunOut, Share
+from firecircle.web.judgements import Judgement, all_judgements
 from firecircle.web.problems import RequestError
 
 if TYPE_CHECKING:
@@ -22,7 +25,18 @@ def list_all_runs(_: Request) -> Response:
 
 def get_run(request: Request) -> Response:
     """One run and how far it is."""
-    return JSONResponse(line_of(run_asked_for(request.path_params["run_id"])).model_dump())
+    run = run_asked_for(request.path_params["run_id"])
+    words = verdicts_by_arm(all_judgements(run))
+    return JSONResponse(RunOut(**line_of(run).model_dump(), verdicts=words).model_dump())
+
+
+def verdicts_by_arm(judgements: Sequence[Judgement]) -> dict[str, dict[VerdictWord, int]]:
+    """How many judgements of each arm came to each verdict word."""
+    counts: dict[str, dict[VerdictWord, int]] = {}
+    for one in judgements:
+        words = counts.setdefault(one.arm, dict.fromkeys(VERDICT_WORDS, 0))
+        words[one.verdict] += 1
+    return counts
 
 
 def run_lines() -> tuple[RunLine, ...]:

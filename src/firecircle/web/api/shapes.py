@@ -152,6 +152,8 @@ class Counts(Shape):
     matching: int
     verdicts: dict[VerdictWord, int]
     """How many match with each verdict, whichever the filters ask for; together all that match the others."""
+    wrong: int
+    """How many match, whichever their verdict, that contradict their label."""
     total: int
     counted_to: int | None
     """Where counting ended: either number may be greater if it is this one. Null: all were counted."""
@@ -309,6 +311,13 @@ class RunLine(Shape):
     arms: tuple[ArmProgress, ...]
     has_report: bool
     """Whether its report can be opened: from the end of the run on."""
+
+
+class RunOut(RunLine):
+    """A run with its verdicts."""
+
+    verdicts: dict[str, dict[VerdictWord, int]]
+    """How many judgements of each arm came to each word; together all that were judged or failed."""
 
 
 class RunLines(Shape):

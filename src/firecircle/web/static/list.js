@@ -96,14 +96,14 @@ async function count() {
   if (!place) return;
   const answer = await fetch(`/api/v1/counts?${place.dataset.counted}`).catch(() => null);
   if (!answer?.ok) return;
-  const { matching, total, counted_to: end, about, verdicts } = await answer.json();
+  const { matching, total, counted_to: end, about, verdicts, wrong } = await answer.json();
   const said = (number) => (number === end ? `at least ${end.toLocaleString("en")}` : number.toLocaleString("en"));
   const all = total === end && about ? `about ${about.toLocaleString("en")}` : said(total);
   place.textContent = place.dataset.counted && (matching !== total || total === end) ? `${said(matching)} of ${all} circles` : `${all} circles`;
   const words = Object.values(verdicts);
   for (const chip of document.querySelectorAll("[data-verdict]")) {
-    const number = verdicts[chip.dataset.verdict] ?? words.reduce((sum, one) => sum + one, 0);
-    chip.textContent = number.toLocaleString("en") + (number === end || (!(chip.dataset.verdict in verdicts) && words.includes(end)) ? "+" : "");
+    const number = chip.dataset.verdict === "wrong" ? wrong : verdicts[chip.dataset.verdict] ?? words.reduce((sum, one) => sum + one, 0);
+    chip.textContent = number.toLocaleString("en") + (number === end || (chip.dataset.verdict === "all" && words.includes(end)) ? "+" : "");
   }
 }
 

@@ -1,0 +1,164 @@
+"""One table for batches and runs: a row a prompt, a column an arm or a batch; chips, order, pages, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+from urllib.parse import urlencode
+
+from pydantic import Field
+
+from firecircle.names import CircleStatus
+from firecircle.shapes import Shape
+from firecircle.telling.safe_text import line_with_codes, without_formula
+from firecircle.verdict import VerdictWord, mistake_of
+
+ROWS = 50
+Kind = Literal["alarm", "unsure", "no_alarm", "unread", "wrong", "different", "failed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What the chips over a table show, beside all of it."""
+
+
+class TableQuery(Shape):
+    """Which rows of a table, in which order, and from where on."""
+
+    show: Kind | None = None
+    order: Literal["prompt", "label"] | int | None = None
+    """By the prompt's name, its label, or the F of the column with this number, from 0."""
+    rising: bool = False
+    start: int = Field(default=0, ge=0, le=10**9)
+    format: Literal["html", "csv"] = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one arm or batch made of a prompt."""
+
+    verdict: VerdictWord
+    status: CircleStatus
+    falsehood: float | None
+    threshold: float | None
+    alarm: bool | None
+    note: str = ""
+    """Why there is no verdict."""
+    href: str = ""
+    number: int = 0
+    """Which judgement it is, for those who link it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A prompt, and what each column made of it."""
+
+    name: str
+    label: str | None
+    words: str
+    pattern_types: tuple[str, ...]
+    entries: tuple[Entry | None, ...]
+
+    def counts_as(self, kind: Kind) -> bool:
+        """Whether the row belongs under a chip."""
+        words = [entry.verdict for entry in self.entries if entry]
+        match kind:
+            case "wrong":
+                return any(mistake_of(word, self.label) for word in words)
+            case "different":
+                return len(set(words)) > 1
+            case "failed":
+                return "no_verdict" in words
+            case _:
+                return kind in words
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """The part of a table that a page shows, and the addresses of its other parts."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    matching: int
+    counts: dict[str, int]
+    given: dict[str, str]
+    query: TableQuery
+
+    @property
+    def has_more(self) -> bool:
+        """Whether rows follow."""
+        return self.query.start + len(self.rows) < self.matching
+
+    def link(self, **changes: object) -> str:
+        """The query of this table with something changed; None takes it away, and a page begins anew."""
+        left = {name: value for name, value in self.given.items() if name not in ("start", "format")}
+        changed = {**left, **{name: str(value) for name, value in changes.items() if value is not None}}
+        for name, value in changes.items():
+            if value is None:
+                changed.pop(name, None)
+        return urlencode(changed)
+
+    def sorting(self, key: str) -> tuple[str, str]:
+        """Where a heading leads, and how its column is sorted now: ascending, descending or not at all."""
+        if str(self.query.order) != key:
+            return self.link(order=key, rising=None), ""
+        if not self.query.rising:
+            return self.link(order=key, rising="true"), "descending"
+        return self.link(order=None, rising=None), "ascending"
+
+
+def table_view(
+    columns: Sequence[str], rows: Sequence[Row], query: TableQuery, given: dict[str, str]
+) -> TableView:
+    """The rows that a query asks for; counts are of all rows."""
+    chosen = [row for row in rows if query.show is None or row.counts_as(query.show)]
+    if query.order is not None:
+        # Rows without the value come last, whichever way the others go.
+        key = _key(query.order)
+        present = [row for row in chosen if key(row) is not None]
+        absent = [row for row in chosen if key(row) is None]
+        falling = isinstance(query.order, int)
+        present.sort(key=lambda row: key(row) or "", reverse=falling != query.rising)
+        chosen = present + absent
+    shown = chosen if query.format == "csv" else chosen[query.start : query.start + ROWS]
+    counts: dict[str, int] = {kind: sum(row.counts_as(kind) for row in rows) for kind in KINDS}
+    counts["all"] = len(rows)
+    return TableView(tuple(columns), tuple(shown), len(chosen), counts, given, query)
+
+
+def _key(order: str | int) -> Callable[[Row], str | float | None]:
+    if order == "prompt":
+        return lambda row: row.name
+    if order == "label":
+        return lambda row: row.label
+
+    def falsehood(row: Row) -> float | None:
+        entry = row.entries[int(order)] if 0 <= int(order) < len(row.entries) else None
+        return entry.falsehood if entry else None
+
+    return falsehood
+
+
+def as_csv(view: TableView) -> str:
+    """What a table shows, all pages of it; no cell is a formula."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    heads = [words for column in view.columns for words in (f"{column} verdict", f"{column} F")]
+    writer.writerow([_cell(words) for words in ("prompt", "label", *heads, "patterns", "words")])
+    for row in view.rows:
+        found = [
+            value
+            for entry in row.entries
+            for value in (
+                (entry.verdict, "" if entry.falsehood is None else f"{entry.falsehood:g}")
+                if entry
+                else ("", "")
+            )
+        ]
+        told = (row.name, row.label or "", *found, " ".join(row.pattern_types), row.words)
+        writer.writerow([_cell(value) for value in told])
+    return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    return without_formula(line_with_codes(text, None))
