@@ -102,7 +102,7 @@ def test_the_page_on_studies_shows_what_the_validation_says(tmp_path: Path) -> N
     pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
     if not has_neural_weights():
         pytest.skip("the page shows three readers; the weights of the neural one are not installed")
-    ran = ran_apart("lab", "study", "validation", "--no-save", "--out", str(tmp_path / "run"))
+    ran = ran_apart("lab", "study", "validation", "--no-save", "--out", str(tmp_path / "run"), seconds=300)
     page = (DOCS / "studies.md").read_text("utf-8")
     told = flowing(ran.out + ran.err)
     for shown, said in (
