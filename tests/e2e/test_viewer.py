@@ -201,11 +201,25 @@ def test_two_answers_stand_beside_each_other_and_have_addresses(page: Page, big:
     page.goto(f"/circles/{big}#v1r2")
     panels = page.get_by_role("dialog")
     playwright.expect(panels).to_contain_text("my F is 0.4")
-    page.locator(".reason a").press("Enter")  # the open panel lies over its middle
+    edges = "(one) => { const box = one.getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom]; }"
+    header, cell, panel = (
+        page.locator(one).evaluate(edges) for one in ("header.top", "#v1r2", "dialog.panel")
+    )
+    assert cell[2] >= header[3], "the header hides the cell that was asked for"
+    assert cell[1] <= panel[0], "the panel hides its own cell"
+    page.keyboard.press("ArrowLeft")
+    playwright.expect(panels.locator("h2")).to_have_text("voice/one round 1")
+    page.keyboard.press("ArrowDown")
+    playwright.expect(panels.locator("h2")).to_have_text("voice/two round 1")
+    page.wait_for_url(re.compile("#v2r1$"))
+    page.locator(".reason a").click()
     playwright.expect(panels).to_have_count(2)
+    first, second = (panels.nth(number).evaluate(edges) for number in (0, 1))
+    assert first[1] <= second[0]
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     playwright.expect(panels).to_have_count(0)
+    assert "#" not in page.url
     page.locator(".pattern").first.hover()
     playwright.expect(page.locator("mark.lit").first).to_be_visible()
     playwright.expect(page.locator(".chart g.lit").first).to_be_visible()

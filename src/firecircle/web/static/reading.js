@@ -57,37 +57,73 @@ export function answerButton(voice, round) {
 
 const MOST_PANELS = 2;
 const panels = () => [...document.querySelectorAll("dialog.panel")];
+const ofPanel = (panel) => answerButton(panel.dataset.voice, panel.dataset.ofRound);
 
+// The page makes room: nothing that is open hides what it belongs to.
 function arrange() {
-  panels().reverse().forEach((panel, place) => panel.classList.toggle("second", place > 0));
-  document.body.classList.toggle("with-panel", panels().length > 0);
+  const open = panels();
+  open.forEach((panel, place) => panel.classList.toggle("second", place < open.length - 1));
+  document.body.classList.toggle("with-panel", open.length > 0);
+  document.body.classList.toggle("with-two", open.length > 1);
+  const shown = open.map(ofPanel);
+  for (const one of document.querySelectorAll("button.answer")) one.classList.toggle("open", shown.includes(one));
+  const last = open.at(-1);
+  const at = last && ofPanel(last)?.id;
+  history.replaceState(null, "", at ? `#${at}` : location.pathname + location.search);
+  for (const button of last?.querySelectorAll("[data-step]") ?? []) button.disabled = !neighbour(last, button.dataset.step);
 }
 
-function openPanel(content, voice, round) {
+function newPanel() {
   for (const old of panels().slice(0, Math.max(0, panels().length - MOST_PANELS + 1))) old.close();
   const panel = document.createElement("dialog");
   panel.className = "panel";
   panel.setAttribute("aria-label", "one answer in full");
-  const close = document.createElement("button");
-  close.type = "button";
-  close.className = "close";
-  close.textContent = "Close";
-  close.addEventListener("click", () => panel.close());
-  panel.append(close, content);
+  const bar = document.createElement("p");
+  bar.className = "steps";
+  for (const [step, words] of [["left", "← Round"], ["right", "Round →"], ["up", "↑ Voice"], ["down", "↓ Voice"], ["", "Close"]]) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: words });
+    if (step) button.dataset.step = step;
+    else button.className = "close";
+    button.addEventListener("click", () => (step ? walk(panel, step) : panel.close()));
+    bar.append(button);
+  }
+  panel.append(bar);
   panel.addEventListener("close", () => {
     const hadFocus = panel.contains(document.activeElement) || document.activeElement === document.body;
+    const button = ofPanel(panel); // a live page may have exchanged it meanwhile
     panel.remove();
     arrange();
-    // A live page may have exchanged the button meanwhile.
-    if (hadFocus) answerButton(voice, round)?.focus({ preventScroll: true });
+    if (hadFocus) button?.focus({ preventScroll: true });
   });
   document.body.append(panel);
   panel.show();
-  arrange();
+  return panel;
+}
+
+// The next cell with an answer in a direction of the grid.
+function neighbour(panel, step) {
+  const [, voice, round] = (ofPanel(panel)?.id.match(/^v(\d+)r(\d+)$/) ?? []).map(Number);
+  const [down, right] = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] }[step];
+  for (let far = 1; voice && far < 100; far += 1) {
+    const found = document.getElementById(`v${voice + down * far}r${round + right * far}`);
+    if (found?.matches("button.answer")) return found;
+  }
+  return null;
+}
+
+async function walk(panel, step) {
+  const next = neighbour(panel, step);
+  if (next) await show(panel, next);
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") panels().filter((panel) => panel.open).at(-1)?.close();
+  const last = panels().at(-1);
+  if (!last || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") last.close();
+  if (event.target.closest?.("input, select, textarea") || !event.key.startsWith("Arrow")) return;
+  event.preventDefault();
+  walk(last, event.key.slice("Arrow".length).toLowerCase());
 });
 
 function written(voice, round) {
@@ -103,18 +139,26 @@ async function fetched(voice, round) {
   return page.querySelector("article, main") ?? document.createTextNode("This answer cannot be shown.");
 }
 
-async function openAnswer(button) {
+async function show(panel, button) {
   const { voice, ofRound } = button.dataset;
+  Object.assign(panel.dataset, { voice, ofRound });
+  arrange();
+  button.scrollIntoView({ block: "nearest", inline: "nearest" });
   const here = written(voice, ofRound);
   const content = here ? here.querySelector("article").cloneNode(true) : await fetched(voice, ofRound).catch(() => document.createTextNode("The server does not answer."));
-  openPanel(content, voice, ofRound);
+  if (panel.dataset.voice !== voice || panel.dataset.ofRound !== ofRound) return; // the reader went on meanwhile
+  panel.replaceChildren(panel.firstElementChild, content);
+  panel.scrollTop = 0;
+}
+
+function openAnswer(button) {
+  const open = panels().find((panel) => ofPanel(panel) === button);
+  return open ? open.querySelector("button:not(:disabled)").focus() : show(newPanel(), button);
 }
 
 document.addEventListener("click", (event) => {
   const button = event.target instanceof Element ? event.target.closest("button.answer") : null;
-  if (!button) return;
-  if (button.id) history.replaceState(null, "", `#${button.id}`);
-  openAnswer(button);
+  if (button) openAnswer(button);
 });
 
 // An address leads to a cell (#v2r1) or a round (#round-2).
