@@ -120,7 +120,7 @@ def test_a_cloned_folder_cannot_have_a_file_sent_away(
     assert capsys.readouterr().err.splitlines()[0] == f"settings: {file}"
 
 
-SAFE = {("check", key) for key in ("system", "user", "ignore", "baseline")}
+SAFE = {("check", key) for key in ("system", "skill", "document", "user", "ignore", "baseline")}
 BUDGETS = {("circle", "budget_usd"), ("circle", "budget_tokens")}
 
 

@@ -40,6 +40,8 @@ def _number(value: Any, folder: Path) -> bool:
 
 ALLOWED: Mapping[tuple[str, str], Callable[[Any, Path], bool]] = {
     ("check", "system"): _patterns,
+    ("check", "skill"): _patterns,
+    ("check", "document"): _patterns,
     ("check", "user"): _patterns,
     ("check", "ignore"): _patterns,
     ("check", "baseline"): _file_inside,
