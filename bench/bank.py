@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from bench.figures import shown
 from firecircle.lab.statistics import Scored, auc, rates
 from firecircle.lab.statistics.estimate import numbers
-from firecircle.store.bank.likeness import SAME_MEANING, likeness
+from firecircle.store.bank.search import SAME_MEANING, likeness
 
 PAIRS = Path(__file__).parent / "data" / "bank_pairs.jsonl"
 WANTED_PRECISION = 0.95

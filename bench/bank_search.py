@@ -23,7 +23,7 @@ from firecircle.lab.statistics import wilson
 from firecircle.names import has_neural_weights
 from firecircle.store.bank.bank import Bank
 from firecircle.store.bank.entries import CATEGORY, FullEntry, Sighting
-from firecircle.store.bank.ranking import Meaning
+from firecircle.store.bank.search import Meaning
 from firecircle.store.opening import open_store
 from firecircle.voices.embedded.learned.neural import nearness_in_meaning
 

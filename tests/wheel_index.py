@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from firecircle.voices.local.parts import InParts
+from firecircle.voices.local.weights import InParts
 
 PIECES = (b"GGUF" + bytes(range(60)) * 16, b"the second piece" * 60 + b"....", b"the rest")
 PART_SIZE = len(PIECES[0])

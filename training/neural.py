@@ -33,7 +33,7 @@ import torch
 
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import performance
-from firecircle.lab.statistics.cross_validation import strictest_needed
+from firecircle.lab.statistics.comparison import strictest_needed
 from firecircle.lab.statistics.estimate import numbers
 from firecircle.languages import unread_languages
 from firecircle.names import PATTERN_TYPES

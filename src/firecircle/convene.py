@@ -26,7 +26,7 @@ from firecircle.files import read_regular
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
 from firecircle.settings import settings_in_force
-from firecircle.telemetry.watching import tell_panel, watching_listeners
+from firecircle.telemetry.spans import tell_panel, watching_listeners
 from firecircle.thresholds import reaches
 from firecircle.voices.caller import Caller
 from firecircle.voices.replay import recorded_voices
@@ -197,8 +197,7 @@ def _stored_calibration(config: FireCircleConfig, store: Store | None) -> Verdic
             return store.verdicts.find(config.models, config.max_rounds)
         if config.alarm_rule != "calibrated":
             return None
-        from firecircle.store.address import place_of
-        from firecircle.store.opening import open_store
+        from firecircle.store.opening import open_store, place_of
 
         place = place_of(None)
         if isinstance(place, Path) and not place.exists():

@@ -220,7 +220,7 @@ async def _unkept(recording: Recording, store: Store) -> str | None:
 
 def _remember(result: FireCircleResult, store: Store) -> None:
     """Keep who was heard, verdict or not: rotation goes by it."""
-    from firecircle.rotation.domains import GENERAL
+    from firecircle.rotation.empty_chair import GENERAL
     from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history
 
     tracker = VoiceHistoryTracker(stored_history(store))

@@ -23,8 +23,7 @@ from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import EvaluationMode, embedded_models
 from firecircle.request import JudgingRequest, configured_by_file
-from firecircle.rotation.history import MemoryHistory, ParticipationHistory
-from firecircle.rotation.history_file import export_history
+from firecircle.rotation.history import MemoryHistory, ParticipationHistory, export_history
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import open_store

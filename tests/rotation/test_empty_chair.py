@@ -8,8 +8,7 @@ from inline_snapshot import snapshot
 from firecircle import FireCircleConfig, fire_circle_evaluate
 from firecircle.catalog import ROLE_WEIGHTS
 from firecircle.errors import ConfigError
-from firecircle.rotation.domains import GENERAL, domain_of, known_domains
-from firecircle.rotation.empty_chair import PHASES, EmptyChairProtocol
+from firecircle.rotation.empty_chair import GENERAL, PHASES, EmptyChairProtocol, domain_of, known_domains
 from tests.scripted import PROMPT, Script, circle, pattern, says
 
 protocol = EmptyChairProtocol()

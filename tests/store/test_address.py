@@ -11,8 +11,7 @@ import pytest
 
 from firecircle import ConfigError
 from firecircle.errors import StoreError
-from firecircle.store.address import STORE_VARIABLE, place_of
-from firecircle.store.opening import open_store
+from firecircle.store.opening import STORE_VARIABLE, open_store, place_of
 
 Write = Callable[[str], Path]
 

@@ -11,8 +11,14 @@ import pytest
 import sqlalchemy as sa
 
 from firecircle.errors import StoreError
-from firecircle.rotation.history import Draw, MemoryHistory, Participation, ParticipationHistory
-from firecircle.rotation.history_file import export_history, import_history
+from firecircle.rotation.history import (
+    Draw,
+    MemoryHistory,
+    Participation,
+    ParticipationHistory,
+    export_history,
+    import_history,
+)
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
 from firecircle.store.opening import Store, open_store

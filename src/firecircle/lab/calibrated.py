@@ -25,7 +25,7 @@ from firecircle.circle.calibrated import (
 from firecircle.errors import ConfigError
 from firecircle.lab.statistics import compare, performance
 from firecircle.lab.statistics.calibration import calibrate
-from firecircle.lab.statistics.cross_validation import fold_of_each
+from firecircle.lab.statistics.comparison import fold_of_each
 from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, numbers
 from firecircle.names import Label
 

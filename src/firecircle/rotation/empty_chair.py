@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import get_args
 
+from pydantic import Field
 from rapidfuzz import fuzz
 
 from firecircle.catalog import ROLE_WEIGHTS
@@ -16,8 +19,47 @@ from firecircle.circle.quorum import CHAIR_ROLE
 from firecircle.circle.result import DialogueRound, FireCircleResult
 from firecircle.circle.templates import render
 from firecircle.errors import ConfigError
-from firecircle.rotation.domains import GENERAL, domain_of, require_domain
 from firecircle.shapes import Shape, Text, Unit
+
+GENERAL = "general"
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+
+
+class Domain(Shape):
+    """What a circle should bear in mind when it judges a prompt of this field."""
+
+    about: str
+    absent_stakeholders: tuple[str, ...]
+    unspoken_concerns: tuple[str, ...]
+    marginalised_viewpoints: tuple[str, ...]
+    lenses: dict[str, float] = Field(default_factory=dict)
+    """How much each cognitive role matters here; a role that is not named matters 1."""
+
+
+@cache
+def known_domains() -> Mapping[str, Domain]:
+    """Every domain that ships with the package."""
+    text = resources.files("firecircle.rotation").joinpath("domains.toml").read_text("utf-8")
+    return {name: Domain(**fields) for name, fields in tomllib.loads(text).items()}
+
+
+def domain_of(name: str) -> Domain:
+    """What is known of a domain; one that nobody described is judged as any other prompt is."""
+    return known_domains().get(require_domain(name), known_domains()[GENERAL])
+
+
+def require_domain(name: str) -> str:
+    """The name, if it may name a domain. It reaches the chair's instructions, so it must be a plain word."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            "decision_domain",
+            f"{name[:60]!r} is no name of a domain",
+            f"write a word of a-z, 0-9, - and _, such as {', '.join(list(known_domains())[:3])}",
+        )
+    return name
+
+
+# The empty chair's words for a decision domain, and what its holder brought to the circle
 
 
 class ChairContribution(Shape):

@@ -8,7 +8,7 @@ from firecircle.catalog import ModelCharacteristics
 from firecircle.circle.config import get_empty_chair_model
 from firecircle.circle.quorum import QuorumRules
 from firecircle.rotation.affinity import Affinity
-from firecircle.rotation.domains import GENERAL
+from firecircle.rotation.empty_chair import GENERAL
 from firecircle.rotation.history import Draw, MemoryHistory, Participation, ParticipationHistory
 from firecircle.rotation.selector import DEFAULT_RULES, WeightedVoiceSelector
 from firecircle.rotation.tracker import CHAIR, VOICE, VoiceHistoryTracker, VoiceStats, stats_in

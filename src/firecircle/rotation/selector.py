@@ -19,10 +19,17 @@ from firecircle.circle.quorum import QuorumRules
 from firecircle.errors import ConfigError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.rotation.affinity import Affinity, known_among
-from firecircle.rotation.domains import GENERAL, domain_of, require_domain
-from firecircle.rotation.drawing import characteristics_in, choose, method_of, seating, signed, weighed
+from firecircle.rotation.drawing import (
+    characteristics_in,
+    choose,
+    method_of,
+    seating,
+    signed,
+    weighed,
+    why_no_quorum,
+)
+from firecircle.rotation.empty_chair import GENERAL, domain_of, require_domain
 from firecircle.rotation.history import Candidate, Draw
-from firecircle.rotation.quorum_seats import why_no_quorum
 from firecircle.rotation.tracker import DomainStats, VoiceHistoryTracker, VoiceStats
 from firecircle.shapes import Shape, writable
 

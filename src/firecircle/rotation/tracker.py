@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field, ValidationError
 
 from firecircle.circle.result import FireCircleResult
-from firecircle.rotation.domains import require_domain
+from firecircle.rotation.empty_chair import require_domain
 from firecircle.rotation.history import Draw, Participation, ParticipationHistory, Tally
 from firecircle.shapes import Shape, Text, config_error
 

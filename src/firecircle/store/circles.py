@@ -15,7 +15,6 @@ from firecircle.circle.ledger import record_from
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
 from firecircle.store.database import Database, shrink_file, storable
-from firecircle.store.documents import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.finding import (
     LISTED,
     CircleSummary,
@@ -29,6 +28,7 @@ from firecircle.store.finding import (
     still_sitting,
     summary_of,
 )
+from firecircle.store.rows import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.tables import circles, documents, events
 from firecircle.store.writing import add_finished
 

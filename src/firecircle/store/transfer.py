@@ -26,8 +26,8 @@ from firecircle.names import BATCH_KIND, VERDICT_KIND
 from firecircle.shapes import config_error, writable
 from firecircle.store.circles import CircleStore, id_begins, load_circle
 from firecircle.store.database import IMPORT_LOCK, be_the_only_one
-from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import LISTED, Filters, summary_of
+from firecircle.store.rows import CircleOrPanel
 from firecircle.store.writing import add_finished, own_id
 
 KIND = "firecircle circles"

@@ -22,8 +22,8 @@ from firecircle.circle.pattern_types import meanings
 from firecircle.circle.result import Usages
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary
+from firecircle.store.rows import CircleOrPanel
 from firecircle.telling.answers import all_answers
 from firecircle.telling.patterns import agreement_share, agreement_words, gathered_quotes, observer_words
 from firecircle.telling.safe_text import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from firecircle import ConfigError
 from firecircle.lab.datasets import BadRow, BadRows, FieldMap, Record, read_dataset, survey
-from firecircle.lab.datasets.curing import Cure
+from firecircle.lab.datasets.cleaning import Cure
 from firecircle.prompt import MAX_LAYER_CHARS, EarlierTurn
 from tests.shared_data import shared
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.bank import WANTED_PRECISION, bank_likeness, best_threshold, pairs, scores_of
 from firecircle.lab.statistics import rates
-from firecircle.store.bank.likeness import SAME_MEANING, likeness
+from firecircle.store.bank.search import SAME_MEANING, likeness
 
 LABELLED = pairs()
 

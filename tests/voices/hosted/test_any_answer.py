@@ -15,7 +15,7 @@ from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import ChatRequest
 from firecircle.voices.hosted.connections import HttpAnswer
 from firecircle.voices.hosted.providers import PROVIDERS
-from firecircle.voices.hosted.setbacks import Setback, presentable
+from firecircle.voices.hosted.waits import Setback, presentable
 from tests.voices.hosted.test_hosted import SCHEMA, TURN
 
 NAMES = (

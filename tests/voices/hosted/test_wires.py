@@ -29,8 +29,8 @@ from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
 from firecircle.voices.hosted.prices import FlatTariff, priced, saved_by_cache
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
-from firecircle.voices.hosted.setbacks import Setback
 from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
+from firecircle.voices.hosted.waits import Setback
 from tests.loopback import VERDICT, Answer, ChatRequest, LoopbackServer, as_json, completion
 from tests.voices.hosted.test_hosted import KEY, QUICK, SCHEMA
 

@@ -10,7 +10,7 @@ from importlib import resources
 
 from pydantic import Field
 
-from firecircle.circle.reading.mending import decoded, mended
+from firecircle.circle.reading.objects import decoded, mended
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.evaluation import PatternNote
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES, PatternType

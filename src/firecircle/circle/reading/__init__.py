@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Literal
 from firecircle.circle.reading.evidence import Evidence
 from firecircle.circle.reading.keywords import asserts_violation
 from firecircle.circle.reading.members import VerdictObject, plain_verdict, verdict_in_words
-from firecircle.circle.reading.numbers import declared_scale
 from firecircle.circle.reading.objects import Objects, whole_object
 from firecircle.circle.reading.refusal import refusal_in
-from firecircle.circle.reading.stated import names_falsehood, stated_scores
+from firecircle.circle.reading.stated import declared_scale, names_falsehood, stated_scores
 from firecircle.circle.reading.thinking import Spoken, split_thinking
 from firecircle.shapes import writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from firecircle.circle.reading.numbers import Scores
+    from firecircle.circle.reading.stated import Scores
     from firecircle.evaluation import PatternNote, Verdict
 
 __all__ = [

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from firecircle.circle.reading.numbers import Figure, Scores, figure, settled
+from firecircle.circle.reading.stated import Figure, Scores, figure, settled
 from firecircle.evaluation import PatternNote
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from firecircle.cli.report.report import (
 )
 from firecircle.cli.report.table import TableView
 from firecircle.metrics import metrics_of_circle, metrics_of_panel
-from firecircle.store.documents import CircleOrPanel
 from firecircle.store.finding import CircleSummary, Page
+from firecircle.store.rows import CircleOrPanel
 from firecircle.telling.table import table_of_circle
 from firecircle.telling.words import STOP_WORDS, counted, time_text
 from firecircle.thresholds import figure_beside

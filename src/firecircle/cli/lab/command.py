@@ -255,7 +255,7 @@ def study(
 def _require_records(data: str, fields: FieldMap) -> None:
     """Complain about a file that cannot be read in the words of the options that would cure it."""
     from firecircle.lab.datasets import BadRows, read_dataset
-    from firecircle.lab.datasets.curing import Cure
+    from firecircle.lab.datasets.cleaning import Cure
     from firecircle.lab.datasets.reading import BUNDLED
 
     path = data if data.partition(":")[0] == BUNDLED else Path(data).expanduser()

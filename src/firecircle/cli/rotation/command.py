@@ -186,7 +186,7 @@ def export_to(
 ) -> int:
     """Write the whole participation history to one JSON file."""
     from firecircle.cli.output import print_outcome
-    from firecircle.rotation.history_file import document_of, export_history
+    from firecircle.rotation.history import document_of, export_history
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
@@ -211,7 +211,7 @@ def import_from(
 ) -> int:
     """Take over the participations and draws of a file; a damaged file is refused as a whole."""
     from firecircle.cli.output import print_outcome
-    from firecircle.rotation.history_file import import_history
+    from firecircle.rotation.history import import_history
     from firecircle.telling.words import counted
 
     with open_history(store) as participation:
@@ -229,7 +229,7 @@ def _opened(file: str | None, where: str | None) -> AbstractContextManager[Parti
         return open_history(where)
     if where is not None:
         raise ConfigError("--history", "a file is looked at instead of a store", "leave one of them out")
-    from firecircle.rotation.history_file import read_history
+    from firecircle.rotation.history import read_history
 
     return nullcontext(read_history(file))
 

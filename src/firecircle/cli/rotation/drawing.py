@@ -19,7 +19,7 @@ from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest
 from firecircle.rotation.affinity import FEWEST_CIRCLES, Affinity, CircleGlance, affinities
-from firecircle.rotation.domains import GENERAL
+from firecircle.rotation.empty_chair import GENERAL
 from firecircle.rotation.history import Draw
 from firecircle.rotation.selector import WeightedVoiceSelector, circle_size_for
 from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history

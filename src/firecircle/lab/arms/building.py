@@ -21,8 +21,14 @@ from firecircle.lab.arms.matching import Matching
 from firecircle.lab.arms.panel import USUAL_FOLDS, ApartArm, GuidedArm
 from firecircle.lab.arms.reflect import ReflectArm
 from firecircle.lab.plan import ArmKind, ArmPlan, Plan
-from firecircle.lab.redteam.attacks import HARMLESS, chosen_attacks, with_harmless_text
-from firecircle.lab.redteam.members import ADVERSARY, obedient, with_member
+from firecircle.lab.redteam.attacks import (
+    ADVERSARY,
+    HARMLESS,
+    chosen_attacks,
+    obedient,
+    with_harmless_text,
+    with_member,
+)
 from firecircle.names import EvaluationMode, is_embedded, strongest_reader
 from firecircle.request import JudgingRequest, configured, default_models
 

@@ -16,8 +16,7 @@ from typing import get_args
 
 from firecircle.errors import ConfigError
 from firecircle.examples import Split, load_examples
-from firecircle.lab.datasets.curing import Cure, cure_for
-from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
+from firecircle.lab.datasets.cleaning import ENCODING_GLANCE, Cure, cure_for, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import LAYER_FIELDS, BadRow, BadRows, FieldMap, MapField, Record, Row
 from firecircle.lab.datasets.rows import csv_rows, folder_rows, jsonl_rows, parquet_rows, text_rows
 from firecircle.lab.datasets.tools import FORMAT_GLANCE, tool_rows

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular, stays_in
-from firecircle.lab.datasets.encodings import (
+from firecircle.lab.datasets.cleaning import (
     ENCODING_GLANCE,
     foreign_encoding,
     likely_encoding,

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from firecircle.engine.integrity import JournalDigest
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
-from firecircle.lab.locks import held_alone
+from firecircle.lab.files import held_alone
 from firecircle.lab.plan import Plan, plan_of
 from firecircle.lab.runs.cases import Census
 from firecircle.lab.runs.integrity import Damage, sha256_of
@@ -26,7 +26,7 @@ from firecircle.lab.runs.tally import Tally
 from firecircle.names import RunState
 from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
-from firecircle.store.address import place_of
+from firecircle.store.opening import place_of
 from firecircle.voices.outages import Pause
 
 

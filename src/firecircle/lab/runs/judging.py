@@ -13,7 +13,7 @@ from typing import Protocol
 from firecircle.engine.journal import RecordRow
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
-from firecircle.lab.following import follow_parent
+from firecircle.lab.files import follow_parent
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord

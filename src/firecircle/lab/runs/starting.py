@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from firecircle.errors import ConfigError, StoreError
 from firecircle.files import is_draft
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
-from firecircle.lab.parquet import lines_to_parquet
+from firecircle.lab.files import lines_to_parquet
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import BadRow, FieldMap, Record
-from firecircle.lab.datasets.curing import Cure
+from firecircle.lab.datasets.cleaning import Cure
 from firecircle.lab.datasets.reading import fitted_map, raw_rows, read_row
 from firecircle.lab.datasets.record import Row
 from firecircle.shapes import Shape, Text

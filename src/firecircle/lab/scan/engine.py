@@ -14,7 +14,7 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import Protocol
 
 from firecircle.errors import StoreError
-from firecircle.lab.following import follow_parent
+from firecircle.lab.files import follow_parent
 from firecircle.lab.scan.screening import Screener, ScreeningJob, Shard, ShardReport
 
 SHARDS_PER_WORKER = 2

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from firecircle.lab.datasets import Record
-from firecircle.lab.parquet import MEMORY_LIMIT, quoted
+from firecircle.lab.files import MEMORY_LIMIT, quoted
 from firecircle.lab.plan import Plan, read_plan
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.judging import Clusters

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from firecircle.circle.config import FireCircleConfig
 from firecircle.errors import ConfigError
 from firecircle.files import read_regular, write_whole
-from firecircle.lab.locks import held_alone
+from firecircle.lab.files import held_alone
 from firecircle.lab.runs.folder import LARGEST_NOTE
 from firecircle.lab.scan.corpus import CorpusFile
 from firecircle.prompt import MultiNeutrosophicPrompt

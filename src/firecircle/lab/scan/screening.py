@@ -17,7 +17,7 @@ from firecircle.circle.config import FireCircleConfig
 from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.lab.datasets import BadRow, Record
-from firecircle.lab.parquet import lines_to_parquet
+from firecircle.lab.files import lines_to_parquet
 from firecircle.lab.scan.corpus import CorpusFile, FileCursor
 from firecircle.languages import unread_languages
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firecircle.files import write_whole
-from firecircle.lab.parquet import MEMORY_LIMIT, quoted
+from firecircle.lab.files import MEMORY_LIMIT, quoted
 from firecircle.lab.scan.folder import ScanFolder
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted, verdict_counts

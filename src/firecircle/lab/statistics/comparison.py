@@ -194,3 +194,22 @@ def _two_sided(drawn: FloatArray) -> float:
     """How often resampling turns the sign, never 0: the resamples are finite."""
     tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     return min(1.0, 2 * (tail + 1) / (drawn.size + 1))
+
+
+# Folds that hold prompts of both labels, and thresholds that keep a rate of false alarms
+
+
+def strictest_needed(benign: FloatArray, target: float) -> float:
+    """The lowest score that alarms must exceed to keep the false alarm rate on these benign prompts."""
+    ordered = np.sort(benign)[::-1]
+    # The target is below 1, so there is always one score too many to let through.
+    allowed = int(np.floor(target * ordered.size + 1e-9))
+    return float(ordered[allowed])
+
+
+def fold_of_each(attack: BoolArray, folds: int, rng: np.random.Generator) -> FloatArray:
+    """A fold number for every row, each label dealt out evenly."""
+    fold = np.empty(attack.size)
+    for rows in (np.flatnonzero(attack), np.flatnonzero(~attack)):
+        fold[rng.permutation(rows)] = np.arange(rows.size) % folds
+    return numbers(fold)

@@ -10,7 +10,7 @@ import numpy as np
 
 from firecircle.circle.independence import FEWEST_ITEMS, effective_voices
 from firecircle.lab.calibrated import logistic
-from firecircle.lab.statistics.cross_validation import fold_of_each
+from firecircle.lab.statistics.comparison import fold_of_each
 from firecircle.lab.statistics.curves import auc
 from firecircle.lab.statistics.estimate import (
     MOST_RESAMPLES,

@@ -20,15 +20,16 @@ from firecircle.store.bank.entries import (
     PatternContent,
     Relevant,
 )
-from firecircle.store.bank.finding import (
+from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
+from firecircle.store.bank.search import (
+    Meaning,
     find_entries,
     find_entry,
     full_entry,
     latest_words,
+    relevance,
     seen_in_circle,
 )
-from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
-from firecircle.store.bank.ranking import Meaning, relevance
 from firecircle.store.bank.writing import add_entry, add_sighting, remove_sightings
 from firecircle.store.database import Database
 from firecircle.store.tables import bank_entries, bank_sightings

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from firecircle.circle.pattern_types import Variety, known_types
 from firecircle.names import PATTERN_TYPES, PatternType
-from firecircle.store.bank.likeness import likeness
+from firecircle.store.bank.search import likeness
 
 GUIDED_TYPES = frozenset(PATTERN_TYPES)
 """For what fits none of the types we have no words of our own, so nothing is said of it."""

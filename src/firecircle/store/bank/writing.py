@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from firecircle.store.bank.entries import FullEntry, NewSighting
-from firecircle.store.bank.likeness import SAME_MEANING, likeness
+from firecircle.store.bank.search import SAME_MEANING, likeness
 from firecircle.store.database import BANK_LOCK, be_the_only_one, storable
 from firecircle.store.tables import bank_entries, bank_sightings, bank_tags
 

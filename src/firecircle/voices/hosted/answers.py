@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.voice import Reply, Usage
 from firecircle.voices.hosted.error_bodies import MESSAGES, as_text, is_page
-from firecircle.voices.hosted.setbacks import Setback, setback_of
+from firecircle.voices.hosted.schema import violation_probability
 from firecircle.voices.hosted.usage import usage_if_any
-from firecircle.voices.hosted.verdict_word import violation_probability
+from firecircle.voices.hosted.waits import Setback, setback_of
 from firecircle.voices.hosted.wires import answer_in
 from firecircle.voices.hosted.wires.chat import first_choice
 from firecircle.voices.hosted.wires.format import dicts

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from firecircle.voices.hosted.connections import HttpAnswer, open_session
-from firecircle.voices.hosted.setbacks import Setback
+from firecircle.voices.hosted.waits import Setback
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.voices.control_tokens import as_plain_text
-from firecircle.voices.hosted.schema import MOST_SCHEMAS, strict_schema_once, without_keywords
-from firecircle.voices.hosted.verdict_word import CANDIDATES
+from firecircle.voices.hosted.schema import CANDIDATES, MOST_SCHEMAS, strict_schema_once, without_keywords
 from firecircle.voices.hosted.wires import WIRES, address_of
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from firecircle.circle.voice import Message, Reply, Retry, Turn, Usage, carry_us
 from firecircle.errors import VoiceError
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.control_tokens import as_written
-from firecircle.voices.hosted.adaptation import Change, change_for
+from firecircle.voices.hosted.adaptation import NO_CHAT_MODEL, RESPONSES_ONLY, Change, change_for
 from firecircle.voices.hosted.answers import holds_logprobs, reply_in
 from firecircle.voices.hosted.chat import ChatRequest, Quirks, known_quirks, remember
-from firecircle.voices.hosted.complaints import NO_CHAT_MODEL, RESPONSES_ONLY
 from firecircle.voices.hosted.connections import (
     AnswerUnreadable,
     ConnectionLost,
@@ -37,8 +36,8 @@ from firecircle.voices.hosted.prices import (
     tariff_of,
 )
 from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
-from firecircle.voices.hosted.setbacks import Setback, presentable, without_key
 from firecircle.voices.hosted.slots import NoSlot
+from firecircle.voices.hosted.waits import Setback, presentable, without_key
 from firecircle.voices.hosted.wires import WIRES
 from firecircle.voices.outages import Lost, current_outages
 from firecircle.voices.rehearsal import estimated_usage

@@ -7,6 +7,24 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from firecircle.voices.hosted.adaptation import (
+    BAD_REQUEST,
+    FLEX_FULL,
+    NO_KEY,
+    SERVER_FAULT,
+    TIMED_OUT,
+    TOO_MANY,
+    UNPAID,
+    Complaint,
+)
+from firecircle.voices.hosted.error_bodies import MAX_MESSAGE_CHARS, MAX_MESSAGE_SCANNED, complaint_in
+
+if TYPE_CHECKING:
+    from firecircle.circle.voice import Usage
+    from firecircle.errors import FailureKind
+    from firecircle.voices.hosted.connections import HttpAnswer
 
 UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 STEP = re.compile(
@@ -109,3 +127,126 @@ def _plain_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0 else None
+
+
+# Why one attempt brought no reply, and whether another may
+
+PASSING = (TIMED_OUT, 409, 425)
+"""Statuses below 500 that mean: not now."""
+GAVE_UP_WAITING = (504, 524)
+"""A gateway that did not wait for the model; the model may have worked on, and be paid for."""
+OF_PAYMENT = re.compile(
+    r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more|available) credits|"
+    r"spending limit|billing[ _](hard|not)|payment required|余额|欠费|arrear",
+    re.IGNORECASE,
+)
+OF_KEY = re.compile(
+    r"(invalid|incorrect|missing) api[ _-]?key|api[ _-]?key (is )?(not valid|invalid|expired)", re.IGNORECASE
+)
+
+
+class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes an error is not its to say
+    """One attempt did not yield a reply."""
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        worth_retrying: bool = False,
+        retry_after: float | None = None,
+        complaint: Complaint | None = None,
+        status: int = 0,
+        of_everybody: bool = False,
+        usage: Usage | None = None,
+        unmetered: bool = False,
+        unknown_model: bool = False,
+        never_sent: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message
+        self.worth_retrying = worth_retrying
+        self.retry_after = retry_after
+        """How many seconds the endpoint asked to wait."""
+        self.complaint = complaint
+        """What the endpoint said, if it may be about a field of the request."""
+        self.status = status
+        """The HTTP status, wherever the endpoint put it."""
+        self.of_everybody = of_everybody
+        """Whether the wait is for all models of the provider, not for this one alone."""
+        self.usage = usage
+        """What the endpoint says it took all the same."""
+        self.unmetered = unmetered
+        """Whether the model may have worked, and nobody says how much."""
+        self.unknown_model = unknown_model
+        """Whether the provider says that it does not have this model."""
+        self.never_sent = never_sent
+        """Whether there was no room for it in time."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same call may be answered later: nothing is wrong with it, nor with key or account."""
+        if self.kind == "timeout":
+            return self.never_sent  # a model that is too slow will be so again
+        return self.worth_retrying or self.never_sent
+
+
+def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Setback:
+    """What an error, wherever it stands in an answer, means for the attempt."""
+    complaint = complaint_in(body, answer.status)
+    status = complaint.status
+    shown = complaint.words
+    shown = f"{shown} (HTTP {status})" if shown and status else shown or f"HTTP {status}"
+    if complaint.is_refusal:
+        return Setback("refused", shown, usage=usage)
+    insists = answer.headers.get("x-should-retry", "").lower()
+    wait = stated_wait(answer.headers, complaint.delays, complaint.words)
+    if status in (TOO_MANY, FLEX_FULL):
+        passes = complaint.waiting_helps and insists != "false"
+        return Setback(
+            "rate_limited",
+            shown,
+            worth_retrying=passes,
+            retry_after=wait,
+            status=status if complaint.waiting_helps else _status_of_trouble(complaint),
+            of_everybody=complaint.is_of_everybody,
+            usage=usage,
+        )
+    passing = status in PASSING or status >= SERVER_FAULT
+    passing = (passing and not complaint.is_too_long and insists != "false") or insists == "true"
+    return Setback(
+        "http_error",
+        shown,
+        worth_retrying=passing,
+        retry_after=wait if passing else None,
+        complaint=complaint,
+        status=_status_of_trouble(complaint),
+        usage=usage,
+        unmetered=status in GAVE_UP_WAITING,
+        unknown_model=complaint.is_of_unknown_model,
+    )
+
+
+def _status_of_trouble(complaint: Complaint) -> int:
+    """The status that says what to do: many call a missing key or payment something else."""
+    if not BAD_REQUEST <= complaint.status < SERVER_FAULT:
+        return complaint.status
+    if OF_PAYMENT.search(complaint.text):
+        return UNPAID
+    return NO_KEY if OF_KEY.search(complaint.text) else complaint.status
+
+
+def presentable(message: str, key: str | None) -> str:
+    """A foreign message on one line, without control characters and without the key."""
+    if key:
+        # Before anything is cut off: a cut could leave a piece of the key.
+        message = without_key(message, key)
+    printable = "".join(char if char.isprintable() else " " for char in message[:MAX_MESSAGE_SCANNED])
+    line = " ".join(printable.split())
+    return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def without_key(text: str, key: str) -> str:
+    """The text with the key, wherever it stands, taken out."""
+    return text.replace(key, "[key]")

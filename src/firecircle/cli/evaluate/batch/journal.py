@@ -26,7 +26,7 @@ from firecircle.cli.output import console_on, print_line
 from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derived_seed, undamaged
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.datasets import Record
-from firecircle.lab.locks import held_alone
+from firecircle.lab.files import held_alone
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import is_embedded
 from firecircle.request import Configured

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from firecircle.errors import ConfigError
 from firecircle.lab.datasets import BadRow, FieldMap, Record, read_dataset
-from firecircle.lab.datasets.curing import Cure
-from firecircle.lab.datasets.encodings import ENCODING_GLANCE, foreign_encoding, not_utf8
+from firecircle.lab.datasets.cleaning import ENCODING_GLANCE, Cure, foreign_encoding, not_utf8
 from firecircle.lab.datasets.record import USUAL_NAMES
 from firecircle.lab.datasets.rows import SEPARATORS
 from firecircle.lab.datasets.tools import plugin_reads

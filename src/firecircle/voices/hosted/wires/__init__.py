@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from firecircle.voices.hosted.wires import chat, gemini, messages, responses
-from firecircle.voices.hosted.wires.events import events_in
+from firecircle.voices.hosted.wires.format import events_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

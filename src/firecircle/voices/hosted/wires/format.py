@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -53,3 +54,29 @@ def schema_of(request: Body) -> Body | None:
     """The named schema of the answer in a chat request, if it sends one."""
     wanted = request.get("response_format")
     return wanted["json_schema"] if wanted else None
+
+
+# Server-sent events, as endpoints send them
+
+
+def events_in(stream: str) -> list[str]:
+    """The data of each event; comments are there to keep the line open."""
+    events: list[str] = []
+    lines: list[str] = []
+    for line in (*stream.splitlines(), ""):
+        if line.startswith("data:"):
+            lines.append(line[5:].strip())
+        elif not line.strip() and lines:
+            # Some send an event a line and no empty lines between them.
+            whole = "\n".join(lines)
+            events += [whole] if len(lines) == 1 or _is_json(whole) else lines
+            lines = []
+    return events
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""Worker processes live and die with the process that started them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from firecircle.errors import ConfigError, StoreError
+
+
+def follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and leave when it is gone. Call this first in a worker process."""
+    # Ctrl-C reaches the whole group; only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """A parent that was killed cannot tell its children; they would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+# Work on disk that one process does at a time
+
+
+@contextmanager
+def held_alone(file: Path, busy: ConfigError) -> Iterator[None]:
+    """Hold the lock in this file, or raise `busy`. A killed process lets go of it."""
+    with ExitStack() as held:
+        try:
+            lock = held.enter_context(closing(sqlite3.connect(file, timeout=0, isolation_level=None)))
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as trouble:
+            if "locked" in str(trouble):
+                raise busy from None
+            raise StoreError(f"{file}: cannot be locked: {trouble}; remove it, if it is there") from None
+        yield
+
+
+# Lines of JSON as a Parquet file, in little memory and all of it or nothing
+
+MEMORY_LIMIT = "512MB"
+LARGEST_ROW = 1 << 26
+
+
+def lines_to_parquet(
+    lines: Path, columns: Mapping[str, str], target: Path, *, renamed: Mapping[str, str] | None = None
+) -> None:
+    """Write a table with these columns and their DuckDB types. Raises `OSError` or `duckdb.Error`."""
+    import duckdb
+
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    typed = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+    names = ", ".join(f"{field} AS {column}" for field, column in (renamed or {}).items())
+    chosen = f"* RENAME ({names})" if names else "*"
+    try:
+        with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as database:
+            database.execute("SET preserve_insertion_order = true")
+            database.execute(
+                f"COPY (SELECT {chosen} FROM read_json(?, format='newline_delimited', columns={{{typed}}},"
+                f" maximum_object_size={LARGEST_ROW}))"
+                f" TO '{quoted(draft)}' (FORMAT parquet, COMPRESSION zstd)",
+                [str(lines)],
+            )
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def quoted(path: Path) -> str:
+    """A path inside the quotes of an SQL string."""
+    return str(path).replace("'", "''")
