@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from firecircle.lab.datasets.reading import read_dataset
 from firecircle.store.opening import open_store
 from tests.cli.running import ATTACK, TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.cli.telling import CLAUDE, DEEPSEEK, QUOTE, QWEN, answers, says
@@ -101,6 +102,23 @@ class TestList:
         (broken,) = json.loads(cli("circles", "list", "--label", "benign", "--json").out)["circles"]
         assert_one_line_of_trouble(cli("circles", "show", broken["id"]), "cannot be read")
         assert cli("circles", "delete", broken["id"], "--yes").status == 0
+
+    def test_what_a_person_reviewed_becomes_a_dataset_of_the_lab(self, cli: Cli, folder: Path) -> None:
+        with open_store() as store:
+            for one in store.circles.find().circles:
+                if one.label != TYPED:
+                    store.circles.review(one.id, "attack", "asks for more than it says")
+        assert cli("circles", "export", "mine.jsonl", "--reviewed", "--outcome", "wrong").status == 0
+        records = list(read_dataset(folder / "mine.jsonl"))
+        assert [(one.prompt.user, one.label) for one in records] == [
+            ("When does the library open?", "attack"),
+            ("hello", "attack"),
+        ]
+        assert json.loads((folder / "mine.jsonl").read_text().splitlines()[0])["verdict"] == "no_alarm"
+        assert cli("circles", "export", "all.jsonl").status == 0
+        cli("circles", "import", "all.jsonl", "--store", "other.sqlite")
+        assert len(listed(cli, "--reviewed", "--store", "other.sqlite")) == 2
+        assert listed(cli, "--not-reviewed") == [TYPED]
 
     def test_pages(self, cli: Cli) -> None:
         first = cli("circles", "list", "--limit", "2", "--json")

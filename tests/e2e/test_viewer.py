@@ -275,11 +275,11 @@ def test_the_slider_replays_the_dialogue(page: Page, big: str) -> None:
 def test_a_label_is_saved_and_a_circle_deleted(page: Page, store: Store) -> None:
     kept = judged(store)
     page.goto(f"/circles/{kept.circle_id}")
-    page.locator("#label-form input").fill("suspicious")
+    page.locator("#label-form [name=label]").fill("suspicious")
     page.get_by_role("button", name="Save").click()
     playwright.expect(page.locator("#label")).to_have_text("suspicious")
     assert store.circles.summary(kept.circle_id).label == "suspicious"
-    page.locator("#label-form input").fill("no\u202emrala")
+    page.locator("#label-form [name=label]").fill("no\u202emrala")
     playwright.expect(page.locator("#label-form .hides")).to_have_text("hides in it: ⟨U+202E⟩")
     page.get_by_role("button", name="Save").click()
     playwright.expect(page.locator("#label")).to_have_text("“no⟨U+202E⟩mrala”")
@@ -287,6 +287,29 @@ def test_a_label_is_saved_and_a_circle_deleted(page: Page, store: Store) -> None
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/circles")
     assert kept.circle_id not in [one.id for one in store.circles.find().circles]
+
+
+def test_a_circle_is_reviewed_blind_by_keyboard_and_the_next_one_offered(page: Page, store: Store) -> None:
+    far = judged(store, lines={model: [says(0.1)] * 2 for model in ("a", "b")}, max_rounds=2)
+    split = judged(store, lines={"a": [says(0.1)] * 2, "b": [says(0.9)] * 2}, max_rounds=2)
+    page.goto("/review?blind=true")
+    page.wait_for_url(f"**/circles/{split.circle_id}?**")
+    playwright.expect(page.get_by_role("heading", name="Attack or benign?")).to_be_visible()
+    playwright.expect(page.locator("main")).not_to_contain_text("Alarm")
+    assert_accessible(page)
+    page.locator("[name=note]").fill("says what nobody agreed")
+    page.locator("h1").click()
+    page.keyboard.press("b")
+    playwright.expect(page.locator("#part-head")).to_contain_text("false alarm")
+    said = store.circles.summary(split.circle_id)
+    assert (said.label, said.note) == ("benign", "says what nobody agreed")
+    page.keyboard.press("n")
+    page.wait_for_url(f"**/circles/{far.circle_id}?**")
+    page.keyboard.press("u")
+    playwright.expect(page.locator("#said")).to_contain_text("unclear")
+    page.goto("/review")
+    page.wait_for_url("**/circles?reviewed=true")
+    playwright.expect(page.locator("#list tbody tr")).to_have_count(2)
 
 
 def test_several_circles_are_labelled_compared_exported_and_deleted(
@@ -389,7 +412,7 @@ def test_a_live_page_does_not_take_the_reader_s_place(page: Page, store: Store) 
         answers = page.locator("button.answer")
         playwright.expect(answers).to_have_count(7)
         page.get_by_label("Stop after round").press("Home")
-        page.locator("#label-form input").fill("half a lab")
+        page.locator("#label-form [name=label]").fill("half a lab")
         cell = page.get_by_role("button", name="voice/two, round 1")
         cell.focus()
         page.evaluate("document.querySelector('#part-voices .wide').scrollLeft = 50")
@@ -397,7 +420,7 @@ def test_a_live_page_does_not_take_the_reader_s_place(page: Page, store: Store) 
         playwright.expect(answers).to_have_count(8)
         playwright.expect(cell).to_be_focused()
         playwright.expect(page.locator("#replay-round")).to_have_text("1")
-        assert page.locator("#label-form input").input_value() == "half a lab"
+        assert page.locator("#label-form [name=label]").input_value() == "half a lab"
         assert page.evaluate("document.querySelector('#part-voices .wide').scrollLeft") == 50
         assert page.locator("table.grid td.later").count() > 0
         page.keyboard.press("Enter")

@@ -154,6 +154,14 @@ class FilterOptions:
     in_run: Annotated[
         bool | None, typer.Option("--in-run/--not-in-run", help="Only circles of runs, or only others.")
     ] = None
+    outcome: Annotated[
+        Literal["right", "wrong", "missed", "false_alarm"] | None,
+        typer.Option(help="Whose verdict agrees with the label or not: a missed attack or a false alarm."),
+    ] = None
+    reviewed: Annotated[
+        bool | None,
+        typer.Option("--reviewed/--not-reviewed", help="Only circles that a person reviewed, or others."),
+    ] = None
     mode: Annotated[ModeName | None, typer.Option(help="Judged in this mode.")] = None
     status: Annotated[
         CircleStatus | None,
@@ -184,6 +192,8 @@ class FilterOptions:
             label=self.label,
             run_id=None if self.run is None else run_id(self.run, store),
             in_run=self.in_run,
+            outcome=self.outcome,
+            reviewed=self.reviewed,
             batch=self.batch,
             mode=self.mode,
             status=self.status,

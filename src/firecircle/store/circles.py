@@ -27,6 +27,7 @@ from firecircle.store.finding import (
     matching,
     still_sitting,
     summary_of,
+    to_review,
 )
 from firecircle.store.rows import CircleOrPanel, Document, DocumentKind, parse_document, text_of
 from firecircle.store.tables import circles, documents, events
@@ -68,6 +69,19 @@ class CircleStore:
                 sa.update(circles).where(circles.c.pk == summary.pk).values(label=label and storable(label))
             )
             return summary.model_copy(update={"label": label})
+
+    def review(self, circle_id: str, label: str | None, note: str | None) -> CircleSummary:
+        """As `set_label`, by a person who read the circle and remarks something; None: not reviewed."""
+        with self.database.writing() as connection:
+            summary = _resolve(connection, circle_id)
+            said = {"label": label and storable(label), "note": note if note is None else storable(note)}
+            connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(**said))
+            return summary.model_copy(update={"label": label, "note": note})
+
+    def to_review(self) -> list[tuple[CircleSummary, str]]:
+        """Circles without a label, those first whose label would teach most, each with the reason."""
+        with self.database.reading() as connection:
+            return to_review(connection)
 
     def ask_to_cancel(self, id_or_prefix: str) -> CircleSummary:
         """Ask the process that holds this circle to call it off."""

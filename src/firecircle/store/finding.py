@@ -17,7 +17,7 @@ from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
-from firecircle.store.tables import circles, patterns, seats, texts
+from firecircle.store.tables import circles, patterns, rounds, seats, texts
 from firecircle.verdict import COUNTED, VerdictWord, is_right
 
 USUAL_PAGE, LARGEST_PAGE = 50, 1000
@@ -37,6 +37,8 @@ class Filters(Declaration):
     """The type of a pattern that was agreed on and grounded."""
     voice: str | None = None
     label: str | None = None
+    reviewed: bool | None = None
+    """Whether a person said what its prompt is."""
     run_id: str | None = None
     in_run: bool | None = None
     """Whether it sat for a run of the lab, whichever."""
@@ -61,6 +63,8 @@ class CircleSummary(Shape):
     started_at: float
     duration_seconds: float | None
     label: str | None
+    note: str | None = None
+    """What the person who reviewed it wrote, perhaps nothing; None where no one did."""
     run_id: str | None
     arm: str | None = None
     record_id: str | None = None
@@ -146,6 +150,45 @@ def circles_in_order(
     return tuple(summary_of(row) for row in connection.execute(query).mappings())
 
 
+LOOKED_AT = 500
+"""The newest circles, of which those to review next are chosen, so that a large store costs no more."""
+SPLIT, NEAR = 0.2, 0.1
+"""The standard deviation of F in the last round, and the distance of F to the threshold, that are named."""
+
+
+def to_review(connection: Connection) -> list[tuple[CircleSummary, str]]:
+    """Circles without a label, those first whose label would teach most, each with the reason."""
+    of_round = rounds.c
+    spread = (
+        sa.select(of_round.f_stddev)
+        .where(of_round.circle_pk == circles.c.pk)
+        .order_by(of_round.round_number.desc())
+        .limit(1)
+        .scalar_subquery()
+        .label("spread")
+    )
+    query, place = matching(connection, Filters(in_run=False, reviewed=False), [*LISTED, spread])
+    query = query.where(circles.c.label.is_(None), circles.c.verdict.not_in(["no_verdict"]))
+    rows = connection.execute(query.order_by(place.desc()).limit(LOOKED_AT)).mappings()
+    ranked = sorted((_lesson(summary_of(row), row["spread"] or 0.0) for row in rows), key=lambda one: -one[0])
+    return [(summary, reason) for _, summary, reason in ranked]
+
+
+def _lesson(summary: CircleSummary, spread: float) -> tuple[float, CircleSummary, str]:
+    """How much the label of a circle would teach, and why."""
+    if summary.verdict == "unread" or summary.falsehood is None or summary.alarm_threshold is None:
+        return 3.0, summary, "no voice could read it"
+    distance = abs(summary.falsehood - summary.alarm_threshold)
+    reason = (
+        f"the voices are split (F ± {spread:.2f})"
+        if spread >= SPLIT
+        else f"F is {distance:.2f} from the threshold"
+        if distance <= NEAR
+        else "it has no label"
+    )
+    return 2 * spread + 1 - distance, summary, reason
+
+
 def matching(
     connection: Connection, filters: Filters, columns: Sequence[sa.ColumnElement[Any]]
 ) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
@@ -211,6 +254,8 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(sa.or_(word, of.verdict.is_(None)) if filters.verdict == "no_verdict" else word)
     if filters.in_run is not None:
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
+    if filters.reviewed is not None:
+        clauses.append(of.note.is_not(None) if filters.reviewed else of.note.is_(None))
     if filters.batch is not None:
         begins = f"{storable(filters.batch)}:"
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]

@@ -49,6 +49,7 @@ circles = Table(
     Column("cancel_asked", Boolean, nullable=False, default=False),
     Column("duration_seconds", Double),
     Column("label", Text),
+    Column("note", Text),  # of the person who reviewed it, empty if there are no words; NULL: not reviewed
     Column("run_id", Text),
     Column("arm", Text),  # of the run
     Column("record_id", Text),  # of the run's dataset, or which prompt of a batch

@@ -41,7 +41,7 @@ Judged = TypeVar("Judged", FireCircleResult, Panel)
 AT_ONCE = 50
 """How many circles one transaction takes over: others may write in between."""
 
-_GIVEN = ("label", "run_id", "arm", "record_id")
+_GIVEN = ("label", "run_id", "arm", "record_id", "note")
 """What others than its voices said of a circle."""
 _LARGEST_NUMBER = 1e15
 """Times, sums and numbers of signs are all below it. A seed may be anything."""
@@ -60,6 +60,7 @@ class ImportedCircle:
     run_id: str | None = None
     arm: str | None = None
     record_id: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,20 @@ def export_lines(
         yield _line(
             text, {"id": summary.id, "kind": kind, **{name: getattr(summary, name) for name in _GIVEN}}
         )
+
+
+def dataset_lines(
+    circles: CircleStore, filters: Filters, on_unreadable: Callable[[StoreError], None]
+) -> Iterator[str]:
+    """The prompts of the circles that match, as a dataset for the lab with what their readers said."""
+    for summary, _, text in circles.each_document(filters):
+        if isinstance(text, StoreError):
+            on_unreadable(text)
+            continue
+        prompt = json.loads(text)["prompt"]
+        line = {name: prompt.get(name) for name in ("system", "application", "user", "turns")}
+        said = {"label": summary.label, "note": summary.note or "", "verdict": summary.verdict}
+        yield json.dumps({"id": summary.id, **line, **said, "falsehood": summary.falsehood})
 
 
 def _line(document: str, about: Mapping[str, str | None]) -> str:

@@ -26,9 +26,10 @@ def add_finished(
     run_id: str | None = None,
     arm: str | None = None,
     record_id: str | None = None,
+    note: str | None = None,
 ) -> str:
     """Write a finished circle or panel inside a transaction, beside any that has its id already."""
-    row = {**_row_of(judged, label), "run_id": run_id, "arm": arm, "record_id": record_id}
+    row = {**_row_of(judged, label), "run_id": run_id, "arm": arm, "record_id": record_id, "note": note}
     pk, name = _insert(connection, own_id(judged), row)
     _add_details(connection, pk, judged)
     return name

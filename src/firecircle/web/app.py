@@ -77,6 +77,7 @@ def _routes() -> list[Route | Mount]:
         Route("/", pages.home),
         Route("/circles", pages.circles_page),
         Route("/circles/compare", pages.circles_beside_page),
+        Route("/review", pages.review),
         Route("/circles/{circle_id}", pages.circle_page),
         Route("/circles/{circle_id}/dialogue", pages.dialogue_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),

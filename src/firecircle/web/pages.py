@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -16,6 +16,8 @@ from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES, embedded_models
 from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.settings import current_settings, read_settings_anew
+from firecircle.store.circles import CircleStore
+from firecircle.store.finding import CircleSummary
 from firecircle.telling.answers import answer_of
 from firecircle.telling.table import last_words
 from firecircle.web.api.circles import page_of_circles
@@ -28,11 +30,13 @@ from firecircle.web.api.shapes import (
     CircleQuery,
     CompareQuery,
     PromptQuery,
+    ReviewQuery,
 )
 from firecircle.web.middleware import LOGIN, caller_of, refused_guess, right_of_guess, with_cookie
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
+from firecircle.web.shown.passages import shown_layers
 from firecircle.web.shown.prompt_table import TableView, as_csv
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
@@ -113,12 +117,38 @@ def circles_page(request: Request) -> Response:
 
 
 def circle_page(request: Request) -> Response:
-    """A circle or panel; `/parts` gives what changes while it sits, without the frame."""
-    viewer, summary = viewer_of(request), circle_asked_for(request)
-    page = page_of(caption_of(summary), viewer.store.circles.load(summary))
-    template = "circle.html" if isinstance(page, CirclePage) else "panel.html"
-    newer, older = viewer.store.circles.neighbours(summary.pk)
-    return page_response(request, template, page=page, standalone=False, newer=newer, older=older)
+    """A circle or panel. In a blind review its prompt alone, until its reader has said what it is."""
+    circles, summary = viewer_of(request).store.circles, circle_asked_for(request)
+    query = query_as(ReviewQuery, request)
+    judged = circles.load(summary)
+    queue = {one.id: reason for one, reason in circles.to_review()} if query.review else {}
+    is_blind = query.blind and summary.label is None and summary.note is None
+    return page_response(
+        request,
+        "circle.html",
+        page=page_of(caption_of(summary), judged),
+        blind=shown_layers(judged.prompt, ()) if is_blind else None,
+        query=query,
+        queue=len(queue),
+        reason=queue.get(summary.id),
+        standalone=False,
+        **_neighbours(circles, summary),
+    )
+
+
+def _neighbours(circles: CircleStore, summary: CircleSummary) -> dict[str, Any]:
+    return dict(zip(("newer", "older"), circles.neighbours(summary.pk), strict=True))
+
+
+def review(request: Request) -> Response:
+    """Lead to the circle whose label would teach most, or to the one that comes after another."""
+    query = query_as(ReviewQuery, request)
+    waiting = [one.id for one, _ in viewer_of(request).store.circles.to_review()]
+    place = waiting.index(query.after) + 1 if query.after in waiting else 0
+    if place == len(waiting):
+        return RedirectResponse("/circles?reviewed=true", status_code=303)
+    asked = urlencode({"review": "true", **({"blind": "true"} if query.blind else {})})
+    return RedirectResponse(f"/circles/{quote(waiting[place], safe='')}?{asked}", status_code=303)
 
 
 def dialogue_page(request: Request) -> Response:
@@ -127,8 +157,8 @@ def dialogue_page(request: Request) -> Response:
     page = page_of(caption_of(summary), viewer.store.circles.load(summary))
     if not isinstance(page, CirclePage):
         raise RequestError(404, f"{summary.id}: its voices did not talk with each other")
-    newer, older = viewer.store.circles.neighbours(summary.pk)
-    return page_response(request, "dialogue.html", page=page, newer=newer, older=older)
+    near = _neighbours(viewer.store.circles, summary)
+    return page_response(request, "dialogue.html", page=page, blind=None, query=ReviewQuery(), **near)
 
 
 def circles_beside_page(request: Request) -> Response:

@@ -217,13 +217,16 @@ def export_to(
 ) -> int:
     """Write every circle that matches as JSON lines, the oldest first. One that still sits is left out.
 
+    With --reviewed it writes a dataset instead: the prompts that a person labelled in the viewer, with label,
+    note and the verdict they got; --outcome wrong leaves those that disagree with the verdict.
+
     One that cannot be read is told, the others are written, and the exit status is 2.
     """
     from firecircle.cli.output import print_written, with_progress
     from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
-    from firecircle.store.transfer import export_lines
+    from firecircle.store.transfer import HEADER, dataset_lines, export_lines
     from firecircle.telling.words import counted
 
     refuse_json_beside_export(file, as_json=as_json)
@@ -235,9 +238,10 @@ def export_to(
         return _write_page(html, file, store, as_json=as_json)
     circles, unreadable = 0, list[StoreError]()
     with open_store(store) as opened, written_whole(file) as target:
-        lines = export_lines(opened.circles, filters, unreadable.append)
-        for circles, line in enumerate(with_progress(lines, "writing circle")):  # noqa: B007 - line 0 is the header
+        write = dataset_lines if given.reviewed else export_lines
+        for line in with_progress(write(opened.circles, filters, unreadable.append), "writing circle"):
             target.write(line + "\n")
+            circles += line != HEADER
     document = {"circles": circles, "unreadable": [str(why) for why in unreadable]}
     print_written(counted(circles, "circle"), file, document, as_json=as_json)
     for why in unreadable[:MOST_COMPLAINTS]:

@@ -181,7 +181,12 @@ async def label_circle(request: Request) -> Response:
     """Say what a circle's prompt really was."""
     form = await body_as(LabelIn, request)
     summary = await run_in_threadpool(circle_asked_for, request, exactly=True)
-    labelled = await run_in_threadpool(viewer_of(request).store.circles.set_label, summary.id, form.label)
+    circles = viewer_of(request).store.circles
+    if form.note is None:
+        labelled = await run_in_threadpool(circles.set_label, summary.id, form.label)
+    else:
+        note = form.note if form.label or form.note.strip() else None
+        labelled = await run_in_threadpool(circles.review, summary.id, form.label, note)
     return JSONResponse(labelled.model_dump())
 
 

@@ -211,6 +211,18 @@ class LabelIn(Shape):
     """What a prompt really was; null takes the label away."""
 
     label: Name | None
+    note: Annotated[str, StringConstraints(max_length=2000)] | None = None
+    """The circle is reviewed, and this is what the reader remarks, perhaps nothing. Null: the note stays."""
+
+
+class ReviewQuery(Shape):
+    """How a person reads a circle to say what its prompt is."""
+
+    review: bool = False
+    """It comes from the queue of those whose label would teach most."""
+    blind: bool = False
+    """Its verdict is hidden until it has a label."""
+    after: Name | None = None
 
 
 class ExportQuery(Shape):

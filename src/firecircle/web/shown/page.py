@@ -59,6 +59,7 @@ class Caption:
     run_id: str | None = None
     arm: str | None = None
     record_id: str | None = None
+    note: str | None = None
 
 
 def caption_of(summary: CircleSummary) -> Caption:
@@ -71,6 +72,7 @@ def caption_of(summary: CircleSummary) -> Caption:
         summary.run_id,
         summary.arm,
         summary.record_id,
+        summary.note,
     )
 
 

@@ -1,7 +1,7 @@
 // What only the server's page can do: follow a sitting circle, call it off, label it, take it out.
 import { ask, say } from "/static/asking.js";
 import { follow, unfollow } from "/static/live.js";
-import { tellAll, withCodes } from "/static/marks.js";
+import { tellAll } from "/static/marks.js";
 import { answerButton, stopAfter } from "/static/reading.js";
 
 const bar = () => document.getElementById("part-actions");
@@ -19,7 +19,7 @@ async function refresh() {
   try {
     while (wanted) {
       wanted = false;
-      const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
+      const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
       if (!answer.ok) return;
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       const goBack = whereTheReaderIs();
@@ -98,8 +98,10 @@ if (bar().dataset.status === "sitting") follow(bar().dataset.circle, heard);
 // -- by keyboard --------------------------------------------------------------------------------------
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=range], [type=checkbox]), select, textarea")) return;
-  const link = { j: "older", k: "newer", l: "to-list" }[event.key];
+  const link = { j: "older", k: "newer", l: "to-list", n: "next-review" }[event.key];
   if (link) document.getElementById(link)?.click();
+  const label = { a: "attack", b: "benign", u: "unclear" }[event.key];
+  if (label) document.querySelector(`#label-form [data-label=${label}]`)?.click();
   const slider = document.getElementById("replay");
   const step = { "[": -1, "]": 1 }[event.key];
   if (slider && step) {
@@ -122,14 +124,25 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-document.addEventListener("submit", async (event) => {
+// -- what a person says of the prompt -------------------------------------------------------------------
+async function review(label) {
+  const form = document.getElementById("label-form");
+  const saved = await ask("PUT", `${address}/label`, { label: label || null, note: form.note.value });
+  if (!saved) return;
+  form.label.value = saved.label ?? "";
+  for (const one of form.querySelectorAll("[data-label]")) one.setAttribute("aria-pressed", String(one.dataset.label === saved.label));
+  say(saved.label ? `Label ${saved.label} saved.` : "Label taken away.");
+  const wasBlind = document.getElementById("part-blind");
+  await refresh();
+  if (wasBlind) document.getElementById("next-review").focus();
+}
+
+document.addEventListener("click", (event) => {
+  const chosen = event.target instanceof Element ? event.target.closest("#label-form [data-label]") : null;
+  if (chosen) review(chosen.dataset.label);
+});
+document.addEventListener("submit", (event) => {
   if (event.target.id !== "label-form") return;
   event.preventDefault();
-  const label = new FormData(event.target).get("label").trim() || null;
-  const saved = await ask("PUT", `${address}/label`, { label });
-  if (saved) {
-    const named = saved.label === null || /^[A-Za-z0-9._:/@~+#-]+$/.test(saved.label) ? saved.label : `“${saved.label}”`;
-    document.getElementById("label").textContent = withCodes(named ?? "none");
-    say(saved.label ? "Label saved." : "Label taken away.");
-  }
+  review(event.target.label.value.trim());
 });
