@@ -9,7 +9,7 @@ The clients that are not dependencies live in an environment of their own, which
 
 Clients that are not installed are left out. The endpoint is the loopback server of the tests in a process of
 its own, and every measurement runs in a fresh process, in turns, so that what else the machine does falls on
-all alike. The figures are kept in `docs/decisions/008-transport.md`.
+all alike. The figures are in `docs/performance-notes.md`.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ def write_reference(folder: Path) -> None:
     """Write all pages; a page that has not changed is left alone, so that it is not built again."""
     pages = {
         "index.md": _index(),
+        "prompts.md": _prompts(),
         "decisions.md": _decisions(),
         "settings.md": _settings(),
         "columns.md": _columns(),
@@ -56,6 +57,37 @@ def write_reference(folder: Path) -> None:
         path = folder / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
+
+
+QUESTIONS = (
+    ("In every call", "The same bytes in every round and for every voice.", ("system", "evidence")),
+    ("Round 1", "", ("round_1",)),
+    (
+        "Round 2",
+        "The last statement of each peer in full, earlier ones by their numbers. A quote that is not in the"
+        " prompt is not shown. The empty chair is asked instead, in the second text.",
+        ("round_2", "round_2_chair"),
+    ),
+    ("The last round", "", ("round_3",)),
+    ("A fourth round", "A large circle that is still divided sees the two opposed positions.", ("round_4",)),
+    ("A contradiction", "A voice whose word and numbers contradict each other.", ("clarification",)),
+)
+"""The texts of `tests/circle/data/questions`, which a test compares with what the code asks."""
+
+
+def _prompts() -> str:
+    lines = [
+        "# The prompts, word by word\n",
+        "What a voice is asked in a circle of seven that cannot agree. The replies are invented.",
+        "Small local models are asked [in their own way](../decisions/095-local-models.md).",
+        "`templates = \"v1\"` asks with the wording of earlier releases.\n",
+    ]
+    for title, meaning, names in QUESTIONS:
+        lines += [f"## {title}\n", f"{meaning}\n"]
+        for name in names:
+            path = f"../../tests/circle/data/questions/{name}.txt"
+            lines.append(f"```{{literalinclude}} {path}\n:language: text\n```\n")
+    return "\n".join(lines)
 
 
 def _decisions() -> str:
@@ -73,7 +105,7 @@ def _index() -> str:
         "# Reference\n\nWritten from the code of this version.\n\n"
         f"```{{toctree}}\n:caption: Commands\n\n{commands}\n```\n\n"
         f"```{{toctree}}\n:caption: Python\n\n{topics}\npython-others\n```\n\n"
-        "```{toctree}\n:caption: Formats\n\nsettings\ncolumns\nhttp\n```\n"
+        "```{toctree}\n:caption: Formats\n\nprompts\nsettings\ncolumns\nhttp\n```\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every question that a voice is asked, word by word, as `docs/dialogue.md` shows them.
+"""Every question that a voice is asked, word by word, as the reference of the site shows them.
 
 `python -m tests.circle.test_questions_word_by_word` writes the files again after a change of wording.
 """

@@ -64,6 +64,14 @@ def test_no_page_is_longer_than_a_person_reads(page: Path) -> None:
     assert len(words) <= LONGEST_PAGE, f"{page.name} has {len(words)} words: split it by what it answers"
 
 
+def test_decisions_are_few_and_short() -> None:
+    """A record is for a choice that a successor would question; measurements go to the notes pages."""
+    records = sorted((DOCS / "decisions").glob("*.md"))
+    assert len(records) <= 25
+    long = {path.name: count for path in records if (count := len(path.read_text("utf-8").split())) > 300}
+    assert not long
+
+
 def test_every_block_says_its_language() -> None:
     silent = [f"{block.page.name}: {block.code[:60]!r}" for block in BLOCKS if not block.language]
     assert not silent

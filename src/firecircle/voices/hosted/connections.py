@@ -1,7 +1,7 @@
 """Open connections to hosted endpoints, shared by all voices of an event loop and closed with it.
 
 How many calls an address takes at once, in all and of each model, is learnt while it is in use and kept with
-them. Why aiohttp speaks here is in docs/decisions/008.
+them. docs/decisions/002-core-dependencies.md says why it is aiohttp.
 """
 
 from __future__ import annotations
