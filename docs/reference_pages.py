@@ -80,7 +80,7 @@ def _prompts() -> str:
         "# The prompts, word by word\n",
         "What a voice is asked in a circle of seven that cannot agree. The replies are invented.",
         "Small local models are asked [in their own way](../decisions/095-local-models.md).",
-        "`templates = \"v1\"` asks with the wording of earlier releases.\n",
+        '`templates = "v1"` asks with the wording of earlier releases.\n',
     ]
     for title, meaning, names in QUESTIONS:
         lines += [f"## {title}\n", f"{meaning}\n"]

@@ -2,7 +2,8 @@
 
 Needs the extra `lab`, ../shared/data and training/data/authored_*.jsonl and typed_*.jsonl (written for this
 project, always trained on and never scored); the same data gives the same bytes. Pairs that differ only in
-what they mean teach a bag of words nothing, and long documents make it suspect short requests (docs/detection-notes.md).
+what they mean teach a bag of words nothing, and long documents make it suspect short requests
+(docs/detection-notes.md).
 
 A logistic regression over hashed n-grams is fitted to windows of text: every window of a benign prompt is
 benign, and of an attack the window that looks worst so far (a long prompt is mostly filler). An attack in the

@@ -1,6 +1,6 @@
 """What a provider has today: its own list of models, asked for once a day and kept in the user's cache.
 
-Only families need it (docs/decisions/045-families.md). Not to have it is no failure: the catalog knows models, too.
+Only families need it (docs/decisions/045-families.md). Without it the models of the catalog are used.
 """
 
 from __future__ import annotations
