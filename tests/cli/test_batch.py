@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from firecircle.cli.evaluate.batch import reading
+from firecircle.cli.batch import reading
 from firecircle.cli.evaluate.compact import CompactResult
 from tests.cli.running import TRIO, Ran, assert_one_line_of_trouble, command, ran_apart
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion, failure

@@ -141,7 +141,7 @@ def test_a_finished_batch_is_judged_again_and_keeps_both(tmp_path: Path) -> None
 
 
 def test_a_batch_is_judged_by_one_process_at_a_time(tmp_path: Path) -> None:
-    with endpoint(lambda request: opinion(request, latency=0.2)) as server:
+    with endpoint(lambda request: opinion(request, latency=1.0)) as server:
         batch = Batch(tmp_path, server)
         first = subprocess.Popen(batch._command, env=batch._env, cwd=tmp_path, stdout=subprocess.DEVNULL)
         try:

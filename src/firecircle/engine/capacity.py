@@ -38,10 +38,13 @@ class _Host:
 
 
 class CallCapacity:
-    """Counts the calls to hosted and local voices of one run."""
+    """Counts the calls to hosted and local voices that are made for many prompts."""
 
-    def __init__(self, calls: int) -> None:
+    def __init__(self, calls: int, at_once: int | None = None, *, is_free: bool = False) -> None:
+        """`at_once` is how many records may be begun, if that was said; free ones wait for nothing else."""
         self._calls = calls
+        self._at_once = at_once
+        self._is_free = is_free
         self._room = asyncio.Semaphore(calls)
         self._unwritten = asyncio.Semaphore(MOST_UNWRITTEN * calls)
         self._hosts: dict[str, _Host] = {}
@@ -95,15 +98,21 @@ class CallCapacity:
 
     async def wait_for_room(self) -> None:
         """Back when another record may begin. Until one has asked, nobody knows how much room there is."""
-        while self.records and (
-            not self._hosts
-            or self.pending + self._expected >= SURPLUS * self.allowed
-            or self.records >= self._most_records
-            or any(host.is_full for host in self._hosts.values())
-        ):
+        while self.records and self._is_full:
             self._changed.clear()
             await self._changed.wait()
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(0 if self._is_free else SETTLE_SECONDS)
+
+    @property
+    def _is_full(self) -> bool:
+        if self._is_free:
+            return self.records >= (self._at_once or self._calls)
+        return (
+            not self._hosts
+            or self.pending + self._expected >= SURPLUS * self.allowed
+            or self.records >= min(self._most_records, self._at_once or self._most_records)
+            or any(host.is_full for host in self._hosts.values())
+        )
 
     @asynccontextmanager
     async def record(self, expected: int) -> AsyncIterator[Admission]:

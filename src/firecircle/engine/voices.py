@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -176,10 +176,15 @@ Judgement = TypeVar("Judgement")
 
 
 async def judge_unhurt(
-    seat: Callable[[], Seated], judge: Callable[[Seated], Awaitable[Judgement]]
+    seat: Callable[[], Seated],
+    judge: Callable[[Seated], Awaitable[Judgement]],
+    lost: Callable[[Sequence[Usage]], Awaitable[None]],
 ) -> Judgement:
     """The judgement. While a provider is out it is waited for, and voices that answered are not asked again;
-    a voice that is lost although its provider answers is tried a few times."""
+    a voice that is lost although its provider answers is tried a few times.
+
+    `lost` hears what calls took before they are made again.
+    """
     tries = 0
     while True:
         voices = seat()
@@ -197,3 +202,4 @@ async def judge_unhurt(
         await voices.write_withheld(as_part_of_the_record=counts)
         if counts:
             return judgement
+        await lost([call.usage for _, _, call in voices.withheld])

@@ -1,33 +1,14 @@
-"""Worker processes live and die with the process that started them."""
+"""Files of the lab: locks that one process holds, and tables written whole."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from firecircle.errors import ConfigError, StoreError
-
-
-def follow_parent() -> None:
-    """Leave Ctrl-C to the parent, and leave when it is gone. Call this first in a worker process."""
-    # Ctrl-C reaches the whole group; only the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    """A parent that was killed cannot tell its children; they would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
 
 # Work on disk that one process does at a time
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from firecircle.cli.batch.ci import write_junit, write_sarif_results
+from firecircle.cli.batch.judging import BatchRequest, outcome_of
+from firecircle.cli.batch.options import BatchOptions, FailOn
+from firecircle.cli.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome
+from firecircle.cli.batch.reading import Batch
 from firecircle.cli.check.baseline import Baseline, Entry
 from firecircle.cli.check.files import FileKind, find_files
 from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
-from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif_results
-from firecircle.cli.evaluate.batch.judging import BatchRequest, outcome_of
-from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
-from firecircle.cli.evaluate.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome
-from firecircle.cli.evaluate.batch.reading import Batch
 from firecircle.cli.evaluate.request import OPTIONS
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.options import require_writable

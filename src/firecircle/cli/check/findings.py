@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from firecircle.circle.pattern_types import UNCLASSIFIED, UNTYPED
+from firecircle.cli.batch.ci import LEVELS, SarifResult
+from firecircle.cli.batch.outcome import Outcome
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.evaluate.batch.ci import LEVELS, SarifResult
-from firecircle.cli.evaluate.batch.outcome import Outcome
 from firecircle.cli.printable import printable_line
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import OPERATOR_MODEL, SKILL_MODEL

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.evaluate.batch.options import BatchOptions
+from firecircle.cli.batch.options import BatchOptions
 from firecircle.cli.options import (
     AlarmRuleOption,
     HeedAffinity,
@@ -252,7 +252,7 @@ def evaluate(
     )
     layer = text if text is not None else user
     if many.batch is not None:
-        from firecircle.cli.evaluate.batch.command import evaluate_batch
+        from firecircle.cli.batch.command import evaluate_batch
 
         of_one_prompt = {
             "TEXT": text,

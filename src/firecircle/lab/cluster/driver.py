@@ -80,7 +80,7 @@ class RayCircles:
         self._numbers = 0
         self._deaths = 0
         self._broken: StoreError | None = None
-        self.workers_lost = 0
+        self.lost = 0
         self.workers = [self._started() for _ in range(workers)]
 
     def _started(self) -> _Worker:
@@ -107,13 +107,18 @@ class RayCircles:
 
     # -- embedded arms -----------------------------------------------------------------------------------
 
-    async def judge_tasks(self, tasks: Sequence[Task]) -> list[RecordRow]:
+    @property
+    def count(self) -> int:
+        """How many workers there are."""
+        return len(self.workers)
+
+    async def do(self, piece: Sequence[Task]) -> list[RecordRow]:
         """Judge records under embedded arms."""
         while True:
             worker = self._least_busy()
             worker.batches += 1
             try:
-                rows: list[RecordRow] = await worker.actor.judge_tasks.remote(list(tasks))
+                rows: list[RecordRow] = await worker.actor.do.remote(list(piece))
             except self._ray.exceptions.RayActorError:
                 self._replace(worker)
                 continue
@@ -160,7 +165,7 @@ class RayCircles:
         if worker.is_lost:
             return
         worker.is_lost = True
-        self.workers_lost += 1
+        self.lost += 1
         self._deaths += 1
         if self._deaths > MOST_DEATHS:
             self._broken = StoreError(

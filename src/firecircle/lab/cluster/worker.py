@@ -169,10 +169,10 @@ class CircleWorker:
         """The process."""
         return os.getpid()
 
-    async def judge_tasks(self, tasks: Sequence[Task]) -> list[RecordRow]:
+    async def do(self, piece: Sequence[Task]) -> list[RecordRow]:
         """Judge records under embedded arms; what comes back is packed for the journal."""
         rows: list[RecordRow] = []
-        for task in tasks:
+        for task in piece:
             rows += await judge_task(self._run_id, self._arms, task)
             await asyncio.sleep(0)
         return rows

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from firecircle.engine.journal import RecordRow
+from firecircle.engine.workers import Processes, Workers
 from firecircle.errors import ConfigError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices, Unwatched
-from firecircle.lab.files import follow_parent
 from firecircle.lab.plan import Plan
 from firecircle.lab.records import Outcome, RunRecord
 from firecircle.lab.runs.cases import ChosenRecord
@@ -28,13 +26,13 @@ class Task:
     repeat: int
     plan_seed: int
     arms: tuple[str, ...]
-    earlier: Mapping[str, Outcome]
+    earlier: dict[str, Outcome]
     """What other arms made of it, for those that refer to them."""
 
     @property
     def case(self) -> Case:
         """As the arms see it."""
-        return Case(self.chosen.record, self.chosen.dataset, self.repeat, self.plan_seed, self.earlier)
+        return Case(self.chosen.record, self.chosen.dataset, self.repeat, self.plan_seed, dict(self.earlier))
 
 
 async def judge_with(arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
@@ -45,13 +43,13 @@ async def judge_with(arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
         return Outcome(status="failed", error=str(unsuitable))
 
 
-def as_record(run_id: str, task: Task, arm: Arm, outcome: Outcome) -> RunRecord:
+def as_record(run_id: str, task: Task, arm: str, kind: str, outcome: Outcome) -> RunRecord:
     """The outcome with whose it is."""
     record = task.chosen.record
     return RunRecord(
         run_id=run_id,
-        arm=arm.name,
-        kind=arm.kind,
+        arm=arm,
+        kind=kind,
         repeat=task.repeat,
         seed=task.plan_seed,
         dataset=task.chosen.dataset,
@@ -65,23 +63,11 @@ def as_record(run_id: str, task: Task, arm: Arm, outcome: Outcome) -> RunRecord:
     )
 
 
-def with_earlier(case: Case, name: str, outcome: Outcome) -> Case:
-    """The case as the next arm sees it."""
-    return replace(case, earlier={**case.earlier, name: outcome})
-
-
-class Cluster(Protocol):
+class Cluster(Workers, Protocol):
     """Workers beyond this process. They hold circles; who is asked, and what that costs, stays here."""
-
-    workers_lost: int
-    """How many died so far."""
 
     def takes(self, arm: Arm) -> bool:
         """Whether a worker can judge under this arm."""
-        ...
-
-    async def judge_tasks(self, tasks: Sequence[Task]) -> list[RecordRow]:
-        """Judge records under embedded arms."""
         ...
 
     async def judge(self, arm: Arm, case: Case, voices: CaseVoices) -> Outcome:
@@ -93,52 +79,33 @@ Clusters = Callable[[str, Sequence[Arm]], AbstractAsyncContextManager[Cluster]]
 """Opens a cluster for the arms of a run."""
 
 
-@dataclass(slots=True)
-class _Worker:
-    """What a worker process keeps between tasks."""
+class RunWorker:
+    """Judges under embedded arms in a process of its own."""
 
-    run_id: str
-    arms: dict[str, Arm]
-    loop: asyncio.AbstractEventLoop
+    def __init__(self, plan: Plan, run_id: str, seats: tuple[str, ...]) -> None:
+        from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
 
+        self._run_id = run_id
+        self._arms = {arm.name: arm for arm in build_arms(plan, seats)}
+        self._loop = asyncio.new_event_loop()
 
-_worker: _Worker | None = None
+    def do(self, piece: Sequence[Task]) -> list[RecordRow]:
+        """Judge these; what comes back is packed for the journal."""
+        return self._loop.run_until_complete(self._judge(piece))
 
-
-def open_pool(plan: Plan, run_id: str, seats: tuple[str, ...], workers: int) -> ProcessPoolExecutor:
-    """Processes that know the plan. They are started afresh: threads and forks do not go together."""
-    return ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(plan, run_id, seats),
-    )
+    async def _judge(self, piece: Sequence[Task]) -> list[RecordRow]:
+        return [row for task in piece for row in await judge_task(self._run_id, self._arms, task)]
 
 
-def _begin(plan: Plan, run_id: str, seats: tuple[str, ...]) -> None:
-    from firecircle.lab.arms.building import build_arms  # heavy, and only workers need it here
-
-    global _worker
-    follow_parent()
-    _worker = _Worker(run_id, {arm.name: arm for arm in build_arms(plan, seats)}, asyncio.new_event_loop())
-
-
-def judge_tasks(tasks: Sequence[Task]) -> list[RecordRow]:
-    """Judge these in a worker; what comes back is packed for the journal."""
-    assert _worker is not None
-    return _worker.loop.run_until_complete(_judge_all(_worker, tasks))
-
-
-async def _judge_all(worker: _Worker, tasks: Sequence[Task]) -> list[RecordRow]:
-    return [row for task in tasks for row in await judge_task(worker.run_id, worker.arms, task)]
+def open_workers(plan: Plan, run_id: str, seats: tuple[str, ...]) -> Processes:
+    """Processes that know the plan; none is started before there is something to do."""
+    return Processes(plan.workers, RunWorker, plan, run_id, seats)
 
 
 async def judge_task(run_id: str, arms: Mapping[str, Arm], task: Task) -> list[RecordRow]:
     """One record under all its embedded arms, in the plan's order."""
     rows: list[RecordRow] = []
-    case = task.case
     for name in task.arms:
-        outcome = await judge_with(arms[name], case, Unwatched())
-        case = with_earlier(case, name, outcome)
-        rows.append(row_of(as_record(run_id, task, arms[name], outcome), task.chosen.place))
+        outcome = task.earlier[name] = await judge_with(arms[name], task.case, Unwatched())
+        rows.append(row_of(as_record(run_id, task, name, arms[name].kind, outcome), task.chosen.place))
     return rows

@@ -13,8 +13,8 @@ from math import inf
 from multiprocessing.sharedctypes import Synchronized
 from typing import Protocol
 
+from firecircle.engine.workers import follow_parent
 from firecircle.errors import StoreError
-from firecircle.lab.files import follow_parent
 from firecircle.lab.scan.screening import Screener, ScreeningJob, Shard, ShardReport
 
 SHARDS_PER_WORKER = 2

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from firecircle.cli.evaluate.batch.options import FailOn
-from firecircle.cli.evaluate.batch.outcome import FAILING, BatchOutcome, Outcome
-from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, Batch
+from firecircle.cli.batch.options import FailOn
+from firecircle.cli.batch.outcome import FAILING, BatchOutcome, Outcome
+from firecircle.cli.batch.reading import STANDARD_INPUT, Batch
 from firecircle.cli.options import written_whole
 from firecircle.cli.printable import printable, printable_line
 from firecircle.thresholds import figure_beside

@@ -6,31 +6,30 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Guide
-from firecircle.circle.result import Usages
+from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage
-from firecircle.cli.evaluate.batch.ci import write_junit, write_sarif
-from firecircle.cli.evaluate.batch.files import batch_document, write_rows
-from firecircle.cli.evaluate.batch.journal import BatchJournal, open_journal
-from firecircle.cli.evaluate.batch.options import BatchOptions, FailOn
-from firecircle.cli.evaluate.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
-from firecircle.cli.evaluate.batch.reading import Batch
-from firecircle.cli.evaluate.batch.spending import Amount, BatchBudget, with_budget
-from firecircle.cli.evaluate.batch.view import BatchView, summary_lines
+from firecircle.cli.batch.ci import write_junit, write_sarif
+from firecircle.cli.batch.files import batch_document, write_rows
+from firecircle.cli.batch.journal import BatchJournal, open_journal
+from firecircle.cli.batch.options import BatchOptions, FailOn
+from firecircle.cli.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
+from firecircle.cli.batch.reading import Batch
+from firecircle.cli.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.storage import warned_when_not_kept
 from firecircle.cli.output import console_on, print_json, print_line
-from firecircle.convene import Watcher
-from firecircle.engine.capacity import CallCapacity
-from firecircle.engine.voices import JournaledVoices, judge_unhurt
+from firecircle.convene import rehearse
+from firecircle.engine.judging import Ledger, Watch, judge_many
+from firecircle.engine.limits import Limits
+from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import (
     ConfigError,
     EvaluationError,
@@ -44,12 +43,12 @@ from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.request import Configured
-from firecircle.settings import current_settings
 from firecircle.store.opening import Store
 from firecircle.verdict import VerdictWord
-from firecircle.voices.outages import Outages, Pause, StillOut
+from firecircle.voices.outages import Pause
 
 HOSTED_AT_ONCE, LOCAL_AT_ONCE = 16, 8
+Judged = ReciprocityMetrics | FireCircleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +183,6 @@ class _Progress:
             else:
                 self.take(place, Outcome.of_bad_row(row, batch.name))
 
-    @property
-    def spent(self) -> Amount:
-        """What all of them took."""
-        return sum(map(Amount.taken, self.accounts), Amount())
-
     def take(self, place: int, outcome: Outcome) -> None:
         """What came of the row at this place."""
         self._known[place] = self.by_place[place] = outcome
@@ -214,141 +208,51 @@ async def _judge_all(request: BatchRequest, progress: _Progress, journal: BatchJ
     """Judge every record; why it ended before the last one, if it did."""
     progress.show()
     progress.accounts += journal.paid_before()
+    ledger = _BatchLedger(request, progress, journal)
     try:
-        for judges, numbers in _by_judges(request.judges):
-            outages = Outages(current_settings().waiting, progress.pause)
-            judging = _Judging(request, judges, progress, journal, outages)
-            if stopped := await judging.judge(numbers):
-                return stopped
+        ending = await judge_many(ledger.arms, ledger, ledger.limits)
     except asyncio.CancelledError:
         return INTERRUPTION
     except ConfigError as wrong:  # of settings that changed, or a model file that is gone
         if not progress.accounts:
             raise
         return str(wrong)
-    return None
+    except StoreError as broken:
+        ledger.take_hurt()
+        return str(broken)
+    finally:
+        ledger.count_rest()
+    ledger.take_hurt()
+    return ending.stopped
 
 
-def _by_judges(judges: Sequence[Configured]) -> list[tuple[Configured, list[int]]]:
-    """The numbers of the records, together with those that the same voices judge."""
-    together: list[tuple[Configured, list[int]]] = []
-    for number, configured in enumerate(judges):
-        same = next((numbers for other, numbers in together if other == configured), None)
-        if same is None:
-            together.append((configured, [number]))
-        else:
-            same.append(number)
-    return together
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A record of the batch by its number, with the arm that is to judge it."""
+
+    number: int
+    arms: tuple[str, ...]
 
 
-class _Judging:
-    """Judges the prompts that the same voices judge; each outcome is journaled before it is shown."""
+class _Judges:
+    """An arm: the same voices for some of the prompts."""
 
-    def __init__(
-        self,
-        request: BatchRequest,
-        judges: Configured,
-        progress: _Progress,
-        journal: BatchJournal,
-        outages: Outages,
-    ) -> None:
-        self._request, self._judges, self._progress = request, judges, progress
-        self._journal, self._outages = journal, outages
-        self._records = request.batch.records
-        self._ids = Counter(record.id for record in self._records)
-        self._hurt: dict[int, ReciprocityMetrics | FireCircleError] = {}
-        """Prompts that lost a voice to an outage and are to be judged again."""
-        self._at_once = request.options.at_once or _usual_concurrency(judges.config)
-        self._capacity = CallCapacity(self._at_once * len(judges.config.named_models))
+    def __init__(self, name: str, judges: Configured, request: BatchRequest, progress: _Progress) -> None:
+        self.name, self.models = name, judges.config.named_models
+        # What may be spent is the whole batch's affair, not that of each circle.
+        config = judges.config.model_copy(update={"budget_tokens": None, "budget_usd": None})
+        self.judges = replace(judges, config=config)
+        self._request, self._progress = request, progress
 
-    async def judge(self, numbers: list[int]) -> str | None:
-        """Judge these prompts within the budget; why it ended early."""
-        left = [number for number in numbers if not self._is_known(number)]
-        budget = await BatchBudget.of(self._judges, self._records, left)
-        try:
-            while left:
-                some, part = budget.fitting(left, self._progress.spent)
-                if not some:
-                    return budget.shortage(left[0], self._progress.spent)
-                with self._outages.noticed():
-                    await self._judge_some(some, part)
-                left = left[len(some) :]
-        except (StillOut, StoreError) as ended:
-            for number, judged in self._hurt.items():
-                self._take(number, judged, is_hurt=True)
-            return str(ended)
-        return None
+    async def rehearse(self, case: _Case) -> tuple[CallRecord, ...]:
+        """The calls that a prompt may take; nobody is asked."""
+        return await rehearse(case.record.prompt, self.judges.config)
 
-    def _is_known(self, number: int) -> bool:
-        """Whether an earlier start judged this prompt; its outcome is shown then."""
-        known = self._journal.judged(number)
-        if known is None:
-            return False
-        self._show(number, known.metrics or known.error or "")
-        return True
-
-    async def _judge_some(self, numbers: Sequence[int], part: Budget) -> None:
-        room = asyncio.Semaphore(self._at_once)
-
-        async def judge_one(number: int) -> None:
-            try:
-                await self._judge_one(number, part)
-            finally:
-                room.release()
-
-        try:
-            async with asyncio.TaskGroup() as begun:
-                for number in numbers:
-                    await room.acquire()
-                    begun.create_task(judge_one(number))
-        except BaseExceptionGroup as several:
-            raise several.exceptions[0] from None  # an error that ends the batch; the others say the same
-
-    async def _judge_one(self, number: int, part: Budget) -> None:
-        record, journal = self._records[number], self._journal.journal
-        if journal is None:
-            judged = await self._judged(number, part, None)
-            self._progress.accounts.append(_account(judged))
-            self._take(number, judged, is_hurt=False)
-            return
-        tries: list[JournaledVoices] = []
-        paid: list[Usage] = []
-
-        async def judge(voices: JournaledVoices) -> ReciprocityMetrics | FireCircleError:
-            # Calls that were lost do not appear in a further try, and count all the same.
-            lost = [call.usage for earlier in tries for _, _, call in earlier.withheld]
-            tries.append(voices)
-            judged = await self._judged(number, _less(part, Amount.taken(_sum(lost))), voices.seat)
-            self._hurt.pop(number, None)
-            if voices.hurt:
-                self._hurt[number] = judged
-            return judged
-
-        seat = partial(
-            JournaledVoices,
-            journal=journal,
-            key=self._journal.key(number, record),
-            capacity=self._capacity,
-            outages=self._outages,
-            paid=paid.append,
-        )
-        try:
-            judged = await judge_unhurt(seat, judge)
-        finally:
-            if paid:
-                self._progress.accounts.append(_sum(paid))
-        is_hurt = self._hurt.pop(number, None) is not None
-        await asyncio.shield(self._journal.write(number, record, self._request.label_of(record), judged))
-        self._take(number, judged, is_hurt=is_hurt)
-
-    async def _judged(
-        self, number: int, part: Budget, watched: Watcher | None
-    ) -> ReciprocityMetrics | FireCircleError:
-        request, record = self._request, self._records[number]
-        judges = with_budget(self._judges, part)
-        seed = self._journal.seed(number, judges.config.seed)
+    async def judge(self, case: _Case, voices: JournaledVoices | None) -> Judged:
+        """The judgement, or the error in its place."""
+        request, record = self._request, case.record
         guard = PromptGuard(
-            judges.config.model_copy(update={"seed": seed}),
+            self.judges.config.model_copy(update={"seed": case.seed}),
             store=request.store,
             bank=request.bank,
             on_unkept=self._progress.unkept.append,
@@ -358,10 +262,9 @@ class _Judging:
                 record.prompt,
                 label=request.label_of(record),
                 record_id=request.batch.kept_as(record),
-                seating=judges.seating,
-                # Of rows with the same id, each keeps its own circle.
-                batch_began=self._journal.about.began if self._ids[record.id] == 1 else None,
-                watched=watched,
+                seating=self.judges.seating,
+                batch_began=case.began,
+                watched=voices.seat if voices else None,
             )
         except FireCircleError as error:
             if isinstance(error, ConfigError) and not isinstance(error, PromptError):
@@ -370,7 +273,123 @@ class _Judging:
         except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
             return unexpected_error(unexpected)
 
-    def _take(self, number: int, judged: ReciprocityMetrics | FireCircleError, *, is_hurt: bool) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A record with what makes a restart ask the same."""
+
+    number: int
+    record: Record
+    seed: int | None
+    began: float | None
+    """Of rows with the same id, each keeps its own circle."""
+
+
+class _BatchLedger(Ledger[_Prompt]):
+    """The batch's journal, and the rows that are shown as they come."""
+
+    def __init__(self, request: BatchRequest, progress: _Progress, journal: BatchJournal) -> None:
+        self._request, self._progress, self._journal = request, progress, journal
+        self._records = request.batch.records
+        self._ids = Counter(record.id for record in self._records)
+        self.is_journaled = journal.journal is not None
+        self.spent = journal.spent
+        self._hurt: dict[int, Judged] = {}
+        """Prompts that lost a voice to an outage and are to be judged again."""
+        self._paid: dict[int, list[Usage]] = {}
+        distinct: list[Configured] = []
+        self._arm_of: list[str] = []
+        for judges in request.judges:
+            if judges not in distinct:
+                distinct.append(judges)
+            self._arm_of.append(str(distinct.index(judges)))
+        self.arms = [_Judges(str(n), judges, request, progress) for n, judges in enumerate(distinct)]
+
+    @property
+    def limits(self) -> Limits:
+        """By the options, and the budget of the first judges; all have the same."""
+        configs = [judges.config for judges in self._request.judges]
+        at_once = self._request.options.at_once or max(map(_usual_concurrency, configs), default=1)
+        voices = max((len(config.named_models) for config in configs), default=1)
+        budget = Budget.of(configs[0]) if configs else Budget(None, None)
+        return Limits(at_once * voices, at_once, budget.tokens, budget.money)
+
+    def tasks(self, arms: Sequence[str]) -> Iterator[_Prompt]:
+        """What no earlier start has judged; its outcomes are shown."""
+        for number, arm in enumerate(self._arm_of):
+            if arm not in arms:
+                continue
+            known = self._journal.judged(number)
+            if known is None:
+                yield _Prompt(number, (arm,))
+            else:
+                self._show(number, known.metrics or known.error or "")
+
+    def case(self, task: _Prompt) -> _Case:
+        """The record with its seed."""
+        record = self._records[task.number]
+        config = self._request.judges[task.number].config
+        began = self._journal.about.began if self._ids[record.id] == 1 else None
+        return _Case(task.number, record, self._journal.seed(task.number, config.seed), began)
+
+    def voices(self, task: _Prompt, arm: str, watch: Watch) -> JournaledVoices:
+        """Voices of which every answer is journaled, and counted for this prompt."""
+        assert self._journal.journal is not None
+        paid = self._paid.setdefault(task.number, [])
+
+        def count(usage: Usage) -> None:
+            paid.append(usage)
+            watch.paid(usage)
+
+        return JournaledVoices(
+            journal=self._journal.journal,
+            key=self._journal.key(task.number, self._records[task.number]),
+            capacity=watch.capacity,
+            outages=watch.outages,
+            asked=watch.asked,
+            paid=count,
+            affords=watch.affords,
+        )
+
+    async def judge(self, arm: Any, case: _Case, voices: JournaledVoices | None) -> Judged:
+        """The judgement; one that an outage hurt is remembered, in case there will be no better one."""
+        judged: Judged = await arm.judge(case, voices)
+        self._hurt.pop(case.number, None)
+        if voices is not None and voices.hurt:
+            self._hurt[case.number] = judged
+        return judged
+
+    async def keep(self, task: _Prompt, arm: str, made: Judged) -> None:
+        """Journal it and show it."""
+        self._count(task.number, made)
+        is_hurt = self._hurt.pop(task.number, None) is not None
+        record = self._records[task.number]
+        label = self._request.label_of(record)
+        await asyncio.shield(self._journal.write(task.number, record, label, made))
+        self._take(task.number, made, is_hurt=is_hurt)
+
+    def paused(self, pause: Pause | None) -> None:
+        """Show whom everybody waits for."""
+        self._progress.pause(pause)
+
+    def take_hurt(self) -> None:
+        """Show what came of prompts whose provider stayed out."""
+        for number, judged in self._hurt.items():
+            self._take(number, judged, is_hurt=True)
+
+    def count_rest(self) -> None:
+        """Count what was paid for prompts that are not judged."""
+        for paid in self._paid.values():
+            self._progress.accounts.append(_sum(paid))
+
+    def _count(self, number: int, made: Judged) -> None:
+        paid = self._paid.pop(number, None)
+        if not self.is_journaled:
+            self._progress.accounts.append(_account(made))
+        elif paid:
+            self._progress.accounts.append(_sum(paid))
+
+    def _take(self, number: int, judged: Judged, *, is_hurt: bool) -> None:
         self._show(number, judged if isinstance(judged, ReciprocityMetrics) else str(judged), is_hurt=is_hurt)
 
     def _show(self, number: int, result: ReciprocityMetrics | str, *, is_hurt: bool = False) -> None:
@@ -378,13 +397,6 @@ class _Judging:
         outcome = Outcome.of_prompt(record, self._request.label_of(record), result)
         self._progress.take(self._progress.places[number], replace(outcome, lost_in_passing=is_hurt))
         self._progress.show()
-
-
-def _less(part: Budget, taken: Amount) -> Budget:
-    return Budget(
-        None if part.tokens is None else max(0, part.tokens - taken.tokens),
-        None if part.money is None else max(0.0, part.money - taken.usd),
-    )
 
 
 def _sum(usages: Sequence[Usage]) -> Usages:

@@ -12,8 +12,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from firecircle.cli.evaluate.batch.outcome import BatchOutcome, Outcome
-from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.batch.outcome import BatchOutcome, Outcome
+from firecircle.cli.batch.reading import Batch
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.lab.datasets import Record

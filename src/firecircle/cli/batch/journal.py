@@ -21,7 +21,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from firecircle.circle.result import Usages
-from firecircle.cli.evaluate.batch.reading import Batch
+from firecircle.cli.batch.reading import Batch
 from firecircle.cli.output import console_on, print_line
 from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derived_seed, undamaged
 from firecircle.errors import ConfigError, FireCircleError, StoreError
@@ -83,9 +83,14 @@ class BatchJournal:
         with undamaged(f"{self.journal.path}: the journal", self.journal.start_over):
             return JudgedRecord.model_validate_json(zlib.decompress(packed))
 
+    @property
+    def spent(self) -> tuple[int, float]:
+        """Tokens and money that earlier starts took."""
+        return self.journal.spent() if self.journal else (0, 0.0)
+
     def paid_before(self) -> list[Usages]:
-        """What earlier starts paid, as one account; empty if there were none."""
-        tokens, usd = self.journal.spent() if self.journal else (0, 0.0)
+        """The same as one account; empty if there were none."""
+        tokens, usd = self.spent
         return [Usages(tokens_in=tokens, cost_usd=usd or None)] if tokens or usd else []
 
     async def write(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from firecircle.cli.batch.files import require_known_format
+from firecircle.cli.batch.judging import BatchRequest, judge_batch
+from firecircle.cli.batch.options import BatchOptions
+from firecircle.cli.batch.reading import STANDARD_INPUT, read_batch
 from firecircle.cli.columns import field_map_of
-from firecircle.cli.evaluate.batch.files import require_known_format
-from firecircle.cli.evaluate.batch.judging import BatchRequest, judge_batch
-from firecircle.cli.evaluate.batch.options import BatchOptions
-from firecircle.cli.evaluate.batch.reading import STANDARD_INPUT, read_batch
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
 from firecircle.cli.options import require_writable
 from firecircle.errors import ConfigError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from firecircle.circle.columns import IN_PARQUET, Cell
-from firecircle.cli.evaluate.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
+from firecircle.cli.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
 from firecircle.errors import ConfigError

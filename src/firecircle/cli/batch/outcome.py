@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from firecircle.circle.columns import Cell, Kind, columns_of
 from firecircle.circle.result import Usages
-from firecircle.cli.evaluate.batch.options import FailOn
+from firecircle.cli.batch.options import FailOn
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, UNREAD
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.metrics import ReciprocityMetrics
