@@ -24,7 +24,7 @@ OUR_OWN = """
     BudgetError ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
     judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store partial_result_of Judged
-    __version__
+    Conversation judge_conversation __version__
 """.split()
 
 

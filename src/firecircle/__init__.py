@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
     from firecircle.convene import replay_circle
+    from firecircle.conversation.arc import Conversation
+    from firecircle.conversation.judging import judge_conversation
     from firecircle.errors import (
         BudgetError,
         ConfigError,
@@ -64,6 +66,7 @@ __all__ = [
     "CacheConfig",
     "CircleSize",
     "ConfigError",
+    "Conversation",
     "DialogueRound",
     "EarlierTurn",
     "EmptyChairProtocol",
@@ -119,6 +122,7 @@ __all__ = [
     "format_turn_context",
     "get_empty_chair_model",
     "handle_model_failure_with_quorum",
+    "judge_conversation",
     "judge_quorum",
     "open_store",
     "partial_result_of",
@@ -143,6 +147,8 @@ _ROOMS = {
     "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
+    "conversation.arc": "Conversation",
+    "conversation.judging": "judge_conversation",
     "convene": "replay_circle",
     "errors": "BudgetError ConfigError EvaluationError FireCircleError NotKeptWarning "
     "PromptError QuorumError StoreError UnknownModelError VoiceError partial_result_of",

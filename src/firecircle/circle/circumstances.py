@@ -108,7 +108,11 @@ def circumstances_of(
 ) -> Circumstances:
     """The circumstances of judging this prompt now."""
     return Circumstances(
-        nonce=fresh_nonce(seed, [layer.text for layer in prompt.layers]),
+        nonce=fresh_nonce(
+            seed,
+            [layer.text for layer in prompt.layers],
+            same_for=None if session is None else _beginning_of(prompt),
+        ),
         turn_number=_agreed_turn_number(prompt, session),
         turn_context=format_turn_context(session),
         baseline_question=baseline_question,
@@ -117,6 +121,12 @@ def circumstances_of(
         seating=seating,
         templates=templates,
     )
+
+
+def _beginning_of(prompt: MultiNeutrosophicPrompt) -> tuple[str, str]:
+    """What all turns of a conversation have in common: the operator's text and the user's first words."""
+    said = (turn.content for turn in prompt.turns or () if turn.role == "user")
+    return prompt.system, next(said, prompt.user)
 
 
 def _agreed_turn_number(prompt: MultiNeutrosophicPrompt, session: SessionMemory | None) -> int | None:

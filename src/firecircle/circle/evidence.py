@@ -6,7 +6,7 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -56,15 +56,20 @@ _READINGS = (_SEEN_AS | _UNSEEN_AS, _SEEN_AS | dict.fromkeys(_UNSEEN_AS, ""))
 """How a text can be read: with what is not displayed, and without it."""
 
 
-def fresh_nonce(seed: int | None, texts: Iterable[str]) -> str:
-    """A marker code that stands nowhere in the texts; with a seed, always the same for the same texts."""
+def fresh_nonce(seed: int | None, texts: Iterable[str], same_for: Sequence[str] | None = None) -> str:
+    """A marker code that is nowhere in the texts; with a seed, always the same for the same texts.
+
+    With `same_for` it follows from these instead: all turns of a conversation share one, so that what they
+    share reads the same.
+    """
     known = list(texts)
+    given = known if same_for is None else same_for
     for attempt in count():
         if seed is None:
             nonce = secrets.token_hex(NONCE_LENGTH // 2)
         else:
             digest = hashlib.sha256(f"{seed}/{attempt}".encode())
-            for text in known:
+            for text in given:
                 digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
             nonce = digest.hexdigest()[:NONCE_LENGTH]
         if not any(nonce in text for text in known):

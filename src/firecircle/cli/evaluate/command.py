@@ -56,6 +56,13 @@ def evaluate(
             help="Start from a bundled example; `firecircle examples` lists them.",
         ),
     ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Judge a conversation as a whole, turn by turn: JSON or JSONL, as chats are exported.",
+        ),
+    ] = None,
     many: BatchOptions,
     turn: Annotated[
         int | None,
@@ -251,6 +258,34 @@ def evaluate(
         completes=True,
     )
     layer = text if text is not None else user
+    if conversation is not None:
+        from firecircle.cli.evaluate.conversation import judge_conversations
+
+        of_one_prompt = {
+            "TEXT": text,
+            "--user": user,
+            "--application": application,
+            "--turns": turns,
+            "--turn": turn,
+            "--example": example,
+            "--session": session,
+            "--rotate": rotate,
+            "--batch": many.batch,
+            "--label": label,
+            "--bank": bank,
+            "--dry-run": dry_run,
+        }
+        for option, given in of_one_prompt.items():
+            if given:
+                raise ConfigError(option, "is not for a conversation", "leave it out")
+        return judge_conversations(
+            conversation,
+            asked,
+            system=system,
+            offline=offline,
+            store=store_for(save, store, label),
+            as_json=as_json is not None,
+        )
     if many.batch is not None:
         from firecircle.cli.batch.command import evaluate_batch
 
