@@ -18,7 +18,7 @@ _SQL = re.compile(
     r"DELETE\s+FROM\s+\S|(?:CREATE|ALTER|DROP)\s+(?:TABLE|INDEX|VIEW|DATABASE)\b)[^\n]*",
     re.MULTILINE,
 )
-_WRAP = re.compile(r"(?<=[^\s.:;!?|])[ \t]*(\r?\n)(?=[ \t]*[^\s#>*+|`\d\-•<\[])")
+_WRAP = re.compile(r"(?<=[^\s.:;!?|])(?<![.!?][\"”’'*)])[ \t]*(\r?\n)(?=[ \t]*[^\s#>*+|`\d\-•<\[])")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[ \t]+(?=[A-Z*_`])")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d+[.)])[ \t]")
 
