@@ -49,7 +49,9 @@ def measure(prompts: list[dict[str, Any]], *, verbose: bool) -> None:
             same_kind += any(pair[0] == found.kind for pair in pairs)
             if not pairs:
                 second = found.second.quote if found.second else ""
-                print(f"  wrong  {prompt['name']}: {found.kind} | {found.first.quote} | {second} | {found.why}")
+                print(
+                    f"  wrong  {prompt['name']}: {found.kind} | {found.first.quote} | {second} | {found.why}"
+                )
         for kind, first, second in prompt["pairs"]:
             is_found = any(is_of(found, text, first, second) for found in findings)
             if kind == "none":
@@ -59,7 +61,9 @@ def measure(prompts: list[dict[str, Any]], *, verbose: bool) -> None:
                 if verbose and not is_found:
                     print(f"  missed {prompt['name']}: {kind} | {first} | {second}")
     print(f"precision {shown(wilson(right, right + wrong))} of {right + wrong} findings")
-    print(f"recall    {shown(wilson(hits, total))} of {total} contradictions; kind right {same_kind} of {right}")
+    print(
+        f"recall    {shown(wilson(hits, total))} of {total} contradictions; kind right {same_kind} of {right}"
+    )
     print(f"look-alikes reported: {alike_found} of {alike}")
 
 

@@ -21,10 +21,10 @@ FROM_THE_DOCUMENTS = """
     handle_model_failure_with_quorum extract_patterns_with_quorum classify_pattern_llm
 """.split()
 OUR_OWN = """
-    BudgetError ConfigError EarlierTurn Event FireCircleError Message PatternNote PromptError
+    BudgetError ConfigError Contradiction EarlierTurn Event FireCircleError Message PatternNote PromptError
     QuorumError QuorumVerdict Reply Turn UnknownModelError Usage Voice VoiceError fire_circle_events
     judge_quorum reaggregate replay_circle Filters NotKeptWarning Store StoreError open_store partial_result_of Judged
-    Conversation judge_conversation __version__
+    Conversation judge_conversation find_contradictions __version__
 """.split()
 
 

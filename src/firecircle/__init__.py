@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         RoundMetrics,
     )
     from firecircle.circle.voice import Message, Reply, Turn, Usage, Voice
+    from firecircle.contradictions import Contradiction, find_contradictions
     from firecircle.convene import replay_circle
     from firecircle.conversation.arc import Conversation
     from firecircle.conversation.judging import judge_conversation
@@ -66,6 +67,7 @@ __all__ = [
     "CacheConfig",
     "CircleSize",
     "ConfigError",
+    "Contradiction",
     "Conversation",
     "DialogueRound",
     "EarlierTurn",
@@ -117,6 +119,7 @@ __all__ = [
     "classify_pattern_llm",
     "extract_patterns",
     "extract_patterns_with_quorum",
+    "find_contradictions",
     "fire_circle_evaluate",
     "fire_circle_events",
     "format_turn_context",
@@ -147,6 +150,7 @@ _ROOMS = {
     "validate_quorum_with_empty_chair FailureAction handle_model_failure_with_quorum",
     "circle.result": "DialogueRound FireCircleResult PatternObservation RoundMetrics",
     "circle.voice": "Message Reply Turn Usage Voice",
+    "contradictions": "Contradiction find_contradictions",
     "conversation.arc": "Conversation",
     "conversation.judging": "judge_conversation",
     "convene": "replay_circle",

@@ -1,4 +1,4 @@
-"""Contradictions in a system prompt: two passages that cannot both be followed, or whose precedence is unclear.
+"""Contradictions in a system prompt: passages that cannot both be followed, or whose precedence is unclear.
 
 `find_contradictions` asks no model. It reads each sentence as a directive (must, must not or may; what; under
 which condition), takes pairs that a sentence encoder finds alike or that share their words, and reports the
@@ -56,7 +56,7 @@ class Passage(Shape):
 
 
 class Contradiction(Shape):
-    """Two passages of one text, in its order; the second is None where the first refers to something missing."""
+    """Two passages of one text, in its order; the second is None where one passage shows it all."""
 
     kind: ContradictionKind
     first: Passage
@@ -194,6 +194,7 @@ class _Dimension:
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
     empty: frozenset[str]
+    unranked: frozenset[str]
     same: dict[str, str]
     negative: re.Pattern[str]
     universal: re.Pattern[str]
@@ -217,6 +218,7 @@ def _lexicon() -> _Lexicon:
     }
     return _Lexicon(
         empty=frozenset(words["empty"].split()),
+        unranked=frozenset(words["unranked"].split()),
         same={word: group.split()[0] for group in words["same"] for word in group.split()},
         numbers=bounds["numbers"],
         most=re.compile(bounds["most"]),
@@ -235,18 +237,31 @@ def _lexicon() -> _Lexicon:
     )
 
 
-_SUBJECT = re.compile(r"(?:the |an? )?(\w+)s? (?:have|has|may|get|gets|take|takes|cost|costs|rest|rests|is|are)\b")
+_SUBJECT = re.compile(
+    r"(?:the |an? )?(\w+)s? (?:have|has|may|get|gets|take|takes|cost|costs|rest|rests|is|are)\b"
+)
 _WHOLE_REPLY = re.compile(r"\b(?:repl(?:y|ies)|answers?|responses?|respond|messages?)\b")
 _PART = re.compile(
-    r"\b(?:titles?|subject|headings?|headlines?|summar(?:y|ies)|quotes?|introduction|stor(?:y|ies)|scenes?|paragraph"
-    r"|bullets?|captions?|descriptions?|names?|commit|each \w+|per \w+|lists?|when|if|unless|for)\b"
+    r"\b(?:titles?|subject|headings?|headlines?|summar(?:y|ies)|quotes?|introduction|stor(?:y|ies)|scenes?"
+    r"|paragraph|bullets?|captions?|descriptions?|names?|commit"
+    r"|each \w+|per (?!repl|answer|resp|message)\w+|lists?"
+    r"|when|if|unless|for)\b"
 )
 _OF_REPLIES = frozenset(stem(unit) for unit in ("words", "sentences", "characters", "paragraphs", "bullet"))
-_TIME = {"second": 1 / 60, "minute": 1.0, "hour": 60.0, "day": 1440.0, "week": 10080.0, "month": 43200.0, "year": 525600.0}
+_TIME = {
+    "second": 1 / 60,
+    "minute": 1.0,
+    "hour": 60.0,
+    "day": 1440.0,
+    "week": 10080.0,
+    "month": 43200.0,
+    "year": 525600.0,
+}
 _AMOUNT = re.compile(
     r"(?<![\w.:/-])(?:(?P<clock>\d{1,2}:\d{2})|(?P<low>\d+(?:[.,]\d+)?|NUMBERS)"
     r"(?:\s*(?:-|–|to|and)\s*(?P<high>\d+(?:[.,]\d+)?|NUMBERS)\b)?)"
-    r"(?P<percent>\s*(?:%|percent\b))?(?:[ -](?:working |single |full |cheapest |best |short |business )*(?P<unit>[a-z]+))?"
+    r"(?P<percent>\s*(?:%|percent\b))?"
+    r"(?:[ -](?:working |single |full |cheapest |best |short |business )*(?P<unit>[a-z]+))?"
 )
 _ABOUT = re.compile(r"\b(?:about|around|roughly|approximately|some)\s+$")
 _HALF_AN_HOUR = re.compile(r"\bhalf an hour\b")
@@ -254,7 +269,9 @@ _HALF_AN_HOUR = re.compile(r"\bhalf an hour\b")
 
 @cache
 def _amount_pattern() -> re.Pattern[str]:
-    return re.compile(_AMOUNT.pattern.replace("NUMBERS", "|".join(rf"{word}\b" for word in _lexicon().numbers)))
+    return re.compile(
+        _AMOUNT.pattern.replace("NUMBERS", "|".join(rf"{word}\b" for word in _lexicon().numbers))
+    )
 
 
 def _amounts(text: str) -> Iterator[_Amount]:
@@ -264,11 +281,12 @@ def _amounts(text: str) -> Iterator[_Amount]:
         before = text[: match.start()]
         if match["clock"]:
             hours, minutes = match["clock"].split(":")
-            yield _Amount(match["clock"], *[60.0 * int(hours) + int(minutes)] * 2, "clock", False)
+            moment = 60.0 * int(hours) + int(minutes)
+            yield _Amount(match["clock"], moment, moment, "clock", is_bound=False)
             continue
         unit = "percent" if match["percent"] else (match["unit"] or "")
         low, high = (_number(match[name] or match["low"]) for name in ("low", "high"))
-        singular = unit[:-1] if unit.endswith("s") else unit
+        singular = unit.removesuffix("s")
         if not unit or (unit in lexicon.empty and unit != "percent") or low > high:
             continue
         factor = _TIME.get(singular, 1.0)
@@ -291,7 +309,9 @@ def _amounts(text: str) -> Iterator[_Amount]:
 
 
 def _number(text: str) -> float:
-    return _lexicon().numbers.get(text) or float(text.replace(",", "") if len(text) > 4 else text.replace(",", "."))
+    return _lexicon().numbers.get(text) or float(
+        text.replace(",", "") if len(text) > 4 else text.replace(",", ".")
+    )
 
 
 _CLAUSE = re.compile(r";\s+|\s+[—–]\s+|,\s+(?=(?:no|never|not|do not|don['’]t|but)\b)|\.\s+|(?<=[!?])\s+")
@@ -341,7 +361,9 @@ def _read(words: str, start: int, heading: str) -> Iterator[_Directive]:
     plain = _QUOTED.sub(" ", text)
     amounts = tuple(_amounts(plain))
     for amount in amounts:  # what remains is what the numbers are about
-        plain = plain.replace(amount.said, f" {amount.unit} " if amount.unit not in ("time", "clock") else " ")
+        plain = plain.replace(
+            amount.said, f" {amount.unit} " if amount.unit not in ("time", "clock") else " "
+        )
     action, when = _split_condition(plain)
     negative = bool(lexicon.negative.search(action)) and not re.search(r"\bmore than \d|\bnot only\b", action)
     without = _WITHOUT.search(action)
@@ -354,7 +376,19 @@ def _read(words: str, start: int, heading: str) -> Iterator[_Directive]:
         if _PRONOUN.search(said) and condition:
             core |= condition
         return _Directive(
-            text, _QUOTED.sub(" ", text), start, end, negated, permits, core, about, condition, bool(when.strip()), universal, heading, amounts
+            text,
+            _QUOTED.sub(" ", text),
+            start,
+            end,
+            negated,
+            permits,
+            core,
+            about,
+            condition,
+            bool(when.strip()),
+            universal,
+            heading,
+            amounts,
         )
 
     condition = _content(when)
@@ -465,7 +499,7 @@ def _opposed(first: _Directive, second: _Directive, alike: float) -> _Found | No
     rest = ban.core - order.words()
     covered = len(shared) / len(ban.core)
     in_core = ban.core & order.core
-    if not in_core or covered < SHARED or (covered < 1 and alike < VERY_ALIKE):
+    if not in_core or covered < SHARED or (rest and alike < STATED_TWICE):
         return None
     if len(shared) == 1 and not (alike >= VERY_ALIKE and (len(order.core) <= 2 or ban.universal)):
         return None
@@ -473,11 +507,13 @@ def _opposed(first: _Directive, second: _Directive, alike: float) -> _Found | No
         return None
     if any(not words & order.about[place] for place, words in ban.about.items() if place in order.about):
         return None
+    if ban.conditional and order.conditional and not ban.when <= order.when:
+        return None
     ban_only, order_only = _limits(ban, order), _limits(order, ban)
     if ban_only and not order.universal:
         return None
     kind: ContradictionKind = "scope" if ban_only or (order_only and ban.universal) else "direct"
-    return kind, first, second, f"{MEANINGS[kind]}: {_named(shared)}"
+    return kind, first, second, f"{MEANINGS[kind]}: {_named(ban, shared)}"
 
 
 def _excepts(directive: _Directive) -> bool:
@@ -498,8 +534,9 @@ def _limits(one: _Directive, other: _Directive, places: Collection[str] | None =
     return (limited or (one.conditional and not one.when & others)) and not one.universal
 
 
-def _named(stems: frozenset[str]) -> str:
-    return ", ".join(sorted(stems))
+def _named(directive: _Directive, stems: frozenset[str]) -> str:
+    """The words of a clause that have these stems, in its order."""
+    return " ".join(dict.fromkeys(word for word in _WORD.findall(directive.plain) if _content(word) & stems))
 
 
 def _different_numbers(first: _Directive, second: _Directive, alike: float) -> _Found | None:
@@ -537,7 +574,7 @@ def _same_thing(first: _Directive, second: _Directive, unit: str, alike: float) 
             return False
         if each.conditional and not each.when & known:
             return False
-    if first.when - second.when - two and second.when - first.when - one:
+    if first.conditional and second.conditional and first.when != second.when:
         return False
     return not _named_differently(first, second)
 
@@ -606,18 +643,18 @@ def _apart(first: _Directive, second: _Directive) -> bool:
     return _limits(first, second, _CASES) and _limits(second, first, _CASES)
 
 
-_ONLY = re.compile(r"\bonly\b")
+_ONLY = re.compile(r"\bonly\b(?! (?:if|when|after|with|once|for)\b)")
 _ANY = re.compile(r"\b(?:any|whatever|all|every)\b")
 
 
 def _only_and_any(first: _Directive, second: _Directive) -> _Found | None:
     """What is allowed for some things only, and ordered for all."""
     for only, free in ((first, second), (second, first)):
-        if not _ONLY.search(only.text) or free.negative or _ONLY.search(free.text):
+        if not _ONLY.search(only.text) or free.negative or "only" in free.text or _excepts(free):
             continue
         shared = only.core & free.core
-        if _ANY.search(free.text) and len(shared) >= 2 and len(shared) >= len(free.core) - 1:
-            return "direct", first, second, f"only some, and all: {_named(shared)}"
+        if _ANY.search(free.text) and len(shared) >= 2:
+            return "direct", first, second, f"only some, and all: {_named(only, shared)}"
     return None
 
 
@@ -653,7 +690,8 @@ def _swallowed(directives: Sequence[_Directive]) -> Iterator[_Found]:
 
 _RANKS = (
     re.compile(
-        r"(?P<first>.{3,80}?)\b(?:takes?|has|have|gets?) (?:\w+ )?(?:precedence|priority) over\b(?P<second>.+)"
+        r"(?P<first>.{3,80}?)\b(?:takes?|has|have|gets?) (?:\w+ )?(?:precedence|priority) over\b"
+        r"(?P<second>.+)"
     ),
     re.compile(r"(?P<first>.{3,80}?)\b(?:overrides?|outranks?|supersedes?|trumps?)\b(?P<second>.+)"),
     re.compile(r"(?P<first>.{3,80}?)\b(?:is|are) more important than\b(?P<second>.+)"),
@@ -662,12 +700,11 @@ _RANKS = (
 )
 _IN_CONFLICT = re.compile(
     r"(?:if|when|where|in (?:a|case of(?: a)?) conflict between)\b(?P<both>.{3,100}?)"
-    r",\s*(?:always )?(?:(?:follow|prefer|obey|choose|trust|use)\b(?P<follow>.+)|(?P<wins>.{3,40}?)\b(?:prevails?|wins?|counts?)\b)"
+    r",\s*(?:always )?(?:(?:follow|prefer|obey|choose|trust|use)\b(?P<follow>.+)"
+    r"|(?P<wins>.{3,40}?)\b(?:prevails?|wins?|counts?)\b)"
 )
-_CONFLICTS = re.compile(r"\b(?:conflicts?|differs?|disagrees?|contradicts?|in a conflict|in conflict|in case of)\b")
-_RANK_EMPTY = frozenset(
-    "the this that these those any all anything everything from with what says say said and their its own being"
-    " between conflict conflicts differ differs disagree contradict contradicts wishes over other".split()
+_CONFLICTS = re.compile(
+    r"\b(?:conflicts?|differs?|disagrees?|contradicts?|in a conflict|in conflict|in case of)\b"
 )
 
 
@@ -693,7 +730,7 @@ def _rank(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
 def _rank_words(text: str) -> frozenset[str]:
     """The first letters of the words: helpful and helpfulness are the same here."""
     words = re.findall(r"[a-z]{3,}", text)
-    return frozenset(word.rstrip("s")[:4] for word in words if word not in _RANK_EMPTY)
+    return frozenset(word.rstrip("s")[:4] for word in words if word not in _lexicon().unranked)
 
 
 _WINNER = re.compile(
@@ -719,7 +756,10 @@ _REFERENCE = re.compile(
     r"\b(?:see|follow|apply|use|per|under|according to|as in|described in|repeat|go (?:back )?to)\s+"
     r"(?P<what>rule|step|section|item|point)s?\s+(?P<number>\d{1,2}(?:\.\d{1,2})?)\b(?! (?:of|in) )"
 )
-_NUMBERED = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]*)?(?:(?:rule|step|section|item|point)[ \t]+)?(\d{1,2}(?:\.\d{1,2})*)[.):\s]", re.IGNORECASE | re.MULTILINE)
+_NUMBERED = re.compile(
+    r"^[ \t>]*(?:#{1,6}[ \t]*)?(?:(?:rule|step|section|item|point)[ \t]+)?(\d{1,2}(?:\.\d{1,2})*)[.):\s]",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def _missing_references(text: str, directives: Sequence[_Directive]) -> Iterator[_Found]:
@@ -727,7 +767,8 @@ def _missing_references(text: str, directives: Sequence[_Directive]) -> Iterator
     listed = {
         name
         for directive in directives
-        if _TOOL_LIST.search(directive.heading) or re.search(r"\b(?:tools|functions)\b[^.]{0,30}:", directive.text)
+        if _TOOL_LIST.search(directive.heading)
+        or re.search(r"\b(?:tools|functions)\b[^.]{0,30}:", directive.text)
         for name in (*_NAME.findall(directive.text), *re.findall(r"`(\w+)`", directive.text))
     }
     for directive in directives:

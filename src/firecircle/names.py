@@ -111,6 +111,7 @@ def is_attack(label: str | None) -> bool:
 
 
 VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch", "firecircle check"
+CONTRADICTIONS_KIND = "firecircle contradictions"
 """What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
 """The circle of hosted voices: families, because the ids of models are retired within a year or so."""

@@ -42,20 +42,28 @@ class Baseline:
         """Whether this finding was accepted before."""
         return self._entry(finding).fingerprint in self._known
 
-    def stale(self, findings: Sequence[Finding], checked: Collection[str]) -> list[Entry]:
-        """What was accepted and is no longer found, in the files that were checked or are gone."""
+    def stale(
+        self, findings: Sequence[Finding], checked: Collection[str], *, about: str | None = None
+    ) -> list[Entry]:
+        """What was accepted and is no longer found, in the files that were checked or are gone.
+
+        `about` is how the rules begin that were looked for; None: all but contradictions.
+        """
         still = {self._entry(finding).fingerprint for finding in findings}
         looked_at = {self._within(path) for path in checked}
         return [
             entry
             for entry in self.entries
-            if entry.fingerprint not in still
+            if entry.rule.startswith(about or "contradiction_") == (about is not None)
+            and entry.fingerprint not in still
             and (entry.path in looked_at or not (self._folder / entry.path).exists())
         ]
 
-    def write(self, findings: Sequence[Finding], checked: Collection[str]) -> int:
+    def write(
+        self, findings: Sequence[Finding], checked: Collection[str], *, about: str | None = None
+    ) -> int:
         """Accept these findings; what other files had accepted stays. How many there are now."""
-        stale = {entry.fingerprint for entry in self.stale(findings, checked)}
+        stale = {entry.fingerprint for entry in self.stale(findings, checked, about=about)}
         entries = {entry.fingerprint: entry for entry in self.entries if entry.fingerprint not in stale}
         entries |= {entry.fingerprint: entry for entry in map(self._entry, findings)}
         ordered = sorted(entries.values(), key=lambda entry: (entry.path, entry.rule, entry.quote))

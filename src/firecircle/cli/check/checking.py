@@ -18,7 +18,7 @@ from firecircle.cli.batch.options import BatchOptions, FailOn
 from firecircle.cli.batch.outcome import FAILING, INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.batch.reading import Batch
 from firecircle.cli.check.baseline import Baseline, Entry
-from firecircle.cli.check.files import FileKind, find_files
+from firecircle.cli.check.files import ChangedLines, FileKind, changed_since, find_files, is_changed
 from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
 from firecircle.cli.evaluate.request import OPTIONS
@@ -48,6 +48,8 @@ class CheckRequest:
     as_kind: FileKind | None = None
     baseline: str | None = None
     update_baseline: bool = False
+    contradictions: bool = False
+    diff: str | None = None
     fail_on: FailOn = "alarm"
     sarif: str | None = None
     junit: str | None = None
@@ -92,7 +94,14 @@ def check_files(request: CheckRequest) -> int:
         if file is not None:
             require_writable(file, option)
     baseline = _baseline(request)
-    prompts, files, not_read = _prompts(request)
+    changed = None if request.diff is None else changed_since(request.diff)
+    if changed is not None and request.update_baseline:
+        raise ConfigError("--update-baseline", "--diff leaves findings out", "leave out one of the two")
+    prompts, files, not_read = _prompts(request, changed)
+    if request.contradictions:
+        from firecircle.cli.check.contradicting import check_contradictions
+
+        return check_contradictions(request, prompts, files, not_read, baseline, changed)
     batch = Batch(NAME, ".", tuple(prompt.record for prompt in prompts.values()))
     settings = {
         "models": request.models or None,
@@ -114,7 +123,7 @@ def check_files(request: CheckRequest) -> int:
     )
     view = _Progress(len(prompts))
     checked = Checked(outcome_of(judging, view), files, threshold, not_read=not_read)
-    _sort_out(checked, prompts, baseline)
+    _sort_out(checked, prompts, baseline, changed)
     if request.sarif is not None:
         write_sarif_results([finding.to_sarif(threshold) for finding in checked.findings], request.sarif)
     if request.junit is not None:
@@ -141,13 +150,16 @@ def _baseline(request: CheckRequest) -> Baseline | None:
     return Baseline(file, may_be_new=request.update_baseline)
 
 
-def _prompts(request: CheckRequest) -> tuple[dict[str, FilePrompt], int, list[str]]:
+def _prompts(
+    request: CheckRequest, changed: ChangedLines | None
+) -> tuple[dict[str, FilePrompt], int, list[str]]:
     """The prompts by their names, how many files there are, and which could not be looked into."""
     settings = current_settings()
     found = find_files(request.paths, settings.check, _root(settings), request.as_kind)
     not_read = [f"{written}: no pattern under [check] says what it is" for written in found.unknown]
     prompts: dict[str, FilePrompt] = {}
-    for file in found.files:
+    files = [file for file in found.files if changed is None or file.path.resolve() in changed]
+    for file in files:
         try:
             prompts |= {prompt.record.id: prompt for prompt in prompts_in(file)}
         except NotReadError as why:
@@ -158,7 +170,7 @@ def _prompts(request: CheckRequest) -> tuple[dict[str, FilePrompt], int, list[st
             f"no prompt file in {', '.join(request.paths)}",
             "name others, or say which files are prompts under [check] in firecircle.toml",
         )
-    return prompts, len(found.files), not_read
+    return prompts, len(files), not_read
 
 
 def _root(settings: Settings) -> Path:
@@ -194,19 +206,25 @@ class _Progress:
         print_line(console_on(sys.stderr), pause_line(pause) if pause else "going on")
 
 
-def _sort_out(checked: Checked, prompts: dict[str, FilePrompt], baseline: Baseline | None) -> None:
+def _sort_out(
+    checked: Checked,
+    prompts: dict[str, FilePrompt],
+    baseline: Baseline | None,
+    changed: ChangedLines | None,
+) -> None:
     every = sorted(
         (
             finding
             for row in checked.outcome.outcomes
             for finding in findings_in(row, prompts[row.id], checked.threshold)
+            if is_changed(changed, prompts[row.id].file.path, finding.line, finding.end_line)
         ),
         key=lambda finding: (finding.path, finding.line, finding.column, finding.rule),
     )
     for finding in every:
         is_accepted = baseline is not None and baseline.accepts(finding)
         (checked.accepted if is_accepted else checked.findings).append(finding)
-    if baseline is not None:
+    if baseline is not None and changed is None:
         checked.stale = baseline.stale(every, {prompt.file.shown for prompt in prompts.values()})
 
 

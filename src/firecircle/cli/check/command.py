@@ -27,6 +27,16 @@ def check(
     update_baseline: Annotated[
         bool, typer.Option("--update-baseline", help="Accept what is found now, and forget what is gone.")
     ] = False,
+    contradictions: Annotated[
+        bool,
+        typer.Option(
+            "--contradictions", help="Look for passages that cannot both be followed, and for nothing else."
+        ),
+    ] = False,
+    diff: Annotated[
+        str | None,
+        typer.Option(metavar="BASE", help="Report only lines that changed since this commit of git."),
+    ] = None,
     fail_on: Annotated[
         Literal["alarm", "unsure", "never"], typer.Option("--fail-on", help="What makes the exit status 1.")
     ] = "alarm",
@@ -66,7 +76,8 @@ def check(
     \b
     firecircle check
     firecircle check prompts/ --baseline .firecircle-baseline.json --sarif firecircle.sarif
-    firecircle check system.txt --as system
+    firecircle check --contradictions AGENTS.md
+    firecircle check --diff main
     """
     from firecircle.cli.check.checking import CheckRequest, check_files
 
@@ -77,6 +88,8 @@ def check(
             as_kind=as_kind,
             baseline=baseline,
             update_baseline=update_baseline,
+            contradictions=contradictions,
+            diff=diff,
             fail_on=chosen,
             sarif=sarif,
             junit=junit,

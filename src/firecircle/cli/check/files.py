@@ -1,8 +1,10 @@
-"""Which files of a repository hold prompts, and what each is: system prompt, skill, document or fixture."""
+"""Which files of a repository hold prompts, what each is, and which of their lines changed."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,8 @@ IGNORED_FOLDERS = frozenset(
 """Folders that hold what others wrote or tools made; `.gitignore` is heeded beside them."""
 STRUCTURED = (".yaml", ".yml", ".json")
 LARGEST_GITIGNORE = 1_000_000
+PATIENCE = 60
+"""Seconds that git may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +145,61 @@ def _shown(path: Path) -> str:
         return path.relative_to(os.getcwd()).as_posix()
     except ValueError:
         return path.as_posix()
+
+
+# -- changed lines -----------------------------------------------------------------------------------------
+
+ChangedLines = dict[Path, set[int] | None]
+"""The changed lines of each changed file; None for a file that git does not know."""
+_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def changed_since(base: str) -> ChangedLines:
+    """The lines below this folder that differ from a commit, in the files as they are now."""
+    if base.startswith("-"):
+        raise ConfigError("--diff", f"{base} is not a commit", "name a branch, a tag or a commit")
+    top = Path(_git("rev-parse", "--show-toplevel").rstrip("\n"))
+    # Without prefixes a path is the rest of its line; core.quotePath would escape letters beyond ASCII.
+    difference = _git(
+        "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", base
+    )
+    changed: ChangedLines = {}
+    lines: set[int] = set()
+    for row in difference.split("\n"):
+        if row.startswith("+++ "):
+            lines = set()
+            changed[(top / row[4:].rstrip("\t")).resolve()] = lines
+        elif hunk := _HUNK.match(row):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            lines.update(range(first, first + count))
+    for name in _git("ls-files", "--others", "--exclude-standard", "--full-name", "-z").split("\0"):
+        if name:
+            changed[(top / name).resolve()] = None
+    return changed
+
+
+def is_changed(changed: ChangedLines | None, path: Path, first: int, last: int) -> bool:
+    """Whether one of these lines changed; everything counts as changed without `--diff`."""
+    if changed is None:
+        return True
+    lines = changed.get(path.resolve(), set())
+    return lines is None or any(first <= line <= last for line in lines)
+
+
+def _git(*arguments: str) -> str:
+    # The repository may be a stranger's: its settings must not start a program.
+    safe = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "core.hooksPath=/dev/null")
+    try:
+        done = subprocess.run(
+            ["git", *safe, *arguments],
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        raise ConfigError("--diff", f"git did not answer: {failed}") from None
+    if done.returncode:
+        why = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ConfigError("--diff", f"git: {why[0] if why else 'failed'}", "name a commit of this repository")
+    return done.stdout.decode("utf-8", "surrogateescape")

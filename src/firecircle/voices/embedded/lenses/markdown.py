@@ -64,11 +64,17 @@ def without_code(text: str) -> str:
     return text
 
 
+def _in_heading(text: str, at: int) -> bool:
+    return text.startswith("#", text.rfind("\n", 0, at) + 1)
+
+
 def lines_of(text: str) -> Iterator[Line]:
     """Every sentence, list item and line of code, without blank ones and fences."""
     code = list(code_spans(text))
     prose = without_code(text)
-    joined = _WRAP.sub(lambda wrap: " " * len(wrap[0]), prose)
+    joined = _WRAP.sub(
+        lambda wrap: wrap[0] if _in_heading(prose, wrap.start()) else " " * len(wrap[0]), prose
+    )
     spelled = list(joined)
     for start, end in code:
         spelled[start:end] = text[start:end]

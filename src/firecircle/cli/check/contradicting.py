@@ -1,0 +1,178 @@
+"""`firecircle check --contradictions`: passages that cannot both be followed, as findings of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from firecircle.cli.batch.ci import write_sarif_results
+from firecircle.cli.check.baseline import Baseline
+from firecircle.cli.check.files import ChangedLines, is_changed
+from firecircle.cli.check.findings import Finding, fingerprint
+from firecircle.cli.check.prompts import FilePrompt
+from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.cli.printable import printable_line
+from firecircle.cli.trouble import ALARM, NO_ALARM
+from firecircle.contradictions import MEANINGS, Contradiction, find_contradictions
+from firecircle.errors import ConfigError
+from firecircle.names import CONTRADICTIONS_KIND
+from firecircle.telling.words import counted
+
+if TYPE_CHECKING:
+    from firecircle.cli.check.checking import CheckRequest
+
+RULE = "contradiction"
+LONGEST_QUOTE = 160
+NOT_WITH = ("junit", "threshold", "save", "at_once", "models", "budget_usd")
+"""What is about verdicts, and contradictions have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairFinding(Finding):
+    """A contradiction in a file; its line and quote are those of the first passage."""
+
+    contradiction: Contradiction
+    second_line: int | None
+
+    def sentence(self, threshold: float) -> str:
+        """The finding in one line, without its place."""
+        return f"{self.what} — {self.contradiction.suggestion}"
+
+    def to_json(self) -> dict[str, object]:
+        """As data."""
+        return {
+            "path": self.path,
+            "line": self.line,
+            "end_line": self.end_line,
+            "column": self.column,
+            "second_line": self.second_line,
+            "rule": self.rule,
+            "fingerprint": self.fingerprint,
+            **self.contradiction.model_dump(mode="json"),
+        }
+
+
+def check_contradictions(
+    request: CheckRequest,
+    prompts: Mapping[str, FilePrompt],
+    files: int,
+    not_read: list[str],
+    baseline: Baseline | None,
+    changed: ChangedLines | None,
+) -> int:
+    """Find them in everything that is an operator's text, print them, write what was asked for."""
+    for name in NOT_WITH:
+        if getattr(request, name):
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(option, "is for verdicts, which contradictions do not have", "leave it out")
+    systems = {name: prompt for name, prompt in prompts.items() if prompt.record.prompt.system.strip()}
+    found = {name: find_contradictions(prompt.record.prompt) for name, prompt in systems.items()}
+    every = sorted(
+        (
+            finding
+            for name, contradictions in found.items()
+            for contradiction in contradictions
+            if _concerns(finding := _finding(systems[name], contradiction), systems[name], changed)
+        ),
+        key=lambda finding: (finding.path, finding.line, finding.column, finding.rule),
+    )
+    new = [finding for finding in every if baseline is None or not baseline.accepts(finding)]
+    checked = {prompt.file.shown for prompt in systems.values()}
+    stale = baseline.stale(every, checked, about=RULE) if baseline and changed is None else []
+    if request.sarif is not None:
+        write_sarif_results([finding.to_sarif(0.0) for finding in new], request.sarif)
+    if request.update_baseline and baseline is not None:
+        count = baseline.write(every, checked, about=RULE)
+        print(
+            f"{counted(count, 'finding')} accepted in {printable_line(baseline.file)}: "
+            f"{len(new)} new, {len(stale)} gone"
+        )
+        return NO_ALARM
+    accepted = len(every) - len(new)
+    if request.as_json:
+        print_json(
+            {
+                "kind": CONTRADICTIONS_KIND,
+                "format": 1,
+                "files": files,
+                "prompts": len(systems),
+                "contradictions": [finding.to_json() for finding in new],
+                "accepted": accepted,
+                "stale": [{"path": entry.path, "rule": entry.rule, "quote": entry.quote} for entry in stale],
+                "not_checked": not_read,
+            }
+        )
+    else:
+        _print(new)
+        notes = console_on(sys.stderr)
+        for reason in not_read:
+            print_line(notes, f"note: not checked: {printable_line(reason)}")
+        for entry in stale:
+            print_line(notes, f"note: stale in the baseline: {printable_line(entry.path)}: {entry.rule}")
+        if not request.quiet:
+            known = f", {accepted} accepted" if accepted else ""
+            summary = f"{counted(len(systems), 'prompt')}: {counted(len(new), 'contradiction')}{known}"
+            print_line(console_on(sys.stdout) if sys.stdout.isatty() else notes, summary)
+    return ALARM if new and request.fail_on != "never" else NO_ALARM
+
+
+def _finding(prompt: FilePrompt, found: Contradiction) -> PairFinding:
+    first, second = found.first, found.second
+    path, rule = prompt.file.shown, f"{RULE}_{found.kind}"
+    place = (first.quote, "system", first.start)
+    second_line = prompt.lines_of(second.quote, "system", second.start)[0] if second else None
+    both = first.quote if second is None else f"{first.quote}\n{second.quote}"
+    shown = [f"“{printable_line(first.quote, LONGEST_QUOTE)}”"]
+    if second:
+        shown.append(f"“{printable_line(second.quote, LONGEST_QUOTE)}” (line {second_line})")
+    return PairFinding(
+        prompt.record.id,
+        path,
+        *prompt.lines_of(*place),
+        prompt.column_of(*place),
+        "unsure",
+        0.0,
+        ", ".join(found.found_by) or "rules",
+        rule,
+        f"{MEANINGS[found.kind]}: {' and '.join(shown)}",
+        both,
+        fingerprint(path, rule, both),
+        found,
+        second_line,
+    )
+
+
+def _concerns(finding: PairFinding, prompt: FilePrompt, changed: ChangedLines | None) -> bool:
+    path, second = prompt.file.path, finding.second_line
+    return is_changed(changed, path, finding.line, finding.end_line) or bool(
+        second and is_changed(changed, path, second, second)
+    )
+
+
+def _print(findings: list[PairFinding]) -> None:
+    console = console_on(sys.stdout)
+    for finding in findings:
+        found = finding.contradiction
+        if not console.is_terminal:
+            line = f"{finding.path}:{finding.line}: {finding.sentence(0.0)} [{finding.rule}]"
+            print_line(console, printable_line(line))
+            continue
+        head = Text(f"{printable_line(finding.path)}:{finding.line}  ", style="bold")
+        head.append(f"{found.kind.upper()}  ", style="yellow").append(printable_line(found.why))
+        console.print(head)
+        lines = [f"“{printable_line(found.first.quote, LONGEST_QUOTE)}”"]
+        if found.second:
+            lines.append(f"“{printable_line(found.second.quote, LONGEST_QUOTE)}”  line {finding.second_line}")
+        if found.wins:
+            lines.append(f"the text says: “{printable_line(found.wins, LONGEST_QUOTE)}”")
+        lines.append(found.suggestion)
+        if found.found_by:
+            lines.append(f"found by {', '.join(map(printable_line, found.found_by))}")
+        for line in lines:
+            for row in Text(line).wrap(console, console.width - 4):
+                row.rstrip()
+                console.print(Text("    ") + row)
