@@ -158,14 +158,14 @@ def test_json_keeps_the_live_view_off_standard_output() -> None:
 def test_a_pipe_gets_no_control_sequences_even_if_colour_is_forced() -> None:
     ran = ran_apart("evaluate", "--example", ATTACK, "--verbose", FORCE_COLOR="1", TTY_COMPATIBLE="1")
     assert "\x1b" not in ran.out + ran.err
-    assert "round 1 (each alone)" in ran.out
+    assert "round 1 (independent)" in ran.out
 
 
 def test_a_terminal_that_can_do_nothing_gets_lines() -> None:
     with Terminal("evaluate", "--example", ATTACK, "--verbose", TERM="dumb") as terminal:
         terminal.finish()
         assert "\x1b" not in terminal.written
-        assert "round 1 (each alone)" in terminal.text
+        assert "round 1 (independent)" in terminal.text
 
 
 def test_an_old_encoding_gets_stand_ins() -> None:
@@ -182,7 +182,7 @@ def test_control_c_hands_back_what_was_heard(hosted: Host, folder: Path) -> None
     hosted(second_round_hangs)
     session = folder / "talk.json"
     with Terminal("evaluate", "hello", "--models", TRIO, "--session", str(session)) as terminal:
-        terminal.read_until("talking")
+        terminal.read_until("discussion")
         os.killpg(terminal.process.pid, signal.SIGINT)
         assert terminal.finish() == 130
         assert "error: interrupted" in terminal.text

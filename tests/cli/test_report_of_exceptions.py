@@ -28,27 +28,27 @@ Fire Circle: 3 voices, up to 3 rounds
 Prompt: user 17 characters; turn unknown
 
 circle: anthropic/claude-sonnet-4, deepseek/deepseek-v3.2, deepseek/deepseek-r1
-round 1 (each alone): 3 asked
+round 1 (independent): 3 asked
 round 1: anthropic/claude-sonnet-4 F 0.60 (T 0.40, I 0.10)
 round 1: deepseek/deepseek-r1 F 0.60 (T 0.40, I 0.10)
 round 1: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
 round 1: quorum holds
 round 1 closed: mean F 0.60, spread 0.00, N s
-round 2 (talking): 3 asked, deepseek/deepseek-v3.2 in the empty chair
+round 2 (discussion): 3 asked, deepseek/deepseek-v3.2 in the empty chair
 round 2: anthropic/claude-sonnet-4 lost, http error: overloaded, come back later (HTTP 503); no time left for a retry in N s
 round 2: deepseek/deepseek-r1 F 0.60 (T 0.40, I 0.10)
 round 2: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
 round 2: quorum does not hold: Insufficient provider diversity: 1 < 2
 circle closed: aborted
 
-Round 1   each alone
+Round 1   independent
           anthropic/claude-sonnet-4  F 0.60  T 0.40  I 0.10
             hm
           deepseek/deepseek-v3.2  F 0.60  T 0.40  I 0.10
             hm
           deepseek/deepseek-r1  F 0.60  T 0.40  I 0.10
             hm
-Round 2   talking
+Round 2   discussion
           deepseek/deepseek-v3.2  F 0.60  T 0.40  I 0.10  from the empty chair
             hm
           deepseek/deepseek-r1  F 0.60  T 0.40  I 0.10
@@ -90,7 +90,7 @@ Fire Circle: 3 voices, each asked once, apart from the others
 Prompt: example temporal_inconsistency-01-attack; system 267, user 190 characters; turn 1
 
                             round 1
-                            each alone
+                            independent
 anthropic/claude-sonnet-4   0.90 ██████████░░ !
 qwen/qwen-2.5-72b-instruct  0.20 ██░░░░░░░░░░
 deepseek/deepseek-r1        ✗ http error
@@ -189,7 +189,7 @@ Fire Circle: 1 voice, asked once
 Prompt: user 5 characters; turn 1
 
                            round 1
-                           each alone
+                           independent
 anthropic/claude-sonnet-4  0.90 ██████████░░ !
 ! F at or above 0.70
 

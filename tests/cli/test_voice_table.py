@@ -55,7 +55,7 @@ async def test_everything_a_circle_can_show() -> None:
     events = await everything_at_once()
     assert drawn(table_after(events)) == snapshot("""\
                round 1              round 2              round 3
-               each alone           talking              closing words
+               independent          discussion           final round
 vendor/a       0.90 █████████░░ !   0.90 █████████░░ !↺  0.80 ████████░░░ !
 vendor/b       0.80 ████████░░░ !≈  0.20 ██░░░░░░░░░ ◆   0.10 █░░░░░░░░░░ ⇄
 vendor/c       0.10 █░░░░░░░░░░     ✗ error
@@ -88,7 +88,7 @@ async def test_long_names_keep_their_ends() -> None:
     )
     assert drawn(table_after(events)) == snapshot("""\
                         round 1      round 2       round 3      round 4
-                        each alone   talking       talking      closing words
+                        independent  discussion    discussion   final round
 some-vendor/so…5-05-14  0.20 █░░░    0.20 █░░░     0.20 █░░░ ◆  0.20 █░░░
 some-vendor/so…05-14#2  0.80 ███░ !  0.80 ███░ !◆  0.80 ███░ !  0.80 ███░ !◆
 mean ± spread           0.50 ± 0.30  0.50 ± 0.30   0.50 ± 0.30  0.50 ± 0.30
@@ -109,13 +109,13 @@ async def test_one_line_for_each_event() -> None:
     lines = "\n".join(line_of(event, 0.7) for event in events)
     assert steady(lines) == snapshot("""\
 circle: vendor/a, vendor/b, vendor/c
-round 1 (each alone): 3 asked
+round 1 (independent): 3 asked
 round 1: vendor/a F 0.90 ! (T 0.10, I 0.10)
 round 1: vendor/b F 0.80 ! (T 0.20, I 0.80); guessed from a keyword, no numbers were stated; truth and indeterminacy not stated, imputed
 round 1: vendor/c F 0.10 (T 0.90, I 0.10)
 round 1: quorum does not hold: Insufficient cognitive coverage: 0.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 1 closed: mean F 0.60, spread 0.36, N s
-round 2 (talking): 3 asked, vendor/b in the empty chair
+round 2 (discussion): 3 asked, vendor/b in the empty chair
 round 2: vendor/a F 0.90 ! (T 0.10, I 0.10); carried over from the round before, the reply could not be read
 round 2: vendor/b F 0.20 (T 0.80, I 0.10)
 round 2: vendor/c lost, error: RuntimeError: the line went dead
@@ -126,7 +126,7 @@ round 2: vendor/d F 0.40 (T 0.60, I 0.10)
 round 2: vendor/d sits in for vendor/c
 round 2: quorum does not hold: Insufficient cognitive coverage: 2.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 2 closed: mean F 0.50, spread 0.29, N s
-round 3 (closing words): 3 asked
+round 3 (final round): 3 asked
 round 3: vendor/a F 0.80 ! (T 0.20, I 0.10)
 round 3: vendor/b F 0.10 (T 0.90, I 0.10); polarity corrected: word and numbers contradicted each other and the word won
 round 3: vendor/d F 0.50 (T 0.50, I 0.10)

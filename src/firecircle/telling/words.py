@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 HALF_A_DAY = 43_200
 ROUND_WORDS: dict[RoundKind, str] = {
-    "baseline": "each alone",
-    "discussion": "talking",
-    "synthesis": "closing words",
+    "baseline": "independent",
+    "discussion": "discussion",
+    "synthesis": "final round",
 }
 STOP_WORDS: dict[StopReason, str] = {
     "all_rounds_held": "as planned",
