@@ -105,13 +105,13 @@ def test_the_files_of_the_readme_come_with_it() -> None:
     assert named - {"results.csv"} == {path.name for path in (ROOT / "examples" / "files").iterdir()}
 
 
-def test_the_page_on_studies_shows_what_the_validation_says(tmp_path: Path) -> None:
+def test_the_page_on_the_lab_shows_what_the_validation_says(tmp_path: Path) -> None:
     """Over the bundled examples: seconds with the embedded readers."""
     pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
     if not has_neural_weights():
         pytest.skip("the page shows three readers; the weights of the neural one are not installed")
     ran = ran_apart("lab", "study", "validation", "--no-save", "--out", str(tmp_path / "run"), seconds=300)
-    page = (DOCS / "studies.md").read_text("utf-8")
+    page = (DOCS / "lab.md").read_text("utf-8")
     told = flowing(ran.out + ran.err)
     for shown, said in (
         (r"mean influence ([\d.]+) on 90 attacks", r"\| pass: mean influence ([\d.]+) on 90"),
