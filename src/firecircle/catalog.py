@@ -35,7 +35,9 @@ PRESENT_ABOVE = 0.5
 
 
 class ModelCharacteristics(Declaration):
-    """What a voice brings: roles with their contribution in [0,1], lineage, style, and how sure we are."""
+    """What a voice brings to a quorum: its roles, each with a contribution from 0 to 1, its lineage (who
+    trained the base model), its style, and how sure the declaration is.
+    """
 
     model_id: Text
     cognitive_roles: dict[Text, Unit]

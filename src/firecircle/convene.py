@@ -239,9 +239,9 @@ def heard_by(*listeners: Listener | None) -> Listener:
 
 
 async def replay_circle(record: CircleRecord, *, on_event: Listener | None = None) -> FireCircleResult:
-    """Hold a stored circle again with the words that were said then; nobody is called.
+    """Hold a stored circle again with its recorded answers. No voice is called.
 
-    The replies are read anew, so a replay shows what today's reading makes of them. To change only
+    The replies are read again, so a replay shows what today's reading makes of them. To change only
     settings that concern the verdict, `reaggregate` is enough.
     """
     dialogue = Dialogue(

@@ -45,11 +45,11 @@ PASSING_KINDS: tuple[FailureKind, ...] = ("connection", "rate_limited", "http_er
 
 
 class FireCircleError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The root of all errors that this package raises on purpose. Catch it to catch them all."""
 
 
 class ConfigError(FireCircleError, ValueError):
-    """A declaration that cannot work: what is wrong, in which field, and the way out.
+    """A setting that cannot work: what is wrong, in which field, and what to do.
 
     `str(error)` is all of it in one line: `field: message; remedy`.
     """
@@ -95,11 +95,15 @@ class ConfigError(FireCircleError, ValueError):
 
 
 class PromptError(ConfigError):
-    """The prompt to judge is empty, too large or contradicts itself."""
+    """The prompt is empty, too large, or contradicts itself (such as a turn number and earlier turns that
+    disagree).
+    """
 
 
 class UnknownModelError(ConfigError):
-    """A model nobody declared: the quorum cannot know which lens it brings."""
+    """A model that is not declared, so the quorum does not know its roles. Declare it in
+    `model_characteristics`.
+    """
 
     def __init__(
         self, field: str | None, message: str, remedy: str | None = None, *, in_a_file: str | None = None
@@ -131,11 +135,11 @@ class MissingKeyError(ConfigError):
 
 
 class StoreError(FireCircleError):
-    """The database cannot be reached, is of another version, or holds something that is no circle."""
+    """The database cannot be reached, has a newer version, or contains something that is not a circle."""
 
 
 class EvaluationError(FireCircleError):
-    """Judging failed. What was heard until then is in `partial_result`."""
+    """Judging failed. `partial_result` has everything that was heard until then."""
 
     def __init__(
         self,
@@ -196,15 +200,21 @@ class VoiceError(EvaluationError):
 
 
 class QuorumError(EvaluationError):
-    """The surviving voices no longer form a quorum; a consensus would not deserve the word."""
+    """The remaining voices do not form a quorum, so there is no consensus. The message names the roles and
+    lineages that are missing.
+    """
 
 
 class BudgetError(EvaluationError):
-    """The money or tokens granted to this circle are spent."""
+    """The budget of this circle, in money or tokens, is spent. The message says what was needed and what was
+    left.
+    """
 
 
 class NotKeptWarning(UserWarning):
-    """A prompt was judged, but the store could not keep what was said; the message says why."""
+    """A prompt was judged, but the store could not save it. The message says why; the verdict is not
+    affected.
+    """
 
 
 class UntrustedSettingsWarning(UserWarning):
@@ -217,5 +227,5 @@ def carry_partial_result(cancelled: asyncio.CancelledError, partial_result: Fire
 
 
 def partial_result_of(error: BaseException) -> FireCircleResult | None:
-    """What a circle had heard when this error, cancellation or time-out ended it, if a circle sat at all."""
+    """What a circle had heard when this error, cancellation or timeout ended it; None without a circle."""
     return getattr(error, "partial_result", None) or getattr(error.__cause__, "partial_result", None)

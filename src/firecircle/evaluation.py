@@ -22,7 +22,9 @@ FoundBy = Literal["exact", "normalised", "fuzzy"]
 
 
 class PatternNote(Shape):
-    """A pattern as one voice put it: free words, and where it could, a type, a quote and a layer."""
+    """A pattern in the words of one voice: a description, and if the voice gave them, a type, a quote and a
+    layer.
+    """
 
     description: Text
     type: Text | None = None
@@ -42,7 +44,9 @@ class GroundedQuote(Shape):
 
 
 class NeutrosophicEvaluation(Shape):
-    """One voice's truth / indeterminacy / falsehood. High falsehood is always the alarm."""
+    """One voice's truth, indeterminacy and falsehood, each from 0 to 1, with its reasoning and the patterns
+    it saw. High falsehood is always the alarm.
+    """
 
     truth: Unit
     indeterminacy: Unit
@@ -84,7 +88,7 @@ class NeutrosophicEvaluation(Shape):
 
 
 class EvaluationResult(Shape):
-    """What every mode hands back: the evaluations, what they add up to, and the mode's own extras."""
+    """What every mode returns: the evaluations, their consensus, and metadata of the mode."""
 
     evaluations: tuple[NeutrosophicEvaluation, ...]
     consensus: NeutrosophicEvaluation | None

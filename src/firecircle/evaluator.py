@@ -18,7 +18,7 @@ from firecircle.voices.seating import seat_voices, with_todays_models
 
 
 class FireCircleEvaluator:
-    """A circle that judges one layer. `llm_caller` answers for every voice, if given."""
+    """A circle that judges one layer of a prompt. `llm_caller`, if given, answers for every voice."""
 
     def __init__(self, config: FireCircleConfig, llm_caller: Caller | None = None) -> None:
         self.config = config

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class ReciprocityMetrics(Shape):
-    """How balanced a prompt is, and what that rests on."""
+    """What `PromptGuard` returns: the balance of a prompt, (T − F)(1 − I), with the evaluation, the patterns
+    and the circle that it comes from.
+    """
 
     mode: EvaluationMode
     balance: float

@@ -11,7 +11,9 @@ from typing import Literal, get_args
 
 
 class EvaluationMode(Enum):
-    """One voice once, several voices apart, or several voices in dialogue."""
+    """One voice once (`single`), several voices independently (`parallel`), or several voices in dialogue
+    (`fire_circle`).
+    """
 
     SINGLE = "single"
     PARALLEL = "parallel"
@@ -40,7 +42,7 @@ Label = Literal["attack", "benign"]
 
 
 class PatternType(Enum):
-    """The manipulations a circle looks for."""
+    """The eight kinds of manipulation that a circle looks for."""
 
     TEMPORAL_INCONSISTENCY = "temporal_inconsistency"
     CROSS_LAYER_FABRICATION = "cross_layer_fabrication"

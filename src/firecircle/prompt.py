@@ -29,7 +29,7 @@ OTHER_NAMES = {
 
 
 class EarlierTurn(Declaration):
-    """One message of the conversation so far, as the operator recorded it."""
+    """One earlier message of the conversation, with its role and text, as the operator recorded it."""
 
     role: Text
     """Who spoke: `user`, `assistant`, `system` or `tool`; usual other names for them are understood."""
@@ -62,7 +62,10 @@ class Layer(NamedTuple):
 
 
 class MultiNeutrosophicPrompt(Declaration):
-    """A layered prompt. `turns` are the earlier turns: `()` is a known first turn, `None` is unknown."""
+    """A prompt in layers: `system`, `application` (documents, tool results) and `user`.
+
+    `turns` are the earlier messages: `()` is a known first turn, `None` is unknown.
+    """
 
     system: Text = ""
     application: Text = ""

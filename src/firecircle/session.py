@@ -32,7 +32,9 @@ def exchange_type_of(balance: float) -> ExchangeType:
 
 
 class SessionMemory(BaseModel):
-    """The turns judged so far. `turn_count` numbers the turn now under judgement, from 1."""
+    """The turns of a session that were judged so far, with trust and trajectories. `turn_count` is the number
+    of the turn under judgement, from 1.
+    """
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
@@ -131,7 +133,7 @@ class SessionMemory(BaseModel):
 
 
 def format_turn_context(session: SessionMemory | None) -> str:
-    """The one line about the session that a voice is told; empty when there is no earlier turn."""
+    """The one line about the session that a voice is shown; empty when there is no earlier turn."""
     if session is None or session.turn_count <= 1:
         return ""
     line = f"Session context (Turn {session.turn_count})"

@@ -30,7 +30,9 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class CacheConfig(Declaration):
-    """Whether replies are kept on this machine, so that the same question is paid for once."""
+    """Whether replies are saved on this machine, so that the same question to the same voice is paid for
+    once. It needs a `seed`: without one no two questions are the same.
+    """
 
     enabled: bool = True
 

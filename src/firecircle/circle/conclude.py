@@ -162,7 +162,7 @@ def _unheeded(config: FireCircleConfig) -> tuple[str, ...]:
 
 
 def reaggregate(result: CircleRecord, config: FireCircleConfig | None = None) -> FireCircleResult:
-    """Conclude a stored circle again, under its own settings or others; no voice is asked."""
+    """Compute the verdict of a stored circle again, under its own settings or others. No voice is asked."""
     facts = {name: getattr(result, name) for name in CircleRecord.model_fields}
     return conclude(CircleRecord(**{**facts, "config": config or result.config}))
 
@@ -247,7 +247,7 @@ def aggregate_consensus(
     model_chars: Mapping[str, ModelCharacteristics],
     config: FireCircleConfig,
 ) -> float:
-    """The highest F among the active voices, provided that they form a quorum."""
+    """The highest F among the active voices; a `QuorumError` if they do not form a quorum."""
     if config.enforce_quorum:
         verdict = judge_quorum([model_chars[model] for model in active_models], config.quorum_rules)
         if not verdict.valid:

@@ -45,7 +45,9 @@ SMALLEST_CIRCLE, LARGEST_CIRCLE = 2, 10
 
 
 class CircleSize(Enum):
-    """How many voices sit in the circle: (fewest, most)."""
+    """How many voices a circle has: (fewest, most). It follows from the number of models; if it is given, it
+    must agree with them.
+    """
 
     SMALL = (2, 3)
     MEDIUM = (4, 6)
@@ -69,7 +71,7 @@ class CircleSize(Enum):
 
 
 class FailureMode(Enum):
-    """STRICT aborts at the first failure; RESILIENT goes on while the quorum holds."""
+    """STRICT aborts at the first failure. RESILIENT continues while the remaining voices form a quorum."""
 
     STRICT = "strict"
     RESILIENT = "resilient"
@@ -100,7 +102,7 @@ def _undeclared(model: str) -> ModelCharacteristics:
 
 @with_fields_in_help
 class FireCircleConfig(BaseEvaluationConfig):
-    """Everything a circle can be told."""
+    """All settings of a circle. Every field has a default; a wrong value is an error that names the field."""
 
     circle_size: CircleSize | None = None
     """Follows from the number of models; if given, it must agree."""
@@ -352,7 +354,7 @@ class FireCircleConfig(BaseEvaluationConfig):
 
 
 def get_empty_chair_model(round_number: int, models: Sequence[str]) -> str | None:
-    """Who holds the rotating chair in this round, over the starting list; nobody in round 1."""
+    """The voice that holds the rotating chair in this round, by the starting list; None in round 1."""
     if round_number == 1:
         return None
     return models[(round_number - 1) % len(models)]

@@ -167,7 +167,9 @@ def extract_patterns(
     prompt: MultiNeutrosophicPrompt | None = None,
     typing: Typing = heuristic_typing,
 ) -> tuple[PatternObservation, ...]:
-    """The patterns a dialogue agrees on. Given the prompt, only those with a quote found in it."""
+    """The patterns that enough voices of a dialogue agree on; if the prompt is given, only those with a quote
+    that is in it.
+    """
     observations = observe(dialogue_history, typing, prompt)
     listed = last_lists(dialogue_history)
     sifted = sift(observations, active_models, listed, pattern_threshold, model_chars)
@@ -180,7 +182,7 @@ def extract_patterns_with_quorum(
     model_chars: Mapping[str, ModelCharacteristics],
     pattern_threshold: float = 0.5,
 ) -> tuple[PatternObservation, ...]:
-    """As `extract_patterns`, where somebody who holds a critical role must be among the observers."""
+    """As `extract_patterns`, but one of the observers must hold a critical role."""
     return extract_patterns(dialogue_history, active_models, model_chars, pattern_threshold)
 
 

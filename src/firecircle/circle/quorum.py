@@ -52,7 +52,9 @@ class QuorumRules:
 
 
 class QuorumVerdict(Shape):
-    """Whether the voices form a quorum; every shortfall is listed, not only the first."""
+    """Whether the voices form a quorum: coverage, critical roles and lineages. Every shortfall is listed, not
+    only the first.
+    """
 
     valid: bool
     shortfalls: tuple[Text, ...] = ()
@@ -99,7 +101,9 @@ def judge_quorum(
     enforced: bool = True,
     independence: Independence | None = None,
 ) -> QuorumVerdict:
-    """Weigh the active voices against the rules; `chair` is the occupied empty chair, if any."""
+    """Compare the active voices with the rules of the quorum. `chair` is the voice in the empty chair, if
+    any.
+    """
     rules = rules or QuorumRules()
     best = best_contributions(voices, chair_occupied=chair is not None)
     coverage = {role: ROLE_WEIGHTS[role] * share for role, share in best.items()}
@@ -181,7 +185,7 @@ def validate_quorum_with_empty_chair(
     min_provider_groups: int = 2,
     lineage_by: LineageBy = "trainer",
 ) -> bool:
-    """As `validate_quorum`, and from round 2 somebody must speak for the future: the chair or a voice."""
+    """As `validate_quorum`, and from round 2 the chair or a voice must cover the role `future_impact`."""
     seated = any(voice.model_id == empty_chair_model for voice in active_models)
     chair = empty_chair_model if seated and round_number >= 2 else None
     verdict = judge_quorum(
@@ -198,7 +202,7 @@ def quorum_with_failures(
     min_provider_groups: int = 2,
     lineage_by: LineageBy = "trainer",
 ) -> tuple[bool, list[str]]:
-    """Whether the remaining voices still form a quorum, and which lenses went blind if not."""
+    """Whether the remaining voices still form a quorum, and which roles are lost if not."""
     failed = set(failed_models)
     active = [voice for voice in starting_models if voice.model_id not in failed]
     rules = QuorumRules(min_cognitive_coverage, min_provider_groups, lineage_by)
@@ -208,7 +212,7 @@ def quorum_with_failures(
 
 @dataclass(frozen=True, slots=True)
 class FailureAction:
-    """What a circle does after losing a voice: go on with those who remain, or abort and say why."""
+    """What a circle does after losing a voice: continue with the remaining voices, or abort and say why."""
 
     aborts: bool
     reason: str
@@ -235,7 +239,7 @@ def handle_model_failure_with_quorum(
     model_chars: Mapping[str, ModelCharacteristics],
     config: FireCircleConfig,
 ) -> FailureAction:
-    """Whether a circle can go on after this loss: enough voices, and a quorum where one is asked for."""
+    """Whether a circle can continue after this loss: enough voices, and a quorum where one is required."""
     remaining = tuple(model for model in active_models if model != failed_model)
     if len(remaining) < config.min_viable_models:
         return FailureAction.ABORT(

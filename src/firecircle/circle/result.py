@@ -55,7 +55,7 @@ class VoicePrompt(Shape):
 
 
 class DialogueRound(Shape):
-    """One round: who was asked what, who answered what."""
+    """One round: the question, the answer of each voice, and the voice in the empty chair."""
 
     round_number: int
     evaluations: tuple[NeutrosophicEvaluation, ...] = ()
@@ -203,7 +203,9 @@ class Observation(Shape):
 
 
 class PatternObservation(Shape):
-    """A manipulation that active voices reported, with the words that show it and how far they agree."""
+    """A manipulation that active voices reported, with the words of the prompt that show it, the voices that
+    saw it, and the share of voices that agree.
+    """
 
     pattern_type: Text
     description: Text
@@ -254,7 +256,7 @@ class Reason(Shape):
 
 
 class RoundMetrics(Shape):
-    """Statistics of one round."""
+    """Statistics of one round, such as the mean and spread of F and the patterns that were new."""
 
     round_number: int
     f_score_mean: float
@@ -394,7 +396,9 @@ def messages(system: str, evidence: str, question: str) -> tuple[Message, ...]:
 
 
 class FireCircleResult(CircleRecord):
-    """A circle's record together with its verdict."""
+    """The verdict of a circle with its reason, patterns and quorum, and the record of every question and
+    answer. `model_dump_json()` is a recording that `replay_circle` and `firecircle replay` read.
+    """
 
     consensus: NeutrosophicEvaluation | None
     """The highest falsehood any active voice reached in any round: `model` and `round_number` say whose."""

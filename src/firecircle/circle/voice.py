@@ -86,7 +86,9 @@ def _no_limit(_: Usage) -> bool:
 
 
 class Turn(NamedTuple):
-    """One question to one voice. Models read `messages`; analysers may read the parts instead."""
+    """One question to one voice. Language models read `messages`; readers may use the parts (prompt, round,
+    peers) instead.
+    """
 
     messages: tuple[Message, ...]
     prompt: MultiNeutrosophicPrompt
@@ -210,7 +212,7 @@ def usage_of(error: BaseException) -> Usage | None:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a voice said, word for word."""
+    """The answer of a voice, word for word, with what it consumed."""
 
     text: str
     reasoning_trace: str | None = None

@@ -143,7 +143,9 @@ class EmptyChairContext(Shape):
 
 
 class EmptyChairProtocol:
-    """Prepares the chair, words its question and looks at what it brought."""
+    """Prepares the empty chair by the field of the prompt, words its question, and scores what the chair
+    contributed.
+    """
 
     def prepare_empty_chair_context(
         self,

@@ -113,7 +113,7 @@ class WeightedVoiceSelector:
 
     `rules` is the quorum every set must be (None for an experiment without one). In `shadow` mode a draw
     is recorded as not used: the circle stays as it was. `match_expertise` lets voices that
-    fit the domain come up sooner; `affinity`, pairs learnt from kept circles, those that see what the voices
+    fit the domain come sooner; `affinity`, pairs learned from stored circles, those that see what the voices
     drawn before them missed.
     """
 

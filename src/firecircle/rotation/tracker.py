@@ -49,7 +49,7 @@ def stored_history(store: Store | None = None) -> ParticipationHistory:
 
 
 class VoiceHistoryTracker:
-    """Records participation and sums up how the voices stand."""
+    """Records which voice sat in which circle and held the chair, and counts what a draw needs."""
 
     def __init__(
         self, history: ParticipationHistory | None = None, *, clock: Callable[[], float] = time.time

@@ -24,7 +24,9 @@ USUAL_PAGE, LARGEST_PAGE = 50, 1000
 
 
 class Filters(Declaration):
-    """What a list is narrowed down to; all that are given must hold."""
+    """Filters of a list of circles, such as `Filters(label="attack", alarm=False)`. All that are given must
+    match.
+    """
 
     since: float | None = None
     until: float | None = None

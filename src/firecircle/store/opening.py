@@ -88,8 +88,8 @@ def _place_in_settings(settings: Settings) -> Place | None:
 class Store:
     """Everything in one database, which is opened when it is first needed.
 
-    A command line hands this to a circle at once: the recorder's thread opens the database while the screen
-    shows who will be asked. `open_store` opens it there and then.
+    The command line passes this to a circle at once: the recorder's thread opens the database while the
+    screen shows the voices. `open_store` opens it immediately.
     """
 
     def __init__(self, where: Where | None = None) -> None:
@@ -185,7 +185,7 @@ class Store:
 def open_store(where: Where | None = None) -> Store:
     """Open the store at a path or URL; without one, that of `FIRECIRCLE_STORE` or the user's own file.
 
-    It is created if it is not there, and brought up to this version if it is older.
+    It is created if it does not exist, and migrated if it is older.
     """
     store = Store(where)
     assert store.database

@@ -126,7 +126,7 @@ def canonical_type(name: str | None) -> str | None:
 
 
 def classify_pattern_heuristic(pattern_str: str) -> str:
-    """The type whose words the description uses most, or `unclassified`."""
+    """The pattern type whose words the description uses most, or `unclassified`."""
     text = " ".join(pattern_str[:LONGEST_DESCRIPTION].lower().split())
     for kind in PatternType:
         if re.search(rf"(?<!\w){kind.value.replace('_', '[ _-]')}(?!\w)", text):

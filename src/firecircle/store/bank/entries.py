@@ -30,7 +30,7 @@ class PatternContent(TypedDict):
 
 
 class ReasoningBankClient(Protocol):
-    """Anything that can keep a pattern."""
+    """Any object with a `store` method that saves a pattern, such as the bank of an open store."""
 
     def store(self, *, category: str, subcategory: str, content: PatternContent) -> object:
         """Keep it; what comes back is the bank's own affair."""
@@ -40,7 +40,7 @@ class ReasoningBankClient(Protocol):
 def store_fire_circle_patterns(
     result: FireCircleResult, attack_id: str, reasoningbank: ReasoningBankClient
 ) -> None:
-    """Keep the patterns that a circle agreed on and grounded, one entry each."""
+    """Save the patterns that a circle agreed on and showed in the prompt, one entry for each."""
     for pattern in result.patterns:
         reasoningbank.store(
             category=CATEGORY,
