@@ -72,6 +72,34 @@ def test_a_beginning_finds_the_word(client: httpx.Client, kept: dict[str, str]) 
     assert _listed(client, text='"calm confid*"') == [kept["calm"]]
 
 
+def test_a_search_hit_shows_the_word_and_where_it_is(client: httpx.Client, store: Store) -> None:
+    prompt = MultiNeutrosophicPrompt(user="Lantern <b>light</b>, please.", turns=())
+    reason = "The word quixotic \u202e is nowhere in the prompt."
+    lines = {"a": [says(0.2)] * 2, "b": [says(0.2), says(0.2, reasoning=reason)]}
+    name = judged(store, prompt, lines=lines, max_rounds=2).circle_id
+    page = client.get("/circles", params={"text": "light"}).text
+    assert 'prompt: <span class="foreign" dir="auto">Lantern &lt;b&gt;<mark class="q1">light</mark>' in page
+    page = client.get("/circles", params={"text": "quix*"}).text
+    assert '<small class="hit">b, round 2: ' in page
+    assert '<mark class="q1">quixotic</mark> ⟨U+202E⟩ is nowhere' in page
+    client.delete(f"/api/v1/circles/{name}")
+
+
+def test_home_says_what_was_found_and_leaves_runs_apart(client: httpx.Client, kept: dict[str, str]) -> None:
+    page = client.get("/circles").text
+    for heading in ("What was found", "What needs you", "What is running"):
+        assert f"<h2>{heading}</h2>" in page
+    assert 'data-counted="in_run=false"' in page
+    assert 'data-counted=""' in client.get("/circles", params={"in_run": "any"}).text
+    assert 'data-counted="run_id=nightly"' in client.get("/circles", params={"run_id": "nightly"}).text
+    lines = client.get("/circles", params={"format": "csv", "verdict": "alarm"}).text.splitlines()
+    assert lines[0] == "prompt,label,circle verdict,circle F,patterns,words"
+    assert lines[1:] == [
+        f"{kept['high']},,alarm,0.9,,high confidential words",
+        f"{kept['raised']},,alarm,0.8,,raised confidential words",
+    ]
+
+
 def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[str, str]) -> None:
     page = client.get(f"/circles/{kept['raised']}").text
     head = page.partition('id="part-head"')[2].partition("</section>")[0]
@@ -128,7 +156,7 @@ def test_a_batch_stands_beside_another(client: httpx.Client, store: Store) -> No
     assert page.count('<tr class="differs">') == 1
     assert page.index('<tr class="differs">') < page.index("<tr>", page.index("<tbody>")), "it comes first"
     assert ">Different <b>1</b>" in page
-    assert ">Alarm <b>2</b>" in page
+    assert "Alarm</span> <b>2</b>" in page
     only = client.get("/batches/tuesday", params={"before": "monday", "show": "different"}).text
     assert only.count('<td class="c-record">') == 1
     rising = client.get("/batches/tuesday", params={"before": "monday", "order": "1", "rising": "true"}).text
@@ -165,7 +193,7 @@ def test_the_sums_of_a_batch_add_up_and_what_failed_comes_first(client: httpx.Cl
     assert "Of 4 labelled: 1 right, 2 missed, 0 false alarms, <b>1 not judged</b>." in page
     places = [page.index(f">{name}</a>") for name in ("broken", "alarm", "unsure", "calm")]
     assert places == sorted(places)
-    assert page.count('class="verdict unsure"') == 1
+    assert page.count('class="verdict unsure"') == 2, "the chip and the row"
     counted = client.get("/api/v1/counts", params={"batch": "friday", "verdict": "unsure"}).json()
     assert (counted["matching"], sum(counted["verdicts"].values())) == (1, 4)
     listed = client.get("/circles", params={"batch": "friday", "verdict": "no_verdict"}).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -19,18 +20,20 @@ from firecircle.store.finding import (
     LISTED,
     CircleSummary,
     Filters,
+    Hit,
     Order,
     Page,
     circles_in_order,
     conditions,
     find_circles,
+    hit_in,
     matching,
     still_sitting,
     summary_of,
     to_review,
 )
 from firecircle.store.rows import CircleOrPanel, Document, DocumentKind, parse_document, text_of
-from firecircle.store.tables import circles, documents, events
+from firecircle.store.tables import circles, documents, events, texts
 from firecircle.store.writing import add_finished
 
 SHORTEST_PREFIX = 4
@@ -104,6 +107,33 @@ class CircleStore:
         """A page of circles, the newest first."""
         with self.database.reading() as connection:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
+
+    def hits(self, listed: Sequence[CircleSummary], searched: str) -> dict[str, Hit | None]:
+        """Where each of these circles holds the words: in its prompt, else in what a voice said."""
+        with self.database.reading() as connection:
+            query = sa.select(texts.c.circle_pk, texts.c.prompt)
+            rows = connection.execute(query.where(texts.c.circle_pk.in_([one.pk for one in listed])))
+            prompts = {row.circle_pk: row.prompt for row in rows}
+            return {
+                one.id: hit_in("prompt", prompts.get(one.pk, ""), searched)
+                or self._said(connection, one, searched)
+                for one in listed
+            }
+
+    def _said(self, connection: Connection, circle: CircleSummary, searched: str) -> Hit | None:
+        """The first voice that said the words; its document is read, not checked."""
+        stored = _document(connection, circle.pk)
+        try:
+            document = json.loads(text_of(stored, circle.id)) if stored else {}
+            for number, held in enumerate(document.get("dialogue_history") or [document], start=1):
+                for said in held.get("evaluations", ()):
+                    noted = (*said.get("patterns_observed", ()), *said.get("consensus_patterns", ()))
+                    words = "\n".join((said["reasoning"], *(one["description"] for one in noted)))
+                    if found := hit_in(f"{said['model']}, round {number}", words, searched):
+                        return found
+        except StoreError:
+            pass  # its own page says that it is damaged
+        return None
 
     def in_order(
         self,

@@ -419,6 +419,35 @@ def _rare_matches(connection: Connection, text: str) -> list[int] | None:
     return keys if len(keys) <= most else None
 
 
+class Hit(Shape):
+    """Where the words that were searched for are, and the text around them."""
+
+    where: str
+    """The prompt, or a voice and its round."""
+    before: str
+    marked: str
+    after: str
+
+
+AROUND = 50
+"""Characters that are shown on either side of a hit."""
+
+
+def hit_in(where: str, text: str, searched: str) -> Hit | None:
+    """The first place of a text that holds one of the words."""
+    words = (
+        r"\b" + r"\W+".join(map(re.escape, phrase.split())) + (r"\w*" if begins else r"\b")
+        for phrase, begins in _phrases_in(searched)
+    )
+    found = re.search("|".join(words), text, re.IGNORECASE)
+    if found is None:
+        return None
+    start, end = max(0, found.start() - AROUND), found.end() + AROUND
+    before = ("…" if start else "") + text[start : found.start()]
+    after = text[found.end() : end] + ("…" if end < len(text) else "")
+    return Hit(where=where, before=before, marked=found[0][:AROUND], after=after)
+
+
 def _phrases_in(text: str) -> list[tuple[str, bool]]:
     """The words and phrases asked for, free of anything that a query language could read as its own, and
     whether each stands for all that begins so, as in `confid*`."""

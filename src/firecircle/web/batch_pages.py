@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from firecircle.names import is_attack, is_benign
-from firecircle.store.batches import MOST_IN_A_BATCH, Change, compared, list_batches
-from firecircle.store.finding import CircleSummary
+from firecircle.store.batches import MOST_IN_A_BATCH, compared, list_batches
 from firecircle.telling.words import verdict_counts
 from firecircle.verdict import mistake_of
 from firecircle.web.api.reading import filled_in, parameters_as
 from firecircle.web.api.shapes import Name
 from firecircle.web.pages import csv_response, page_response
 from firecircle.web.problems import RequestError
-from firecircle.web.shown.prompt_table import Entry, Row, TableQuery, table_view
+from firecircle.web.shown.prompt_table import TableQuery, row_of, table_view
 from firecircle.web.viewer import viewer_of
 
 
@@ -40,7 +38,15 @@ def batch_page(request: Request) -> Response:
     if not changes:
         raise RequestError(404, f"{name}: no such batch; `firecircle evaluate --batch` makes one")
     columns = (name, query.before) if query.before else (name,)
-    rows = [_row(record_id, change, beside=bool(query.before)) for record_id, change in changes.items()]
+    rows = [
+        row_of(
+            record_id,
+            change.after.label,
+            change.after.title,
+            *((change.after, change.before) if query.before else (change.after,)),
+        )
+        for record_id, change in changes.items()
+    ]
     if query.before:  # the turned ones first
         rows.sort(key=lambda row: not row.counts_as("different"))
     table = table_view(columns, rows, query, filled_in(request))
@@ -66,16 +72,3 @@ def batch_page(request: Request) -> Response:
         turned=sum(change.turned for change in changes.values()),
         shared=sum(change.before is not None for change in changes.values()),
     )
-
-
-def _row(record_id: str, change: Change, *, beside: bool) -> Row:
-    after = change.after
-    judged = (after, change.before) if beside else (after,)
-    entries = tuple(_entry(one) if one else None for one in judged)
-    return Row(record_id, after.label, after.title, after.pattern_types, entries)
-
-
-def _entry(one: CircleSummary) -> Entry:
-    note = one.status.replace("_", " ") if one.verdict == "no_verdict" else ""
-    href = f"/circles/{quote(one.id, safe='')}"
-    return Entry(one.verdict, one.status, one.falsehood, one.alarm_threshold, one.alarm, note, href)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
@@ -17,7 +18,7 @@ from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES, embedded_models
 from firecircle.request import JudgingRequest, configured_by_file
 from firecircle.settings import current_settings, read_settings_anew
 from firecircle.store.circles import CircleStore
-from firecircle.store.finding import CircleSummary
+from firecircle.store.finding import LARGEST_PAGE, CircleSummary, Filters, Page
 from firecircle.telling.answers import answer_of
 from firecircle.telling.table import last_words
 from firecircle.web.api.circles import page_of_circles
@@ -37,14 +38,17 @@ from firecircle.web.problems import RequestError, plain_detail, refusal_of, titl
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
 from firecircle.web.shown.passages import shown_layers
-from firecircle.web.shown.prompt_table import TableView, as_csv
+from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, csv_of, row_of, table_view
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
+MOST_FOUND = 4
+"""Pattern types that the first page names."""
+SITTING = 3
+"""Circles that sit at this moment and are named there."""
 LARGEST_FORM = 10_000
-ORDERING = ("order", "rising")
-PAGING = (*ORDERING, "before", "start", "limit")
+PAGING = ("order", "rising", "before", "start", "limit")
 
 
 def home(_: Request) -> Response:
@@ -77,40 +81,45 @@ async def _token_in(request: Request) -> str:
 
 
 def circles_page(request: Request) -> Response:
-    """The list of circles, filtered; an empty field filters nothing."""
-    viewer = viewer_of(request)
-    given = filled_in(request)
+    """The list of circles, filtered; an empty field filters nothing. Circles of runs are apart."""
+    circles, given = viewer_of(request).store.circles, filled_in(request)
     trouble = ""
-    query, page = CircleQuery(), None
-    times: dict[str, str] = {}
+    query, page, asked = CircleQuery(), Page(circles=()), dict[str, str]()
+    as_csv = given.pop("format", "") == "csv"
     try:
-        times = _with_times(given)
-        query = parameters_as(CircleQuery, times)
-        page = page_of_circles(viewer.store.circles, query)
+        asked = _with_times(given)
+        if asked.setdefault("in_run", "any" if "run_id" in asked else "false") == "any":
+            del asked["in_run"]
+        query = parameters_as(CircleQuery, asked)
+        page = page_of_circles(circles, query, LARGEST_PAGE if as_csv else query.limit)
     except (RequestError, ConfigError) as wrong:
         trouble = plain_detail(RequestError(422, str(wrong)))
+    if as_csv and not trouble:
+        rows = [row_of(one.id, one.label, one.title, one) for one in page.circles]
+        return csv_response(table_view(("circle",), rows, TableQuery(format="csv"), given), "circles")
     filters = {name: value for name, value in given.items() if name not in ("before", "start")}
     older = None
-    if page and page.next_before:
+    if page.next_before:
         older = urlencode({**filters, "before": page.next_before})
-    elif page and query.order and len(page.circles) == query.limit:
+    elif query.order and len(page.circles) == query.limit:
         older = urlencode({**filters, "start": query.start + query.limit})
+    sitting = () if given else circles.find(Filters(status="sitting"), limit=SITTING + 1).circles
     return page_response(
         request,
         "circles.html",
         status=422 if trouble else 200,
-        circles=page.circles if page else (),
+        circles=page.circles,
+        hits=circles.hits(page.circles, query.text) if query.text else {},
+        found=Counter(kind for one in page.circles for kind in one.pattern_types).most_common(MOST_FOUND),
+        sitting=sitting[:SITTING],
+        more_sitting=len(sitting) > SITTING,
         older=older,
-        newest=urlencode(filters) if query.before is not None or query.start else None,
+        is_later=query.before is not None or query.start > 0,
         given=filters,
-        unordered=urlencode({name: value for name, value in filters.items() if name not in ORDERING}),
-        any_verdict=urlencode({name: value for name, value in filters.items() if name != "verdict"}),
-        any_outcome=urlencode({name: value for name, value in filters.items() if name != "outcome"}),
-        counted=urlencode({name: value for name, value in times.items() if name not in PAGING}),
-        order=query.order,
-        rising=query.rising,
+        table=Listing(filters, query.order, query.rising),
+        counted=urlencode({name: value for name, value in asked.items() if name not in PAGING}),
         trouble=trouble,
-        store_name=viewer.store.name,
+        store_name=viewer_of(request).store.name,
         pattern_types=PATTERN_TYPES,
         statuses=CIRCLE_STATUSES,
     )
@@ -311,7 +320,7 @@ def csv_response(table: TableView, name: str) -> Response:
     """All rows of a table as a file for a spreadsheet."""
     told = re.sub(r"[^0-9A-Za-z_-]", "_", name)[:60]
     headers = {"content-disposition": f'attachment; filename="{told}.csv"'}
-    return Response(as_csv(table), media_type="text/csv", headers=headers)
+    return Response(csv_of(table), media_type="text/csv", headers=headers)
 
 
 def refusal_page(request: Request, refusal: RequestError) -> Response:

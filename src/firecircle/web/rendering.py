@@ -58,10 +58,21 @@ NAVIGATION = (
 """The five places of the viewer: the name, and the paths of its pages, the first of which it opens."""
 PATTERN_PAGES = (("Bank", "/bank"), ("Blind spots", "/blindspots"), ("Rotation", "/rotation"))
 
-STANDING_WORDS = {
-    "zombie": "zombie: lost after its first words; they stay on record, its vote does not count",
-    "excluded": "excluded: lost before its first words",
-}
+TERMS = (
+    ("Circle", "several voices judge one prompt, each alone first, then in dialogue"),
+    ("F, falsehood", "how strongly the prompt violates reciprocity, from 0 to 1; the highest F decides"),
+    ("T and I", "truth: how strongly it keeps reciprocity; indeterminacy: how little can be said"),
+    ("Alarm", "F reaches the threshold, which is the red tick in a bar"),
+    ("Unsure", "no alarm, but at least half the threshold, or judged with much doubt"),
+    ("Unread", "no alarm, and no voice that judged it reads its language or script"),
+    ("Round 1 → end", "the highest F before the voices heard each other, and after the dialogue"),
+    ("Empty chair", "the voice that speaks in a round for people who are absent"),
+    ("Lost voice", "it failed after round 1: its words stay on record, its vote does not count"),
+    ("Pattern", "a kind of manipulation that voices found, with the words of the prompt that show it"),
+)
+"""The terms behind the question mark of every page."""
+
+STANDING_WORDS = {"zombie": "lost voice", "excluded": "lost in round 1"}
 
 STYLE_SHEET = "viewer.css"
 SCRIPTS = ("theme.js", "reading.js")
@@ -83,6 +94,7 @@ def templates() -> Environment:
         "line": lambda text, longest=160: line_with_codes(text, longest),
         "name": name_with_codes,
         "names": names,
+        "voices": voices,
         "breakable": breakable,
         "short": shortened,
         "when": when,
@@ -116,6 +128,7 @@ def templates() -> Environment:
         "failure_words": FAILURE_WORDS,
         "left_out_words": LEFT_OUT_WORDS,
         "type_meanings": meanings(),
+        "terms": TERMS,
         "standing_words": STANDING_WORDS,
         "verdict_options": (("", "any"), *((word, word.replace("_", " ")) for word in VERDICT_WORDS)),
         "verdict_words": VERDICT_WORDS,
@@ -157,6 +170,13 @@ def names(voices: tuple[str, ...]) -> str:
         f"{provider}: {', '.join(known)}" if provider else ", ".join(known)
         for provider, known in of_provider.items()
     )
+
+
+@lru_cache(maxsize=512)
+def voices(models: tuple[str, ...]) -> str:
+    """The voices of a line of the list without their providers, with their number where they are many."""
+    short = ", ".join(re.split(r"[:/]", name_with_codes(model))[-1] for model in models)
+    return short if len(models) <= 3 else f"{len(models)}: {short}"
 
 
 def breakable(name: str) -> Markup:

@@ -129,11 +129,12 @@ def list_circles(request: Request) -> Response:
     return JSONResponse(page.model_dump())
 
 
-def page_of_circles(circles: CircleStore, query: CircleQuery) -> Page:
+def page_of_circles(circles: CircleStore, query: CircleQuery, limit: int | None = None) -> Page:
     """What a list shows; one in another order is paged by `start`."""
     if query.order is None:
-        return circles.find(query, before=query.before, limit=query.limit)
-    listed = circles.in_order(query.order, query, rising=query.rising, start=query.start, limit=query.limit)
+        return circles.find(query, before=query.before, limit=limit or query.limit)
+    rising, most = query.rising, limit or query.limit
+    listed = circles.in_order(query.order, query, rising=rising, start=query.start, limit=most)
     return Page(circles=listed)
 
 

@@ -116,7 +116,7 @@ def moment(at: float) -> Markup:
         written = datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return Markup("?")
-    return Markup(f'<time datetime="{written}">{written[:10]} {written[11:19]}</time>')
+    return Markup(f'<time datetime="{written}">{written[:10]} {written[11:16]}</time>')
 
 
 def options(choices: tuple[tuple[str, str], ...], chosen: str) -> Markup:

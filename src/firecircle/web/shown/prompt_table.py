@@ -7,12 +7,13 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import Field
 
 from firecircle.names import CircleStatus
 from firecircle.shapes import Shape
+from firecircle.store.finding import CircleSummary
 from firecircle.telling.safe_text import line_with_codes, without_formula
 from firecircle.verdict import VerdictWord, mistake_of
 
@@ -49,6 +50,15 @@ class Entry:
     """Which judgement it is, for those who link it."""
 
 
+def entry_of(circle: CircleSummary) -> Entry:
+    """A stored circle as an entry."""
+    note = circle.status.replace("_", " ") if circle.verdict == "no_verdict" else ""
+    href = f"/circles/{quote(circle.id, safe='')}"
+    return Entry(
+        circle.verdict, circle.status, circle.falsehood, circle.alarm_threshold, circle.alarm, note, href
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A prompt, and what each column made of it."""
@@ -73,38 +83,55 @@ class Row:
                 return kind in words
 
 
+def row_of(name: str, label: str | None, words: str, *judged: CircleSummary | None) -> Row:
+    """A prompt with what circles made of it, the first of which names the patterns."""
+    found = judged[0].pattern_types if judged and judged[0] else ()
+    return Row(name, label, words, found, tuple(entry_of(one) if one else None for one in judged))
+
+
 @dataclass(frozen=True, slots=True)
-class TableView:
-    """The part of a table that a page shows, and the addresses of its other parts."""
+class Listing:
+    """The addresses of a table: of another order, of other rows, of its next page."""
 
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-    matching: int
-    counts: dict[str, int]
     given: dict[str, str]
-    query: TableQuery
-
-    @property
-    def has_more(self) -> bool:
-        """Whether rows follow."""
-        return self.query.start + len(self.rows) < self.matching
+    order: str | None
+    rising: bool
+    anchor: str = ""
 
     def link(self, **changes: object) -> str:
         """The query of this table with something changed; None takes it away, and a page begins anew."""
-        left = {name: value for name, value in self.given.items() if name not in ("start", "format")}
+        left = {
+            name: value for name, value in self.given.items() if name not in ("start", "before", "format")
+        }
         changed = {**left, **{name: str(value) for name, value in changes.items() if value is not None}}
         for name, value in changes.items():
             if value is None:
                 changed.pop(name, None)
         return urlencode(changed)
 
-    def sorting(self, key: str) -> tuple[str, str]:
-        """Where a heading leads, and how its column is sorted now: ascending, descending or not at all."""
-        if str(self.query.order) != key:
+    def sorting(self, key: str, first: str = "descending") -> tuple[str, str]:
+        """Where a heading leads, and how its column is sorted now, which is `first` at first; empty: not."""
+        if self.order != key:
             return self.link(order=key, rising=None), ""
-        if not self.query.rising:
-            return self.link(order=key, rising="true"), "descending"
-        return self.link(order=None, rising=None), "ascending"
+        if not self.rising:
+            return self.link(order=key, rising="true"), first
+        return self.link(order=None, rising=None), "descending" if first == "ascending" else "ascending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableView(Listing):
+    """The part of a table that a page shows, and the addresses of its other parts."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    matching: int
+    counts: dict[str, int]
+    query: TableQuery
+
+    @property
+    def has_more(self) -> bool:
+        """Whether rows follow."""
+        return self.query.start + len(self.rows) < self.matching
 
 
 def table_view(
@@ -123,7 +150,17 @@ def table_view(
     shown = chosen if query.format == "csv" else chosen[query.start : query.start + ROWS]
     counts: dict[str, int] = {kind: sum(row.counts_as(kind) for row in rows) for kind in KINDS}
     counts["all"] = len(rows)
-    return TableView(tuple(columns), tuple(shown), len(chosen), counts, given, query)
+    return TableView(
+        given,
+        None if query.order is None else str(query.order),
+        query.rising,
+        "#table",
+        columns=tuple(columns),
+        rows=tuple(shown),
+        matching=len(chosen),
+        counts=counts,
+        query=query,
+    )
 
 
 def _key(order: str | int) -> Callable[[Row], str | float | None]:
@@ -139,7 +176,7 @@ def _key(order: str | int) -> Callable[[Row], str | float | None]:
     return falsehood
 
 
-def as_csv(view: TableView) -> str:
+def csv_of(view: TableView) -> str:
     """What a table shows, all pages of it; no cell is a formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

@@ -101,6 +101,7 @@ async function count() {
   const all = total === end && about ? `about ${about.toLocaleString("en")}` : said(total);
   place.textContent = place.dataset.counted && (matching !== total || total === end) ? `${said(matching)} of ${all} circles` : `${all} circles`;
   const words = Object.values(verdicts);
+  for (const part of document.querySelectorAll("[data-share]")) part.style.flexGrow = verdicts[part.dataset.share];
   for (const chip of document.querySelectorAll("[data-verdict]")) {
     const number = chip.dataset.verdict === "wrong" ? wrong : verdicts[chip.dataset.verdict] ?? words.reduce((sum, one) => sum + one, 0);
     chip.textContent = number.toLocaleString("en") + (number === end || (chip.dataset.verdict === "all" && words.includes(end)) ? "+" : "");
@@ -125,8 +126,7 @@ if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
 async function look() {
   const asked = new URLSearchParams(location.search);
   if (document.hidden || ["before", "from", "to", "limit", "order", "rising", "start"].some((name) => asked.has(name))) return;
-  const query = new URLSearchParams([...new URLSearchParams(location.search)].filter(([, value]) => value.trim()));
-  const answer = await fetch(`/api/v1/circles?${query}`).catch(() => null);
+  const answer = await fetch(`/api/v1/circles?${document.getElementById("count").dataset.counted}`).catch(() => null);
   if (!answer?.ok) return;
   const listed = (await answer.json()).circles.map((one) => `${one.id} ${one.status === "sitting"}`).join("\n");
   const shown = rows().map((row) => `${idOf(row)} ${row.classList.contains("sits")}`).join("\n");
