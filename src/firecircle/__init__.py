@@ -1,7 +1,7 @@
-"""Fire Circle: several voices judge a layered prompt alone, then talk about what they saw."""
+"""Fire Circle: several voices judge a layered prompt independently, then discuss what they saw."""
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all of this module."""
+"""As in `typing`, which takes longer to import than this whole module."""
 
 if TYPE_CHECKING:
     from firecircle.catalog import ModelCharacteristics
@@ -175,7 +175,7 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported from its room when it is first used: a command line must start fast."""
+    """Import a public name from its module on first use, so that a command line starts fast."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,8 +1,8 @@
 """`firecircle` and `python -m firecircle`.
 
-The command line takes a moment to load. Whoever presses Ctrl-C in that moment gets a line, not a traceback.
-Until `main` has begun Python itself answers, so nothing that takes time is imported before; `signal` would
-bring `enum` and `functools` along.
+The command line takes a moment to load, and Ctrl-C in that moment must show one line, not a traceback. Python
+itself handles Ctrl-C until `main` has begun, so nothing slow is imported before; `signal` would import `enum`
+and `functools`.
 """
 
 import _signal as signal  # type: ignore[import-not-found]  # what `signal` wraps
@@ -14,16 +14,16 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Load the command line and run it."""
-    # Processes that are started from here (pools, pip) would look for modules in the working folder first.
+    # Child processes (pools, pip) would look for modules in the working folder first.
     os.environ["PYTHONSAFEPATH"] = "1"
     heeds_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeds_interrupts:  # a shell that starts it in the background has them ignored
+    if heeds_interrupts:  # a shell ignores interrupts for background jobs
         signal.signal(signal.SIGINT, _leave)
     _write_whole_outputs()
     import gc
 
-    # What is imported stays. Python would look through it for garbage again and again while it grows, and
-    # once more at the end: a third of what a short command costs.
+    # Imported modules stay. Python would scan them for garbage repeatedly while they load and once at exit: a
+    # third of what a short command costs.
     gc.set_threshold(50_000, 20, 20)
     from firecircle.cli.main import run
 
@@ -33,24 +33,24 @@ def main() -> None:
 
     try:
         status = run(sys.argv[1:], begin)
-    except KeyboardInterrupt:  # between two of its own ways to answer
+    except KeyboardInterrupt:  # between Python's handlers and ours
         return _leave()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt
     if status == INTERRUPTED:
-        # Where the interrupt fell into an `exec` (dataclasses, pydantic), Python would end by the signal.
+        # If the interrupt fell into an `exec` (dataclasses, pydantic), Python would end by the signal.
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except (OSError, ValueError):  # the reader is gone, or the stream closed: nobody is left to tell
+            except (OSError, ValueError):  # the reader has gone or the stream is closed
                 continue
         os._exit(INTERRUPTED)
-    if "duckdb" not in sys.modules:  # it prints a page about leaks where nobody looks for garbage at the end
+    if "duckdb" not in sys.modules:  # frozen at exit, it prints a page about leaks
         gc.freeze()
     sys.exit(status)
 
 
 def _write_whole_outputs() -> None:
-    """Under PYTHONUNBUFFERED Python drops the rest of a write that a nearly full disk took a part of."""
+    """Under PYTHONUNBUFFERED, Python drops the rest of a write that a nearly full disk cuts short."""
     import io
 
     if sys.stdout is not None and isinstance(sys.stdout.buffer, io.RawIOBase):
@@ -67,5 +67,5 @@ def _leave(*_: object) -> None:
 
 if __name__ == "__main__":
     if not sys.flags.safe_path and os.path.realpath(sys.path[0]) == os.getcwd():
-        del sys.path[0]  # `python -m` put the working folder there, which may be a stranger's
+        del sys.path[0]  # `python -m` put the working folder there; its files may come from a stranger
     main()

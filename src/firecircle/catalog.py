@@ -1,4 +1,4 @@
-"""Who the voices are: what each model brings to a quorum, and how much room it needs for an answer."""
+"""The catalog of models: what each one brings to a quorum, and the room it needs for an answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from firecircle.settings import current_settings, declared_by_environment, provi
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
 IN_PROCESS = (EMBEDDED[:-1], LOCAL[:-1])
-"""What stands before the name of a voice that has no provider."""
+"""Prefixes of voices that run in this process and have no provider."""
 ROLE_WEIGHTS: Mapping[str, float] = {
     "temporal_reasoning": 3.0,
     "cross_layer_analysis": 3.0,
@@ -45,7 +45,7 @@ class ModelCharacteristics(Declaration):
     alignment_style: Text = ""
     confidence: Unit = 0.5
     lineage_group: Text = ""
-    """The wider group of its trainer, such as `us_aligned`; by default the catalog's."""
+    """The wider group of its trainer, such as `us_aligned`; the catalog's by default."""
 
     def __init__(
         self,
@@ -75,24 +75,24 @@ class ModelCharacteristics(Declaration):
 
     @property
     def weighted_coverage(self) -> float:
-        """The voice's own contributions, each times the weight of its role."""
+        """The voice's contributions, each multiplied by the weight of its role."""
         return sum(ROLE_WEIGHTS[role] * share for role, share in self.cognitive_roles.items())
 
     def holds_critical_role(self) -> bool:
-        """Whether this voice alone makes some critical role present."""
+        """Whether this voice alone makes a critical role present."""
         return any(self.cognitive_roles.get(role, 0.0) > PRESENT_ABOVE for role in CRITICAL_ROLES)
 
 
 class _Matching(Shape):
-    """Something that is said of all models whose names match."""
+    """An entry that applies to every model whose name matches."""
 
     match: tuple[str, ...]
 
     def matches(self, name: str) -> bool:
-        """Whether a name, as `name_alone` gives it, matches.
+        """Whether a name, as `name_alone` returns it, matches.
 
-        A pattern with a slash is held against `vendor/model`, one that begins as voices of this package do
-        against all of it, any other against what follows the last slash.
+        A pattern with a slash is compared with `vendor/model`, one that begins with a prefix of this package
+        with the whole name, and any other with the part after the last slash.
         """
         served = name.removeprefix(LOCAL)
         last = served.rpartition("/")[2]
@@ -106,7 +106,7 @@ class _Matching(Shape):
 
 
 class Family(_Matching):
-    """Models that are declared to bring the same; a name belongs to the first family that it matches."""
+    """Models with the same declared contribution. A name belongs to the first family that it matches."""
 
     provider_lineage: str
     """Who trained the base model."""
@@ -114,34 +114,34 @@ class Family(_Matching):
     confidence: float = 0.5
     cognitive_roles: dict[str, float]
     name: str = ""
-    """What to write after `family:` to seat its newest model; empty for a family that nobody seats so."""
+    """What to write after `family:` to use its newest model; empty if the family cannot be named this way."""
     latest: tuple[str, ...] = ()
-    """Aliases of its newest model, where a provider's list has them."""
+    """Aliases of its newest model in a provider's list."""
     known: tuple[str, ...] = ()
-    """Models of it that existed when the catalog was written, the best first."""
+    """Models of the family that existed when the catalog was written, best first."""
     without: tuple[str, ...] = ()
-    """Models of it that do not sit for it: those for other work, half-baked or dearer ones."""
+    """Models of the family that are not used for it: special-purpose, unfinished or more expensive ones."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How to write it: its name, if it has one, and the patterns of its models."""
+        """How to write the family: its name, if it has one, and the patterns of its models."""
         return (FAMILY + self.name, *self.match) if self.name else self.match
 
     def seats(self, model: str) -> bool:
-        """Whether a model of this name may sit for the family."""
+        """Whether this model may represent the family."""
         last = name_alone(model).rpartition("/")[2]
         return family_of(model) is self and not any(fnmatchcase(last, pattern) for pattern in self.without)
 
 
 class Limits(_Matching):
-    """How much room and time a model needs for an answer; the first entry that its name matches holds."""
+    """Room and time for an answer. The first entry whose name matches a model applies."""
 
     max_tokens: int
     timeout_seconds: float
     """For one attempt."""
     timeout_per_round: float
     reasoning_effort: Effort = "default"
-    """How hard it is asked to think."""
+    """How much the model should think before it answers."""
 
 
 @cache
@@ -155,18 +155,18 @@ def _groups() -> dict[str, str]:
 
 
 def group_of(lineage: str) -> str:
-    """The group of a trainer; one that the catalog does not list is a group of its own."""
+    """The group of a trainer. A trainer that the catalog does not list is its own group."""
     return _groups().get(lineage, lineage)
 
 
 @cache
 def families() -> tuple[Family, ...]:
-    """Every family of models that the catalog knows."""
+    """Every model family in the catalog."""
     return tuple(Family(**entry) for entry in _catalog()["family"])
 
 
 def seatable_families() -> dict[str, Family]:
-    """The families that can be named in place of a model, as `family:…`."""
+    """The families that can be named instead of a model, as `family:…`."""
     return {FAMILY + family.name: family for family in families() if family.name}
 
 
@@ -176,7 +176,7 @@ def _all_limits() -> tuple[Limits, ...]:
 
 
 def family_of(model: str) -> Family | None:
-    """The first family that a model matches, with or without the provider before its name."""
+    """The first family that a model matches, with or without its provider prefix."""
     return _family_named(name_alone(model))
 
 
@@ -188,7 +188,7 @@ def _family_named(name: str) -> Family | None:
 
 
 def limits_of(model: str) -> Limits:
-    """How much room and time a model is given: as `firecircle.toml` says, else as the catalog does."""
+    """Room and time for a model's answer: from `firecircle.toml`, otherwise from the catalog."""
     limits = _limits_named(name_alone(model))
     stated = current_settings().limits.get(original_of(model))
     return limits.model_copy(update=stated.model_dump(exclude_none=True)) if stated else limits
@@ -196,26 +196,26 @@ def limits_of(model: str) -> Limits:
 
 @lru_cache(maxsize=1024)
 def _limits_named(name: str) -> Limits:
-    """What the catalog says; its last entry matches all."""
+    """The catalog's limits; its last entry matches every name."""
     return next(limits for limits in _all_limits() if limits.matches(name))
 
 
 def name_alone(model: str) -> str:
-    """A model's name in lower case, without its clone's number, its provider and the ~ of an alias.
+    """A model's name in lower case, without clone number, provider and the ~ of an alias.
 
-    `embedded:` and `local:` stay. A colon may belong to the name (`phi4:14b`), so
-    only the name of a provider counts as one.
+    `embedded:` and `local:` remain. A colon may be part of the name (`phi4:14b`), so only a known provider's
+    prefix is removed.
     """
     name = original_of(model).lower()
     prefix, _, rest = name.partition(":")
-    # Every voice of every round asks, so the settings are looked at only where they may matter.
+    # Every voice asks in every round, so the settings are read only where they may matter.
     if rest and prefix not in IN_PROCESS and _is_provider(prefix):
         name = rest
     return name.removeprefix("~")
 
 
 def original_of(model: str) -> str:
-    """The model a deliberate clone (`model#2`) stands for; any other name is its own original."""
+    """The model behind a deliberate clone (`model#2`); any other name is returned unchanged."""
     name, mark, number = model.rpartition("#")
     return name if mark and number.isdigit() else model
 
@@ -223,7 +223,7 @@ def original_of(model: str) -> str:
 def find_characteristics(
     model: str, declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> ModelCharacteristics | None:
-    """What was declared of a model, else what `firecircle.toml`, the catalog or a plugin says of it."""
+    """What a model brings: as declared, otherwise from `firecircle.toml`, the catalog or a plugin."""
     return (
         declared_among(model, declared or {})
         or declared_in_settings(model)
@@ -234,7 +234,7 @@ def find_characteristics(
 
 @lru_cache(maxsize=1024)
 def brought_along(model: str) -> ModelCharacteristics | None:
-    """What an installed plugin says of a model that the catalog does not know."""
+    """The characteristics that an installed plugin declares for a model outside the catalog."""
     if in_catalog(model) is not None:
         return None
     brought = plugin_characteristics(original_of(model))
@@ -242,7 +242,7 @@ def brought_along(model: str) -> ModelCharacteristics | None:
 
 
 def declared_among(model: str, declared: Mapping[str, ModelCharacteristics]) -> ModelCharacteristics | None:
-    """What was declared for a model, or for the one it is a clone of."""
+    """The declared characteristics of a model, or of the model it is a clone of."""
     for name in (model, original_of(model)):
         if name in declared:
             return declared[name].model_copy(update={"model_id": model})
@@ -250,7 +250,7 @@ def declared_among(model: str, declared: Mapping[str, ModelCharacteristics]) -> 
 
 
 def declared_in_settings(model: str) -> ModelCharacteristics | None:
-    """What `firecircle.toml` says of a model, if it does."""
+    """The characteristics that `firecircle.toml` declares for a model, if any."""
     settings = current_settings()
     if not settings.models:
         return None
@@ -264,13 +264,13 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
 
 
 def in_catalog(model: str) -> ModelCharacteristics | None:
-    """What the package itself says of a model."""
+    """The characteristics in this package's own catalog."""
     return _as_catalogued(model, name_alone(model))
 
 
 @lru_cache(maxsize=1024)
 def _as_catalogued(model: str, name: str) -> ModelCharacteristics | None:
-    """Made once: every voice of every circle asks several times."""
+    """Built once: every voice of every circle asks several times."""
     family = _family_named(name)
     if family is None:
         return None
@@ -292,28 +292,28 @@ NEUTRAL_ROLES: Mapping[str, float] = {
     "polite_extraction_masking": 0.4,
     "educational_escalation": 0.3,
 }
-"""What a model is taken to bring of which nothing is known: no critical role by itself."""
+"""Roles assumed for an unknown model; none of them is critical by itself."""
 SMALL_BILLIONS = 7.0
 SURE_OF_SMALL = 0.3
-"""Families of less confidence than this are declared with their size in mind."""
+"""Families with less confidence than this were declared with their small size in mind."""
 A_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 
 
 def is_small(name: str) -> bool:
-    """Whether a name says that the model has fewer than seven billion parameters."""
+    """Whether the name says that the model has fewer than seven billion parameters."""
     size = A_SIZE.search(name.lower())
     return size is not None and float(size[1]) * (1.0 if size[2] == "b" else 0.001) < SMALL_BILLIONS
 
 
 def neutral_characteristics(model: str, lineage: str = "undeclared") -> ModelCharacteristics:
-    """What a model brings that the catalog does not know, or that is too small for what it says."""
+    """Neutral characteristics for a model that is unknown, or too small for its family's entry."""
     return ModelCharacteristics(model, NEUTRAL_ROLES, lineage, confidence=0.2)
 
 
 def characteristics_of(
     model: str, declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> ModelCharacteristics:
-    """As `find_characteristics`, but an unknown model is an error that says how to declare it."""
+    """As `find_characteristics`, but raises an error for an unknown model that says how to declare it."""
     found = find_characteristics(model, declared)
     if found is None and is_family(model):
         raise UnknownModelError(
@@ -322,7 +322,7 @@ def characteristics_of(
             f"the families are {', '.join(seatable_families())}",
         )
     if found is None and (provider := unknown_provider(model)) is not None:
-        plugin_with(original_of(model))  # where a plugin has this prefix, it knows better what is wrong
+        plugin_with(original_of(model))  # a plugin with this prefix gives a better error
         raise UnknownModelError(
             "models",
             f"{model!r}: there is no provider {provider!r}",
@@ -345,7 +345,7 @@ def characteristics_of(
 
 
 def unknown_provider(model: str) -> str | None:
-    """What stands where the provider does in `provider:model`, if nobody is called so."""
+    """The prefix of `provider:model` if no provider has this name."""
     prefix, colon, _ = original_of(model).partition(":")
     known = (*_providers(), EMBEDDED[:-1], LOCAL[:-1], FAMILY[:-1])
     return prefix if colon and "/" not in prefix and prefix not in known else None
@@ -360,7 +360,7 @@ def _providers() -> tuple[str, ...]:
 
 
 def require_distinct(models: tuple[str, ...], field: str) -> None:
-    """Refuse a list that names the same voice twice."""
+    """Raise a `ConfigError` if a list names the same voice twice."""
     seen: set[str] = set()
     for model in models:
         if model in seen:

@@ -1,6 +1,6 @@
-"""The one place where protocols meet implementations: from a configuration to seated voices.
+"""Build circles: from a configuration to the voices that judge.
 
-Every circle is built here, whoever asks for it, so that the same settings ask the same questions everywhere.
+Every circle is built here, so the same settings ask the same questions everywhere.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
 LARGEST_PROMPT_BYTES = 100_000
-"""Of the empty chair's own prompt: a page or two is usual."""
+"""For the empty chair's own prompt: a page or two is usual."""
 
 
 Watcher = Callable[[str, Voice], Voice]
-"""Given a model and its voice: whom to ask in its place, for instance one that journals every answer."""
+"""Maps a model and its voice to the voice to ask instead, for instance one that journals every answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeatedCircle:
-    """A circle that can sit, as often as it is asked to: its voices, and what its chair is told."""
+    """A circle ready to judge any number of prompts: its voices and the prompts of its empty chair."""
 
     config: FireCircleConfig
     voices: Mapping[str, Voice]
     chair_template: str | None = None
     chair_roles: Mapping[ChairPhase, str] = field(default_factory=dict)
     seating: Seating | None = None
-    """How the voices came to sit; None for voices that the caller chose."""
+    """How the voices were chosen; None if the caller chose them."""
     is_rehearsal: bool = False
-    """Nobody is asked, so nobody who watches circles is told."""
+    """No voice is asked, so listeners receive no events."""
 
     async def hold(
         self,
@@ -68,7 +68,7 @@ class SeatedCircle:
         on_event: Listener | None = None,
         before_first_call: Callable[[], Awaitable[None]] | None = None,
     ) -> FireCircleResult:
-        """Judge a prompt, with this seed instead of the configured one if one is given."""
+        """Judge a prompt. `seed` replaces the configured one."""
         config = _seeded(self.config, seed)
         circumstances = circumstances_of(
             prompt,
@@ -95,12 +95,12 @@ class SeatedCircle:
 
 @dataclass(frozen=True, slots=True)
 class SeatedPanel:
-    """Voices that judge apart, as often as they are asked to: the single and parallel modes."""
+    """Voices ready to judge independently any number of times: the single and parallel modes."""
 
     config: EvaluationConfig
     voices: Mapping[str, Voice]
     seating: Seating | None = None
-    """How the voices came to sit; None for voices that the caller chose."""
+    """How the voices were chosen; None if the caller chose them."""
     is_rehearsal: bool = False
 
     async def ask(
@@ -114,7 +114,7 @@ class SeatedPanel:
         listener: PanelListener | None = None,
         guidance: Sequence[str] = (),
     ) -> Panel:
-        """Ask each voice once; `guidance` tells them what to look out for, a line each."""
+        """Ask each voice once; each line of `guidance` names something to look out for."""
         config = _seeded(self.config, seed)
         circumstances = circumstances_of(
             prompt,
@@ -140,7 +140,9 @@ class SeatedPanel:
 def seat_circle(
     config: FireCircleConfig, caller: Caller | None = None, seating: Seating | None = None
 ) -> SeatedCircle:
-    """The circle of a configuration. A `ConfigError` if a voice or the chair's prompt cannot be had."""
+    """Build the circle of a configuration. Raises `ConfigError` if a voice or the chair's prompt is
+    unavailable.
+    """
     config = with_calibration(config)
     return SeatedCircle(
         config,
@@ -152,10 +154,10 @@ def seat_circle(
 
 
 def with_calibration(config: FireCircleConfig, store: Store | None = None) -> FireCircleConfig:
-    """The same with the calibration of its voices, where the user fitted one.
+    """Add the calibration of the configured voices, if the user fitted one.
 
-    Without a store the user's own is asked only where the calibration decides. A `ConfigError` if it shall
-    decide and there is none.
+    Without a store, the user's own store is read only if the calibration decides. Raises `ConfigError` if it
+    must decide and there is none.
     """
     if config.calibration is not None:
         return config
@@ -171,14 +173,15 @@ def with_calibration(config: FireCircleConfig, store: Store | None = None) -> Fi
 
 
 def with_measured_errors(config: FireCircleConfig, store: Store) -> FireCircleConfig:
-    """The same with the errors that its voices made together before, where labelled circles show them.
+    """Add the measured errors that the configured voices share, if labelled circles show them.
 
-    A `ConfigError` if they amount to fewer independent voices than asked for: nobody need be paid then.
+    Raises `ConfigError`, before any voice is paid, if the voices amount to fewer independent ones than
+    required.
     """
     try:
         known = store.independence.measured_of(config.models)
     except StoreError:
-        return config  # what is only shown beside the verdict is not worth losing it
+        return config  # additional information must not cost the verdict
     if known is None:
         return config
     found, floor = known.independence(config.models), config.min_independent_voices
@@ -207,13 +210,13 @@ def _stored_calibration(config: FireCircleConfig, store: Store | None) -> Verdic
     except StoreError:
         if config.alarm_rule == "calibrated":
             raise
-        return None  # what would only be told beside the verdict is not worth losing it
+        return None  # additional information must not cost the verdict
 
 
 def seat_panel(
     config: EvaluationConfig, caller: Caller | None = None, seating: Seating | None = None
 ) -> SeatedPanel:
-    """The voices of a configuration; the single mode asks the first model alone."""
+    """Build the voices of a configuration; the single mode asks only the first model."""
     return SeatedPanel(config, seat_voices(config.first_asked, config, caller), seating)
 
 
@@ -228,7 +231,7 @@ def _watched(voices: Mapping[str, Voice], watched: Watcher | None) -> Mapping[st
 
 
 def heard_by(*listeners: Listener | None) -> Listener:
-    """One listener that tells all of these, in this order."""
+    """One listener that calls all of these in order."""
     present = [listener for listener in listeners if listener is not None]
 
     def tell(event: Event) -> None:
@@ -255,7 +258,7 @@ async def replay_circle(record: CircleRecord, *, on_event: Listener | None = Non
     try:
         return await dialogue.hold()
     except BudgetError as ended:
-        # What the voices expected to need is not on record; the words that told it are.
+        # The record has the abort message but not the estimates that led to it.
         if ended.partial_result is not None and record.abort_reason:
             then = {"abort_reason": record.abort_reason}
             ended.partial_result = ended.partial_result.model_copy(update=then)
@@ -269,12 +272,12 @@ async def rehearse(
     *,
     guidance: Sequence[str] = (),
 ) -> tuple[CallRecord, ...]:
-    """The calls that judging this prompt may take, with what each may consume; nobody is asked.
+    """The calls that judging this prompt may take, with the most each may consume; sends nothing.
 
-    Every round is held that could be. Questions about contradictions and retries are not foreseen.
+    Includes every round that may run, but not retries and questions about contradictions.
     """
     config = await with_todays_models(config)
-    # What would cut a rehearsal short is left out.
+    # Limits would cut a rehearsal short.
     boundless: dict[str, object] = {"budget_tokens": None, "budget_usd": None}
     if isinstance(config, EvaluationConfig):
         panel = SeatedPanel(
@@ -295,7 +298,7 @@ async def rehearse(
 
 
 def _chair_roles(config: FireCircleConfig) -> Mapping[ChairPhase, str]:
-    """The chair's words for the decision domain, knowing which lenses the circle lacks."""
+    """The chair's prompts for the decision domain, given the lenses that the circle lacks."""
     if config.decision_domain is None:
         return {}
     from firecircle.rotation.empty_chair import EmptyChairProtocol

@@ -3,16 +3,16 @@
 FireCircleError
 ├── ConfigError (ValueError)      a mistake in the declaration: never worth a retry
 │   ├── PromptError               the prompt to judge is empty, too large or self-contradictory
-│   ├── UnknownModelError         nobody declared who this voice is
-│   └── MissingKeyError           a provider wants a key, and there is none
-├── StoreError                    what is kept cannot be reached, read or written
-└── EvaluationError               happened while judging; `partial_result` holds what was heard
+│   ├── UnknownModelError         the catalog and the settings do not declare this voice
+│   └── MissingKeyError           a provider requires a key, and there is none
+├── StoreError                    the saved data cannot be reached, read or written
+└── EvaluationError               failed while judging; `partial_result` has what was said
     ├── VoiceError                one voice could not answer; `kind` says how
     ├── QuorumError               the surviving voices are too few or too alike
-    └── BudgetError               the money or tokens granted are spent
+    └── BudgetError               the budget of money or tokens is spent
 
-A circle that is called off raises plain `asyncio.CancelledError`; `partial_result_of` finds what was heard.
-NotKeptWarning (UserWarning)               judged, but the store could not keep it
+A cancelled circle raises plain `asyncio.CancelledError`; `partial_result_of` returns what was said.
+NotKeptWarning (UserWarning)               judged, but the store could not save it
 UntrustedSettingsWarning (UserWarning)     part of a settings file is ignored until the user trusts it
 """
 
@@ -51,7 +51,7 @@ class FireCircleError(Exception):
 class ConfigError(FireCircleError, ValueError):
     """A setting that cannot work: what is wrong, in which field, and what to do.
 
-    `str(error)` is all of it in one line: `field: message; remedy`.
+    `str(error)` is one line: `field: message; remedy`.
     """
 
     def __init__(
@@ -63,9 +63,8 @@ class ConfigError(FireCircleError, ValueError):
         self.message = message
         self.remedy = remedy
         self.shape = shape
-        """The declaration that the field belongs to, such as `FireCircleConfig`."""
         self.place = ""
-        """Where the field stands, as it is written before it, such as `firecircle.toml: [circle]`."""
+        """Where the field is, as the user wrote it, such as `firecircle.toml: [circle]`."""
 
     def __str__(self) -> str:
         named = ".".join(part for part in (self.shape, self.field) if part)
@@ -73,19 +72,19 @@ class ConfigError(FireCircleError, ValueError):
         return f"{self.place}{f'{named}: ' if named else ''}{self.message}{way_out}"
 
     def within(self, place: object) -> Self:
-        """The same mistake, told with the file, line or argument it was found in."""
+        """The same error, located in a file, line or argument."""
         return self._changed(place=f"{place}: {self.place}")
 
     def in_table(self, table: str) -> Self:
-        """The same mistake, told with the table of a file; the fields are the keys that stand there."""
+        """The same error, located in a table of a file; the fields are the table's keys."""
         return self._changed(place=f"[{table}] {self.place}", shape=None)
 
     def renamed(self, field: str | None) -> Self:
-        """The same mistake in a field that has another name where the user wrote it."""
+        """The same error under the name that the user wrote for the field."""
         return self._changed(field=field, shape=None)
 
     def advising(self, remedy: str | None) -> Self:
-        """The same mistake with another way out."""
+        """The same error with another remedy."""
         return self._changed(remedy=remedy)
 
     def _changed(self, **changes: str | None) -> Self:
@@ -110,15 +109,15 @@ class UnknownModelError(ConfigError):
     ) -> None:
         super().__init__(field, message, remedy)
         self.in_a_file = in_a_file
-        """The way out for those who write no Python."""
+        """The remedy for users who do not write Python."""
 
     def without_code(self) -> Self:
-        """The same mistake, told to somebody at the command line or in the viewer."""
+        """The same error, worded for the command line and the viewer."""
         return self.advising(self.in_a_file) if self.in_a_file else self
 
 
 class MissingKeyError(ConfigError):
-    """A provider wants a key, and neither the configuration nor the environment has one."""
+    """A provider requires a key, and neither the configuration nor the environment has one."""
 
     def __init__(self, provider: str, variable: str) -> None:
         super().__init__(
@@ -128,7 +127,7 @@ class MissingKeyError(ConfigError):
         )
         self.provider = provider
         self.variable = variable
-        """The environment variable that would hold the key."""
+        """The environment variable that should contain the key."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.provider, self.variable), self.__dict__
@@ -155,13 +154,13 @@ class EvaluationError(FireCircleError):
         self.layer_name = layer_name
         self.partial_result = partial_result
         self.accounting = accounting or (partial_result.accounting if partial_result else None)
-        """What was consumed until then; None where nobody was asked."""
+        """What was consumed before the failure; None if no voice was asked."""
         self.failures = tuple(failures or (partial_result.failures if partial_result else ()))
         """The voices that were lost, and how."""
 
 
 def unexpected_error(error: Exception) -> EvaluationError:
-    """An error of the system or a bug as one of the tree: what happened, and where in the source."""
+    """Wrap a system error or a bug as an `EvaluationError` that says what happened and where."""
     if isinstance(error, OSError):
         return EvaluationError(f"could not be judged: {error}")
     place = error.__traceback__
@@ -172,7 +171,9 @@ def unexpected_error(error: Exception) -> EvaluationError:
 
 
 class VoiceError(EvaluationError):
-    """One voice could not answer; the message is the provider's own."""
+    """One voice could not answer. The message is the provider's own; `kind` classifies it, such as
+    `rate_limited`, and `may_pass` says whether a later retry may work.
+    """
 
     def __init__(
         self,
@@ -190,13 +191,13 @@ class VoiceError(EvaluationError):
         self.kind = kind
         self.attempts = attempts
         self.usage = usage
-        """What was consumed all the same, if anybody knows."""
+        """What the call consumed all the same, if known."""
         self.unknown_model = unknown_model
         """Whether the provider says that it does not have this model."""
         self.may_pass = may_pass
-        """Whether the same call may be answered later: the network, a limit or the server was in the way."""
+        """Whether the same call may work later: the network, a limit or the server was the cause."""
         self.retry_after = retry_after
-        """The seconds after which the provider wants to be asked again, if it says so."""
+        """The seconds to wait before a retry, if the provider names them."""
 
 
 class QuorumError(EvaluationError):
@@ -218,11 +219,13 @@ class NotKeptWarning(UserWarning):
 
 
 class UntrustedSettingsWarning(UserWarning):
-    """Part of the working folder's `firecircle.toml` is ignored; the message names the file and the part."""
+    """Part of the working folder's `firecircle.toml` is ignored because the user has not trusted it. The
+    message names the file and the part.
+    """
 
 
 def carry_partial_result(cancelled: asyncio.CancelledError, partial_result: FireCircleResult) -> None:
-    """Attach what a circle heard to the cancellation that ended it."""
+    """Attach what the voices said to the cancellation that ended the circle."""
     vars(cancelled)["partial_result"] = partial_result
 
 

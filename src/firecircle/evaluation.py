@@ -1,4 +1,4 @@
-"""What one voice concluded and quoted, and the result shape that all three modes share."""
+"""One voice's evaluation, and the result shape that all three modes share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PatternNote(Shape):
 
 
 class GroundedQuote(Shape):
-    """A quote that was found in the prompt; `text` is the prompt's own wording."""
+    """A quote found in the prompt; `text` is the prompt's own wording."""
 
     text: Text
     layer: LayerName
@@ -58,11 +58,12 @@ class NeutrosophicEvaluation(Shape):
     patterns_observed: tuple[PatternNote, ...] = ()
     consensus_patterns: tuple[PatternNote, ...] = ()
     speaks_for: Text | None = None
-    """Whom the empty chair spoke for, in its own words."""
+    """Whom the empty chair spoke for, in the chair's own words."""
     read_as: ReadAs = "json"
     """How the numbers were found: in the answer's JSON, stated in its text, or only in the `reasoning`
     channel; `logprobs`: falsehood is the probability of the verdict word; `keyword` is a guess; `carried`
-    repeats the last round."""
+    repeats the last round.
+    """
     guessed: bool = False
     """True when the numbers rest on a keyword guess, now or in the round they were carried from."""
     polarity: Polarity = "consistent"
@@ -83,7 +84,7 @@ class NeutrosophicEvaluation(Shape):
 
     @property
     def pattern_notes(self) -> tuple[PatternNote, ...]:
-        """Everything this voice reported in this round, under whichever name."""
+        """Everything this voice reported in this round, under any field name."""
         return self.patterns_observed + self.consensus_patterns
 
 

@@ -1,4 +1,4 @@
-"""The entry points that take plain strings: judging one layer in its context, and typing one pattern."""
+"""The entry points that take plain strings: judge one layer in its context, and classify one pattern."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FireCircleEvaluator:
     async def evaluate(
         self, layer_content: str, context: str, evaluation_prompt: str = ""
     ) -> FireCircleResult:
-        """Hold a circle about a layer; `evaluation_prompt` replaces the plain question of round 1."""
+        """Run a circle on a layer; `evaluation_prompt` replaces the baseline question of round 1."""
         return await fire_circle_evaluate(
             _layer_in_context(layer_content, context),
             self.config.model_copy(update={"focus": "user"}),
@@ -37,7 +37,9 @@ class FireCircleEvaluator:
 
 
 class LLMEvaluator:
-    """Judges one layer in the mode its configuration names."""
+    """Judge one layer in the mode of the configuration: single, parallel or fire_circle. `caller`, if given,
+    answers for every voice instead of the configured providers.
+    """
 
     def __init__(self, config: EvaluationConfig | FireCircleConfig, llm_caller: Caller | None = None) -> None:
         self.config = config
@@ -46,7 +48,7 @@ class LLMEvaluator:
     async def evaluate_layer(
         self, layer_content: str, context: str, evaluation_prompt: str = "", recursion_depth: int = 0
     ) -> EvaluationResult:
-        """Judge a layer; `recursion_depth` counts how often a judgement has led to this one."""
+        """Judge a layer; `recursion_depth` counts how many judgements led to this one."""
         if isinstance(self.config, FireCircleConfig):
             circle = FireCircleEvaluator(self.config, self.llm_caller)
             return EvaluationResult.from_fire_circle(
@@ -81,16 +83,17 @@ def _extras(panel: Panel) -> dict[str, object]:
 
 
 def _layer_in_context(layer_content: str, context: str) -> MultiNeutrosophicPrompt:
-    """The layer as the lowest rank, what surrounds it above: neither is vouched for."""
+    """The layer at the lowest rank and its context above: the operator vouches for neither."""
     return MultiNeutrosophicPrompt(application=context, user=layer_content)
 
 
 async def classify_pattern_llm(
     pattern_str: str, model: str = "", *, caller: Caller | None = None, config: FireCircleConfig | None = None
 ) -> str:
-    """The type a voice gives to a described pattern; the keyword heuristic where it names none.
+    """The pattern type that a voice assigns to a described pattern; the keyword heuristic's if the voice
+    names none.
 
-    `model` is asked, else the configuration's `classifier_model`; `caller` answers instead of a provider.
+    Asks `model`, by default the configuration's `classifier_model`; `caller` answers instead of a provider.
     """
     settings = config or FireCircleConfig.embedded()
     name = model or settings.classifier_model or ("classifier" if caller else "")

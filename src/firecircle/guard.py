@@ -1,4 +1,4 @@
-"""The front door: judge a prompt in one call, in whichever mode, and learn how balanced it is."""
+"""The main entry point: judge a prompt in one call, in any mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Judged:
     outcome: ReciprocityMetrics | FireCircleError
 
     def to_row(self) -> dict[str, Cell]:
-        """One flat row; of a prompt that could not be judged, the error."""
+        """One flat row; for a prompt that could not be judged, the error."""
         place = {"index": self.index, "label": self.label}
         if isinstance(self.outcome, FireCircleError):
             return {**place, "error": str(self.outcome)}
@@ -102,10 +102,10 @@ class PromptGuard:
         on_event: Listener | None = None,
         bank: Guide | None = None,
     ) -> ReciprocityMetrics:
-        """Judge one prompt: its layers by name, or a text alone, which is the user's message.
+        """Judge one prompt: its layers by name, or a single text, which is the user's message.
 
-        Without a `mode` it is a circle, unless a configuration of the guard says otherwise. A session that is
-        passed in remembers the outcome and moves on a turn.
+        Without a `mode` it runs a circle, unless the guard's configuration is for another mode. A session
+        that is passed in records the outcome and advances one turn.
         """
         layers = {"system": system, "application": application, "user": user}
         return await self.evaluate_prompt(
@@ -134,11 +134,11 @@ class PromptGuard:
         batch_began: float | None = None,
         watched: Watcher | None = None,
     ) -> ReciprocityMetrics:
-        """As `evaluate`, for a prompt that is already put together; the store keeps it under `label`.
+        """As `evaluate`, for a `MultiNeutrosophicPrompt`; the store saves it under `label`.
 
-        `record_id` says which prompt of a batch it is, such as `monday:17`, for the store to find it by.
-        `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
-        `batch_began` and `watched` are for batches that can be resumed; see `Job`.
+        `record_id` identifies the prompt in a batch, such as `monday:17`. `seating` says how the configured
+        voices were chosen, unless the caller chose them. `batch_began` and `watched` are for batches that can
+        be resumed; see `Job`.
         """
         chosen = self._mode(mode, fire_circle_config)
         prompt = as_prompt(prompt)
@@ -221,10 +221,10 @@ class PromptGuard:
         on_result: Callable[[Judged], None] | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> list[ReciprocityMetrics | FireCircleError]:
-        """Judge many prompts, a few at a time; an error stands in the place of the prompt it befell.
+        """Judge many prompts, a few at a time; a prompt that fails has its error in its place.
 
-        The store keeps each with its label and its record id: `monday:17` is number 17 of the batch `monday`.
-        `on_result` is told each outcome as it comes, `on_progress` how many are done and of how many.
+        The store saves each with its label and record id: `monday:17` is number 17 of the batch `monday`.
+        `on_result` receives each outcome as it comes, `on_progress` how many are done and the total.
         """
         outcomes: dict[int, ReciprocityMetrics | FireCircleError] = {}
         async for judged in self.evaluate_each(
@@ -253,9 +253,9 @@ class PromptGuard:
         on_progress: Callable[[int, int | None], None] | None = None,
         seating: Seating | None = None,
     ) -> AsyncGenerator[Judged, None]:
-        """As `evaluate_batch`, handing out each outcome as it comes; prompts are taken when there is room.
+        """As `evaluate_batch`, but yields each outcome as it comes and takes prompts only when there is room.
 
-        `seating` tells how the voices of the configuration came to sit, unless the caller chose them.
+        `seating` says how the configured voices were chosen, unless the caller chose them.
         """
         if concurrency < 1:
             raise ConfigError("concurrency", f"at least 1, got {concurrency}")
@@ -330,7 +330,6 @@ class PromptGuard:
 async def _outcome_of(
     index: int, label: str | None, judging: Coroutine[Any, Any, ReciprocityMetrics]
 ) -> Judged:
-    """The judgement, or the error in its place."""
     try:
         return Judged(index, label, await judging)
     except FireCircleError as error:
@@ -346,7 +345,7 @@ async def _judge(job: Job) -> ReciprocityMetrics:
 
 
 async def _judge_by_layer(job: Job) -> ReciprocityMetrics:
-    """Judge each layer with the others as context; the least balanced one speaks for the prompt."""
+    """Judge each layer with the others as context; the least balanced one decides."""
     focuses: tuple[Focus, ...] = ("system", "application", "user")
     judged = {
         focus: await _judge(
@@ -369,7 +368,7 @@ async def _judge_by_layer(job: Job) -> ReciprocityMetrics:
 def _put_together(
     prompt: PromptLike, layers: Mapping[str, str], turns: Turns | None
 ) -> MultiNeutrosophicPrompt:
-    """The prompt of a call: a text alone is the user's, a text before other layers is the system's."""
+    """The prompt of a call: a single text is the user's, a text next to other layers is the system's."""
     given: dict[str, Any] = {name: text for name, text in layers.items() if text}
     if prompt and given:
         if not isinstance(prompt, str) or "system" in given:

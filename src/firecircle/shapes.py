@@ -1,4 +1,4 @@
-"""What every public data shape shares: frozen, closed to unknown fields, always writable as JSON."""
+"""What every public data shape shares: frozen, no unknown fields, always valid JSON."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def writable(text: str) -> str:
-    """The text with lone surrogates, which no encoding can carry, replaced by U+FFFD."""
+    """Replace lone surrogates, which no encoding can represent, by U+FFFD."""
     if text.isascii():
         return text
     try:
-        text.encode()  # much faster than searching, and hardly any text has one
+        text.encode()  # much faster than a search, and hardly any text has one
     except UnicodeEncodeError:
         return _LONE_SURROGATE.sub("\ufffd", text)
     return text
@@ -45,7 +45,7 @@ def _number_between_0_and_1(value: Any) -> float:
 
 
 LAST_MOMENT = 253_370_764_800.0
-"""The beginning of the year 9999: later times cannot be written as a date everywhere."""
+"""The beginning of the year 9999: some systems cannot write later dates."""
 
 
 def _moment(value: float) -> float:
@@ -68,7 +68,7 @@ class Shape(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's own; a plain copy, of which each call of a circle needs several, is quicker."""
+        """As pydantic's, with a faster path for plain copies, which each call of a circle needs."""
         if deep:
             return super().model_copy(update=update, deep=True)
         stated = self.__pydantic_fields_set__
@@ -78,9 +78,9 @@ class Shape(BaseModel):
 
     @classmethod
     def assembled(cls, **parts: Any) -> Self:
-        """One of parts that the engine worked out or checked itself; all are named, none is checked again.
+        """Build from values that the engine computed or checked; requires every field and checks none.
 
-        Whatever comes from a voice, a file or a user goes through the constructor.
+        Anything from a voice, a file or a user goes through the constructor.
         """
         names, stated = _fields_of(cls)
         in_order = parts if [*parts] == names else {name: parts[name] for name in names}
@@ -98,12 +98,12 @@ class Shape(BaseModel):
 
 @cache
 def _fields_of(shape: type[Shape]) -> tuple[list[str], set[str]]:
-    """The names of all fields, in their order and as a set that all share."""
+    """The names of all fields, in order and as a shared set."""
     return list(shape.model_fields), set(shape.model_fields)
 
 
 class Declaration(Shape):
-    """A shape that users write by hand: its mistakes are told in one line, as a `ConfigError`."""
+    """A shape that users write by hand: mistakes are one-line `ConfigError`s."""
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -115,7 +115,7 @@ class Declaration(Shape):
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> Self:
-        """The declaration written in a file or a stored record."""
+        """Build from a file or a stored record."""
         return cls(**data)
 
 
@@ -123,7 +123,7 @@ Declared = TypeVar("Declared", bound=Declaration)
 
 
 def with_fields_in_help(declaration: type[Declared]) -> type[Declared]:
-    """Let `help()` show every field with its default and the sentences that stand below it in the source."""
+    """Show every field in `help()` with its default and the docstring below it in the source."""
     meanings: dict[str, str] = {}
     for base in reversed(declaration.__mro__):
         meanings |= _below_fields(base.__module__).get(base.__name__, {})
@@ -132,14 +132,14 @@ def with_fields_in_help(declaration: type[Declared]) -> type[Declared]:
         default = "made afresh" if field.default_factory else repr(field.default)
         meaning = textwrap.indent(textwrap.fill(meanings.get(name, ""), 96), " " * 8)
         paragraphs.append(f"    {name} = {default}\n{meaning}".rstrip())
-    if meanings:  # else there is no source to read them from
+    if meanings:  # else the source is not available
         declaration.__doc__ = "\n".join(paragraphs)
     return declaration
 
 
 @cache
 def _below_fields(module: str) -> dict[str, dict[str, str]]:
-    """For each class of a module of ours, the strings that stand below its fields."""
+    """The docstrings below the fields of each class in one of our modules."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or not module.startswith("firecircle."):
         return {}
@@ -179,10 +179,10 @@ def config_error(
     wording: Callable[[ErrorDetails], str | None] = _no_such_field,
     with_value: bool = True,
 ) -> ConfigError:
-    """The first complaint of a validation, and how many more there are.
+    """The first validation error, and how many more there are.
 
-    `locate` tells the table and the field of a location, `wording` what to say instead of pydantic's words.
-    Without `with_value` what was given is not quoted: it may be a secret.
+    `locate` returns the table and field of a location, `wording` replaces pydantic's words. Without
+    `with_value` the value is not quoted: it may be a secret.
     """
     first, *others = invalid.errors(include_url=False, include_input=with_value)
     table, field = locate(first["loc"])
@@ -196,7 +196,7 @@ def config_error(
     if with_value and first["loc"] and first["type"] not in ("extra_forbidden", "missing"):
         shown = repr(first["input"])
         message += f" (got {shown[:60]}{'…' if len(shown) > 60 else ''})"
-    # A list whose only member is wrong is called too short as well.
+    # A list whose only member is wrong counts as too short as well.
     if more := sum(other["type"] != "too_short" for other in others):
         message += f" (and {more} more)"
     mistake = ConfigError(field, message, remedy, shape=shape)
@@ -204,6 +204,6 @@ def config_error(
 
 
 def mistake_behind(complaint: ErrorDetails) -> ConfigError | None:
-    """The mistake that a validator of ours raised, with its parts, if that is what pydantic complains of."""
+    """The `ConfigError` that one of our validators raised inside pydantic's complaint, if any."""
     cause = complaint.get("ctx", {}).get("error")
     return cause if isinstance(cause, ConfigError) else None

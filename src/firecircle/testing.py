@@ -1,7 +1,7 @@
-"""Assertions about prompts, for test suites: `assert_no_alarm` and `assert_alarm` quote the words found.
+"""Assertions about prompts for test suites: `assert_no_alarm` and `assert_alarm` quote the words found.
 
-The built-in voices judge unless a circle with others is given, so a test costs nothing, needs no network and
-says the same every time. In pytest the fixture `circle` comes by itself.
+The embedded readers judge unless you pass another circle, so a test is free, offline and deterministic. In
+pytest, use the fixture `circle`.
 """
 
 from __future__ import annotations
@@ -31,23 +31,22 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Who judges, and from which falsehood on it is an alarm."""
+    """The voices that judge, and the alarm threshold."""
 
     models: Sequence[str] = ()
-    """Without any: the built-in voices, `embedded:operator` among them."""
+    """By default the embedded readers and `embedded:operator`."""
     threshold: float | None = None
-    """Without one, that of `FireCircleConfig`: 0.7."""
+    """By default that of `FireCircleConfig`: 0.7."""
 
     def judge(self, prompt: PromptLike) -> ReciprocityMetrics:
-        """The judgement of a prompt: a text of the user, layers by name, or a `MultiNeutrosophicPrompt`."""
+        """Judge a prompt: a user's text, layers by name, or a `MultiNeutrosophicPrompt`."""
         (outcome,) = _run(PromptGuard().evaluate_batch([prompt], "fire_circle", self._config()))
         if isinstance(outcome, FireCircleError):
             raise outcome
         return outcome
 
     def assert_no_alarm(self, prompt: PromptLike) -> ReciprocityMetrics:
-        """Fail with the words found if the prompt raises an alarm, or if no voice reads it; else the
-        judgement."""
+        """Fail with the words found if the prompt raises an alarm or no voice reads it."""
         __tracebackhide__ = True
         metrics = self.judge(prompt)
         if metrics.verdict == "unread":
@@ -59,7 +58,7 @@ class Circle:
         return metrics
 
     def assert_alarm(self, prompt: PromptLike, pattern: str | None = None) -> ReciprocityMetrics:
-        """Fail if the prompt raises no alarm, or not for this pattern type; else the judgement."""
+        """Fail unless the prompt raises an alarm, for this pattern type if one is given."""
         __tracebackhide__ = True
         metrics = self.judge(prompt)
         found = _found(metrics)
@@ -87,7 +86,7 @@ class Circle:
 
 
 def assert_no_alarm(prompt: PromptLike, *, circle: Circle | None = None) -> ReciprocityMetrics:
-    """Fail with the words found if the prompt raises an alarm; else the judgement."""
+    """Fail with the words found if the prompt raises an alarm."""
     __tracebackhide__ = True
     return (circle or Circle()).assert_no_alarm(prompt)
 
@@ -95,13 +94,13 @@ def assert_no_alarm(prompt: PromptLike, *, circle: Circle | None = None) -> Reci
 def assert_alarm(
     prompt: PromptLike, pattern: str | None = None, *, circle: Circle | None = None
 ) -> ReciprocityMetrics:
-    """Fail if the prompt raises no alarm, or not for this pattern type; else the judgement."""
+    """Fail unless the prompt raises an alarm, for this pattern type if one is given."""
     __tracebackhide__ = True
     return (circle or Circle()).assert_alarm(prompt, pattern)
 
 
 def _run(judging: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """The outcome, also for a test that runs in an event loop itself."""
+    """Run a coroutine, also for a test that runs in an event loop itself."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -111,7 +110,7 @@ def _run(judging: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 
 def _found(metrics: ReciprocityMetrics) -> list[str]:
-    """A line for each pattern with the fullest words that show it, else what the deciding voice noted."""
+    """One line per pattern with its longest quote, otherwise what the deciding voice noted."""
     lines = [
         f"  {pattern.pattern_type.replace('_', ' ')} in the {place.layer} text: {_quoted(place.text)}"
         f" ({pattern.description})"

@@ -1,13 +1,13 @@
-"""Comparing a figure with a threshold: one tolerance for all, and a figure that never belies the outcome.
+"""Compare figures with thresholds: one tolerance for all, and rounding that never contradicts the outcome.
 
-Three voices at 0.7 have the mean 0.6999…; that is an alarm at 0.7. Whoever compares with a threshold
-asks here.
+Three voices at 0.7 have the mean 0.6999…, which is an alarm at 0.7. All comparisons with a threshold use this
+module.
 """
 
 from __future__ import annotations
 
 TOLERANCE = 1e-9
-"""Far below any difference a voice could mean, far above what adding floats up loses."""
+"""Far below any difference a voice could mean, far above float rounding."""
 MOST_DECIMALS = 6
 
 
@@ -22,26 +22,26 @@ def lowest_reaching(threshold: float) -> float:
 
 
 def just_above(threshold: float) -> float:
-    """A threshold that only figures above this one reach, for rules that ask for more than a share."""
+    """A threshold that only higher figures reach, for rules that require more than a share."""
     return threshold + 2 * TOLERANCE
 
 
 def exceeds(value: float, threshold: float) -> bool:
-    """Whether the value is above the threshold, not merely at it."""
+    """Whether the value is above the threshold, not at it."""
     return value > threshold + TOLERANCE
 
 
 def belies(alarm: bool | None, value: float | None, threshold: float | None) -> bool:
-    """Whether a verdict is not what the value says beside the threshold: another rule decided."""
+    """Whether the verdict contradicts the value: another rule decided."""
     if alarm is None or value is None or threshold is None:
         return False
     return alarm != reaches(value, threshold)
 
 
 def figure_beside(value: float, threshold: float, decimals: int = 2) -> str:
-    """The value with as many decimals as it takes to stand on the right side of the threshold.
+    """The value with enough decimals to appear on the correct side of the threshold.
 
-    0.696 beside 0.7 is not shown as 0.70, because a reader would take it for an alarm.
+    0.696 next to 0.7 is not shown as 0.70, which would look like an alarm.
     """
     if abs(value - threshold) > 0.1**decimals:  # rounding does not reach that far
         return f"{value:.{decimals}f}"

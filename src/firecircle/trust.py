@@ -1,7 +1,7 @@
-"""What a settings file may say that the user did not choose, and which such files the user trusts.
+"""What an untrusted settings file may change, and which files the user trusts.
 
-A `firecircle.toml` in the working folder may have come with a stranger's repository. Until the user trusts
-its exact content, `allowed_part` is all of it that is in force.
+A `firecircle.toml` in the working folder may come from a stranger's repository. Until the user trusts its
+exact content, only `allowed_part` of it applies.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ ALLOWED: Mapping[tuple[str, str], Callable[[Any, Path], bool]] = {
     ("circle", "budget_usd"): _amount,
     ("circle", "budget_tokens"): _number,
 }
-"""Everything that an untrusted file may say: which files of its folder `check` reads, and a lower budget.
+"""Everything an untrusted file may set: which files of its folder `check` reads, and a lower budget.
 
-Not who judges, at which address, by which rules, at which price, and where results are saved.
+Voices, addresses, rules, prices and the store need trust.
 """
 
 
 def allowed_part(
     document: Mapping[str, Any], folder: Path
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """The tables of an untrusted file as far as they are in force, and everything else by its name."""
+    """The tables of an untrusted file that apply, and everything else by its name."""
     kept: dict[str, dict[str, Any]] = {}
     ignored: dict[str, Any] = {}
     for table, content in document.items():
@@ -74,13 +74,13 @@ def allowed_part(
 
 
 class TrustedFiles:
-    """The settings files of working folders that the user trusts: the path and the digest of each."""
+    """The trusted settings files of working folders: path and digest of each."""
 
     def __init__(self, record: Path) -> None:
         self.record = record
 
     def read(self) -> dict[str, str]:
-        """The SHA-256 digest of every trusted file, by its path."""
+        """The SHA-256 digest of every trusted file, by path."""
         try:
             known = json.loads(read_regular(self.record, LARGEST_RECORD))
             if isinstance(known, dict) and all(isinstance(digest, str) for digest in known.values()):
@@ -93,15 +93,15 @@ class TrustedFiles:
         raise ConfigError(str(self.record), why, "delete it and trust your files again")
 
     def has(self, file: Path, content: bytes) -> bool:
-        """Whether the user trusts exactly this content at this place."""
+        """Whether the user trusts exactly this content at this path."""
         return self.read().get(_place(file)) == _digest(content)
 
     def add(self, file: Path, content: bytes) -> None:
-        """Trust a file as long as its content is this one."""
+        """Trust a file until its content changes."""
         self._write({**self.read(), _place(file): _digest(content)})
 
     def remove(self, file: Path) -> bool:
-        """Stop trusting a file; whether it was trusted."""
+        """Stop trusting a file; returns whether it was trusted."""
         known = self.read()
         if known.pop(_place(file), None) is None:
             return False
@@ -117,7 +117,7 @@ class TrustedFiles:
 
 
 def _place(file: Path) -> str:
-    """The folder with its links followed: the file itself may be a link, its content is what counts."""
+    """The folder with its links followed. The file may be a link itself; its content counts."""
     return str(file.parent.resolve() / file.name)
 
 

@@ -1,4 +1,4 @@
-"""The verdict in one word. Every surface takes it from here: commands, files, pages, tools and code."""
+"""The verdict in one word, for every surface: commands, files, pages, tools and code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SHOWN: Mapping[VerdictWord, str] = {
     "unread": "unread",
     "no_verdict": "no verdict",
 }
-"""How a screen writes each."""
+"""Each verdict as a screen shows it."""
 WORST_FIRST: tuple[VerdictWord, ...] = ("alarm", "unsure", "unread", "no_alarm", "no_verdict")
-"""Which verdict speaks for several parts of a prompt: the first of these."""
+"""The first of these that any part of a prompt has is the verdict of the whole."""
 COUNTED: tuple[VerdictWord, ...] = ("alarm", "unsure", "no_alarm")
-"""The verdicts that are right or wrong about a labelled prompt; `unsure` counts as not alarmed."""
+"""The verdicts that can be right or wrong on a labelled prompt; `unsure` counts as no alarm."""
 
 UNSURE_SHARE, UNSURE_INDETERMINACY = 0.5, 0.7
-"""No alarm, but unsure: from this share of the threshold on, or from this indeterminacy on."""
+"""Unsure instead of no alarm: from this share of the threshold, or from this indeterminacy."""
 
 
 def verdict_word(
@@ -32,8 +32,8 @@ def verdict_word(
 ) -> VerdictWord:
     """The verdict on a prompt.
 
-    `value` is the number that decides: the highest F, the mean of a panel or a calibrated probability; None
-    without a consensus. `unread` tells that no active voice reads the language of the prompt.
+    `value` is the deciding number: the highest F, the mean of a panel or a calibrated probability; None
+    without a consensus. `unread` means that no active voice reads the prompt's language.
     """
     if value is None:
         return "no_verdict"
@@ -46,7 +46,7 @@ def verdict_word(
 
 
 def mistake_of(word: VerdictWord, label: str | None) -> Literal["missed", "false alarm"] | None:
-    """How a verdict contradicts what is known of the prompt."""
+    """How a verdict contradicts the label of the prompt."""
     if word not in COUNTED:
         return None
     if word != "alarm" and is_attack(label):
