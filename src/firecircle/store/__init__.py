@@ -1,6 +1,5 @@
-"""What is stored: circles and panels, the events of those still sitting, patterns, participation, runs.
+"""The store: circles and panels, events of circles in progress, patterns, participation, runs.
 
-A circle is stored twice: as one document, which is the truth and comes back exactly as it was, and as rows,
-which are there to be searched, counted and read with any database tool. Sibling rooms never import this one;
-`convene` brings them together.
+A circle is stored twice: as one document, which is authoritative and loads exactly as saved, and as rows for
+search, counts and any database tool. Sibling packages never import this one; `convene` connects them.
 """

@@ -1,4 +1,4 @@
-"""Batches: prompts that one command judged together, kept as circles under `NAME:id`."""
+"""Batches: prompts that one command judged together, saved as circles under `NAME:id`."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from firecircle.store.finding import CircleSummary, Filters, batched
 from firecircle.verdict import VERDICT_WORDS, VerdictWord
 
 MOST_IN_A_BATCH = 5_000
-"""Judgements that are read for one page."""
+"""Most judgements read for one page."""
 
 
 class BatchLine(Shape):
-    """A batch and how it came out."""
+    """A batch and its outcome."""
 
     name: str
     verdicts: dict[VerdictWord, int]
-    """How many of its judgements came to each word."""
+    """The number of its judgements with each verdict."""
     began: float
 
 
 class Change(Shape):
-    """One prompt of a batch, and what another batch made of it."""
+    """One prompt of a batch, and the same prompt in another batch."""
 
     after: CircleSummary
     before: CircleSummary | None
 
     @property
     def turned(self) -> bool:
-        """Whether the two came to different verdicts."""
+        """Whether the two verdicts differ."""
         return self.before is not None and self.before.verdict != self.after.verdict
 
 
 def list_batches(database: Database) -> tuple[BatchLine, ...]:
-    """The batches that are kept, the newest first."""
+    """The saved batches, newest first."""
     with database.reading() as connection:
         of = batched(connection).c
         colon = (
@@ -71,7 +71,7 @@ def list_batches(database: Database) -> tuple[BatchLine, ...]:
 def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
     """The newest judgement of every prompt of a batch, by the prompt's id.
 
-    Those without a verdict come first, the others follow in the order they were judged.
+    Those without a verdict come first, then the others in the order of judging.
     """
     newest: dict[str, CircleSummary] = {}
     before = None
@@ -87,7 +87,7 @@ def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
 
 
 def compared(store: CircleStore, name: str, other: str | None = None) -> dict[str, Change]:
-    """The prompts of a batch, each beside what another batch made of it."""
+    """The prompts of a batch, each with its judgement in another batch."""
     before = judgements_of(store, other) if other else {}
     return {
         record_id: Change(after=summary, before=before.get(record_id))

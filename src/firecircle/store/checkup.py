@@ -1,7 +1,7 @@
-"""Whether a store is sound, and what of a damaged one can be saved into a new one.
+"""Check a store, and save what is readable in a damaged one into a new store.
 
-A damaged store is only read. In a SQLite file whole pages may be lost: each table is read row by row, and
-goes on behind what cannot be read.
+A damaged store is only read. In a SQLite file whole pages may be lost, so tables are read row by row and
+reading continues after unreadable rows.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from firecircle.store.opening import Where, place_of
 from firecircle.store.tables import circles, metadata
 
 MOST_DAMAGE = 20
-"""So many lines of SQLite's own report are shown."""
+"""Lines shown of SQLite's own report."""
 MOST_GAP = 10_000
-"""So many rows in succession are tried one by one where a table cannot be read."""
+"""Unreadable rows in succession that are tried one by one."""
 AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found in a store."""
+    """The findings of a check."""
 
     name: str
     circles: int
-    """So many can be read."""
+    """The number of readable circles."""
     damage: tuple[str, ...]
-    """What the database reports about its own file; a PostgreSQL server checks its files itself."""
+    """What the database reports about its file; a PostgreSQL server checks its files itself."""
     unreadable: tuple[tuple[str, str], ...]
-    """Circles that cannot be read, by id, and why."""
+    """Unreadable circles by id, and why."""
 
     @property
     def sound(self) -> bool:
@@ -51,11 +51,11 @@ class Checkup:
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What was saved into a new store."""
+    """What a salvage saved into a new store."""
 
     circles: int
     rows: Mapping[str, int]
-    """By table."""
+    """Number of rows by table."""
     lost: tuple[tuple[str, str], ...]
     """Circles that could not be saved, by id, and why."""
 
@@ -74,7 +74,7 @@ def check_store(where: Where | None = None) -> Checkup:
 
 
 def salvage(where: Where | None, new: Path) -> Salvaged:
-    """Copy every row that can be read into a new store; circles that cannot be read are left out."""
+    """Copy every readable row into a new store, without unreadable circles."""
     place = place_of(where)
     if not isinstance(place, Path):
         raise ConfigError("--salvage", "only a SQLite file", "use pg_dump for a PostgreSQL store")
@@ -102,7 +102,7 @@ def _check_file(place: Path) -> Checkup:
         except sqlite3.Error as broken:
             report = [str(broken)]
     damage = tuple(line for line in report if line != "ok")[:MOST_DAMAGE]
-    if damage:  # opened as usual, it might be written to
+    if damage:  # opening it as usual might write to it
         with tempfile.TemporaryDirectory() as folder:
             saved = salvage(place, Path(folder) / "saved.db")
         return Checkup(str(place), saved.circles, damage, saved.lost)
@@ -128,7 +128,7 @@ def _count(database: Database) -> int:
 
 
 def _unreadable(database: Database) -> Iterator[tuple[str, str]]:
-    """Every circle that ended and cannot be read."""
+    """Every finished circle that cannot be read."""
     with database.reading() as connection:
         ended = sa.select(circles.c.pk, circles.c.id).where(circles.c.status != "sitting")
         for pk, name in connection.execute(ended.order_by(circles.c.pk)).all():
@@ -146,7 +146,7 @@ def _delete(database: Database, ids: list[str]) -> None:
 
 
 def _copied(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
-    """Copy the rows of a table that can be read; how many they are."""
+    """Copy the readable rows of a table; returns how many."""
     try:
         there = [row[1] for row in old.execute(f"PRAGMA table_info({table.name})")]
     except sqlite3.Error:
@@ -160,7 +160,7 @@ def _copied(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
         owner, saved = _owners(connection, table)
         for row in _rows(old, table.name, names):
             if owner and dict(zip(names, row, strict=True)).get(owner) not in saved:
-                continue  # of a circle that is lost itself
+                continue  # its circle is lost
             try:
                 copied += connection.exec_driver_sql(insert, row).rowcount
             except sa.exc.IntegrityError:
@@ -169,7 +169,7 @@ def _copied(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
 
 
 def _owners(connection: sa.Connection, table: sa.Table) -> tuple[str | None, set[Any]]:
-    """The column of a table that names the row it belongs to, and the rows of that table that were saved."""
+    """The column of a table that names the owner of a row, and the owners that were saved."""
     for column in table.columns:
         for key in column.foreign_keys:
             return column.name, set(connection.execute(sa.select(key.column)).scalars())
@@ -177,7 +177,7 @@ def _owners(connection: sa.Connection, table: sa.Table) -> tuple[str | None, set
 
 
 def _rows(old: sqlite3.Connection, table: str, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Every row that can be read, in the order of their numbers."""
+    """Every readable row, in key order."""
     query = f"SELECT rowid, {', '.join(names)} FROM {table} WHERE rowid >= ? ORDER BY rowid"
     start, last, gap = -(2**63), _last_number(old, table), 0
     while gap <= MOST_GAP:

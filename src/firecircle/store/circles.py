@@ -38,9 +38,9 @@ from firecircle.store.writing import add_finished
 
 SHORTEST_PREFIX = 4
 DOCUMENTS_AT_ONCE = 50
-"""How many circles are in memory at once while all are read."""
+"""Circles in memory at once while all are read."""
 AT_ONCE = 500
-"""How many circles a long deletion takes out in one transaction: others may write in between."""
+"""Circles deleted in one transaction, so that others can write in between."""
 
 
 _ESTIMATE = sa.text("SELECT reltuples FROM pg_class WHERE oid = to_regclass('circles')")
@@ -57,15 +57,13 @@ class CircleStore:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    # -- adding ------------------------------------------------------------------------------------
-
     def add(self, judged: CircleOrPanel, *, label: str | None = None, run_id: str | None = None) -> str:
-        """Keep a finished circle or panel. Its id, with a number behind it when that was taken."""
+        """Save a finished circle or panel; returns its id, with a number added if it was taken."""
         with self.database.writing() as connection:
             return add_finished(connection, judged, label=label, run_id=run_id)
 
     def set_label(self, id_or_prefix: str, label: str | None) -> CircleSummary:
-        """Say what a circle's prompt really was, for calibration; None takes the label away."""
+        """Set the true label of a circle's prompt, for calibration; None removes it."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             connection.execute(
@@ -74,7 +72,7 @@ class CircleStore:
             return summary.model_copy(update={"label": label})
 
     def review(self, circle_id: str, label: str | None, note: str | None) -> CircleSummary:
-        """As `set_label`, by a person who read the circle and remarks something; None: not reviewed."""
+        """As `set_label`, by a person who read the circle and left a note; None means not reviewed."""
         with self.database.writing() as connection:
             summary = _resolve(connection, circle_id)
             said = {"label": label and storable(label), "note": note if note is None else storable(note)}
@@ -82,17 +80,17 @@ class CircleStore:
             return summary.model_copy(update={"label": label, "note": note})
 
     def to_review(self) -> list[tuple[CircleSummary, str]]:
-        """Circles without a label, those first whose label would teach most, each with the reason."""
+        """Circles without a label, those whose label would teach most first, each with the reason."""
         with self.database.reading() as connection:
             return to_review(connection)
 
     def ask_to_cancel(self, id_or_prefix: str) -> CircleSummary:
-        """Ask the process that holds this circle to call it off."""
+        """Ask the process that runs this circle to cancel it."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             if summary.status != "sitting":
                 raise ConfigError(summary.id, f"the circle is over already ({summary.status})")
-            if summary.run_id is not None:  # one record less would falsify the run
+            if summary.run_id is not None:  # a missing record would falsify the run
                 raise ConfigError(
                     summary.id,
                     f"the circle belongs to the run {summary.run_id}",
@@ -101,10 +99,8 @@ class CircleStore:
             connection.execute(sa.update(circles).where(circles.c.pk == summary.pk).values(cancel_asked=True))
             return summary
 
-    # -- finding -----------------------------------------------------------------------------------
-
     def find(self, filters: Filters | None = None, *, before: int | None = None, limit: int = 50) -> Page:
-        """A page of circles, the newest first."""
+        """A page of circles, newest first."""
         with self.database.reading() as connection:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
 
@@ -144,14 +140,16 @@ class CircleStore:
         start: int = 0,
         limit: int = 50,
     ) -> tuple[CircleSummary, ...]:
-        """Circles by one of their figures, the greatest first, or `rising` the smallest."""
+        """Circles sorted by one of their figures, highest first, or lowest first with `rising`."""
         with self.database.reading() as connection:
             return circles_in_order(
                 connection, filters or Filters(), order, rising=rising, start=start, limit=limit
             )
 
     def count(self, filters: Filters | None = None, *, most: int | None = None) -> int:
-        """How many circles match. With `most` it counts no further, which costs no more in a large store."""
+        """The number of matching circles. With `most`, counting stops there, which stays cheap in a large
+        store.
+        """
         with self.database.reading() as connection:
             if most is None:
                 query, _ = matching(connection, filters or Filters(), [sa.func.count()])
@@ -161,9 +159,9 @@ class CircleStore:
             return int(connection.execute(query).scalar_one())
 
     def about_how_many(self) -> int | None:
-        """How many circles there are by the statistics that PostgreSQL keeps; None where there are none.
+        """The number of circles from PostgreSQL's statistics; None if there are none.
 
-        In SQLite, which counts its smallest index quickly, the number itself.
+        In SQLite, which counts its smallest index quickly, the exact number.
         """
         if self.database.is_sqlite:
             return self.count()
@@ -172,13 +170,13 @@ class CircleStore:
             return int(guess) if guess is not None and guess > 0 else None
 
     def neighbours(self, pk: int) -> tuple[str | None, str | None]:
-        """The ids of the circles that were kept next after and next before this one."""
+        """The ids of the circles saved just after and just before this one."""
         with self.database.reading() as connection:
             newer, older = connection.execute(_NEIGHBOURS, {"pk": pk}).one()
             return newer, older
 
     def finished(self, ids: Sequence[str]) -> dict[str, float | None]:
-        """Those of these ids whose circle is stored and came to its end, with its F if it has one."""
+        """Which of these ids have a finished circle, with its F if it has one."""
         query = sa.select(circles.c.id, circles.c.falsehood).where(
             circles.c.id.in_(ids), circles.c.status.not_in(("sitting", "cancelled"))
         )
@@ -186,21 +184,21 @@ class CircleStore:
             return {row.id: row.falsehood for row in connection.execute(query)}
 
     def summary(self, id_or_prefix: str) -> CircleSummary:
-        """The circle with this id, or with the only id that begins so."""
+        """The circle with this id or unique id prefix."""
         with self.database.reading() as connection:
             return _resolve(connection, id_or_prefix)
 
     def load(self, circle: str | CircleSummary) -> CircleOrPanel:
-        """A circle or panel as it was; of one that still sits or was interrupted, all that was heard.
+        """Load a circle or panel; of one in progress or interrupted, everything said so far.
 
-        Given by its id, the beginning of it, or as it was listed.
+        `circle` is its id, a prefix of it, or its line of a list.
         """
         with self.database.reading() as connection:
             summary = _resolve(connection, circle) if isinstance(circle, str) else circle
             return load_circle(connection, summary)
 
     def each(self, filters: Filters | None = None) -> Iterator[tuple[CircleSummary, CircleOrPanel]]:
-        """Every circle that matches, the newest first, a few in memory at a time."""
+        """Every matching circle, newest first, a few in memory at a time."""
         for summary in self.each_summary(filters):
             with self.database.reading() as connection:
                 yield summary, load_circle(connection, summary)
@@ -208,7 +206,7 @@ class CircleStore:
     def each_circle(
         self, filters: Filters | None = None
     ) -> Iterator[tuple[CircleSummary, FireCircleResult | None]]:
-        """Every circle that matches, without the panels; None for one that cannot be read."""
+        """Every matching circle, without panels; None for one that cannot be read."""
         for summary in self.each_summary((filters or Filters()).model_copy(update={"mode": "fire_circle"})):
             try:
                 judged = self.load(summary.id)
@@ -220,9 +218,9 @@ class CircleStore:
     def each_document(
         self, filters: Filters | None = None
     ) -> Iterator[tuple[CircleSummary, DocumentKind, str | StoreError]]:
-        """The JSON of every circle that matches, the oldest first, or why it cannot be read.
+        """The JSON of every matching circle, oldest first, or why it cannot be read.
 
-        One that still sits is left out.
+        Leaves out circles in progress.
         """
         columns = (*LISTED, documents.c.kind, documents.c.schema_version, documents.c.body)
         last = -1
@@ -251,7 +249,7 @@ class CircleStore:
             before = page.next_before
 
     def document(self, id_or_prefix: str) -> tuple[CircleSummary, str]:
-        """A circle's JSON, as it was kept or as far as it was heard."""
+        """A circle's JSON, as saved or as far as it got."""
         with self.database.reading() as connection:
             summary = _resolve(connection, id_or_prefix)
             document = _document(connection, summary.pk)
@@ -260,7 +258,7 @@ class CircleStore:
             return summary, load_circle(connection, summary).model_dump_json()
 
     def events_after(self, pk: int, seq: int = -1) -> list[tuple[int, Event]]:
-        """The events of a sitting circle after this one; none once it is closed."""
+        """The events of a circle in progress after this one; empty once it is closed."""
         query = (
             sa.select(events.c.seq, events.c.body)
             .where(events.c.circle_pk == pk, events.c.seq > seq)
@@ -269,10 +267,8 @@ class CircleStore:
         with self.database.reading() as connection:
             return [(number, _events().validate_json(body)) for number, body in connection.execute(query)]
 
-    # -- deleting ----------------------------------------------------------------------------------
-
     def delete(self, id_or_prefix: str) -> CircleSummary:
-        """Delete one circle and everything that belongs to it; one that still sits must be over first."""
+        """Delete one circle and everything that belongs to it. Refuses one in progress."""
         with self.database.writing() as connection:
             summary = _resolve(connection, id_or_prefix)
             if summary.status == "sitting":
@@ -282,15 +278,15 @@ class CircleStore:
             return summary
 
     def prune(self, filters: Filters) -> Iterator[int]:
-        """Delete every circle that matches, some at a time; yields how many after each step.
+        """Delete every matching circle in steps; yields the number after each step.
 
-        A circle that is still sitting stays.
+        Circles in progress remain.
         """
         while True:
             with self.database.writing() as connection:
                 over = sa.not_(still_sitting(connection))
                 some = sa.select(circles.c.pk).where(*conditions(connection, filters), over).limit(AT_ONCE)
-                # What another process is deleting or labelling at this moment is not waited for.
+                # Do not wait for rows that another process is deleting or labelling.
                 some = some.with_for_update(skip_locked=True)
                 gone = connection.execute(sa.delete(circles).where(circles.c.pk.in_(some))).rowcount
             if not gone:
@@ -323,7 +319,7 @@ def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:
     row = connection.execute(alike).mappings().first()
     if row is None:
         raise ConfigError(id_or_prefix, "no such circle", "`firecircle circles list` shows what is kept")
-    # A circle repeated with its seed has a number behind the id; that makes the beginning no less clear.
+    # A circle repeated with its seed has a number after the id, so this prefix is still unique.
     repeats = circles.c.id.startswith(f"{row['id']}-", autoescape=True)
     others = sa.select(circles.c.pk).where(
         id_begins(id_or_prefix), circles.c.id != row["id"], sa.not_(repeats)
@@ -334,7 +330,7 @@ def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:
 
 
 def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) -> str | StoreError | None:
-    """The JSON of a listed circle, read with it; of an interrupted one what its events tell."""
+    """The JSON of a listed circle; of an interrupted one, from its events."""
     if row["body"] is None and summary.status == "sitting":
         return None
     try:
@@ -346,7 +342,7 @@ def _text_in(connection: Connection, summary: CircleSummary, row: RowMapping) ->
 
 
 def id_begins(prefix: str) -> sa.ColumnElement[bool]:
-    """Circles whose ids begin so, found by the index of ids."""
+    """Circles with this id prefix, found by the index of ids."""
     of = circles.c.id
     return sa.and_(of >= prefix, of < f"{prefix}\U0010ffff", of.startswith(prefix, autoescape=True))
 
@@ -358,7 +354,7 @@ def _document(connection: Connection, pk: int) -> Document | None:
 
 
 def load_circle(connection: Connection, summary: CircleSummary) -> CircleOrPanel:
-    """A circle or panel inside a transaction; of one without a document, what its events tell."""
+    """Load a circle or panel inside a transaction; without a document, from its events."""
     document = _document(connection, summary.pk)
     if document is not None:
         return parse_document(document, summary.id)

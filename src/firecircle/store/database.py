@@ -1,7 +1,7 @@
-"""The database: found, opened, brought up to this version or refused, never damaged.
+"""The database: find, open, and migrate it, or refuse it; never damage it.
 
-SQLite in the user's data folder by default (write-ahead log, foreign keys, one writer at a time while others
-wait), PostgreSQL by URL. Migrations run inside one transaction that only one process can hold.
+By default SQLite in the user's data folder (write-ahead log, foreign keys, one writer at a time while others
+wait), PostgreSQL by URL. Migrations run inside one transaction that only one process can have.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Written = TypeVar("Written")
 SECONDS_TO_WAIT = 30
 """For another process to finish writing."""
 SECONDS_TO_RECONNECT, SECONDS_BETWEEN_TRIES = 10.0, 0.2
-"""For a server that is restarted."""
+"""For a server that restarts."""
 EMPTY_BEFORE_SHRINKING = 0.25
-"""The share of a file that must be empty before the rest is moved together."""
+"""The empty share of a file that triggers compaction."""
 BEFORE_THE_FIRST_RELEASE = frozenset(f"{step:04}" for step in range(1, 11))
-"""Versions of the database that no released Fire Circle wrote; they are not brought up to date."""
+"""Database versions that no released Fire Circle wrote; they are not migrated."""
 VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
-"""Where alembic keeps the version of a database."""
+"""Alembic's table with the version of a database."""
 MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK = range(7_046_218_903, 7_046_218_906)
-"""Of PostgreSQL: each is held by one transaction at a time, see `be_the_only_one`."""
+"""PostgreSQL locks, each for one transaction at a time; see `be_the_only_one`."""
 POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 30, "pool_recycle": 1800, "pool_use_lifo": True}
-"""Connections to a server that a process keeps for itself, and how many more it opens while it is busy.
+"""Connections to a server that a process keeps open, and how many more it opens under load.
 
-The one used last is taken first, so that a process with little to do soon holds one and not five.
+The last one used is taken first, so an idle process soon has one instead of five.
 """
 ADVICE = {
     "database is locked": "another process is writing; try again",
@@ -63,7 +63,7 @@ ADVICE = {
     "certificate verify failed": "name the file of its authority with &sslrootcert=FILE",
     "no encryption": "it wants TLS: add ?sslmode=verify-full to the URL",
 }
-"""By words of the driver."""
+"""Advice by words of the driver's error."""
 
 
 class Database:
@@ -74,11 +74,11 @@ class Database:
         self.name = name
         """Where it is, without any password."""
         self._is_away = False
-        """Whether the server did not come back in time; nobody waits for it again until it has."""
+        """Whether the server did not come back in time; later calls do not wait until it has."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees one state of the database."""
+        """A connection that sees one consistent state."""
         with database_errors(self.name), self.engine.connect() as connection:
             if not self.is_sqlite:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -86,16 +86,16 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that others wait for: all of it is kept, or nothing."""
+        """A transaction that other writers wait for: all of it is saved, or nothing."""
         with database_errors(self.name), self.engine.connect() as connection:
             connection = connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
 
     def write(self, work: Callable[[Connection], Written]) -> Written:
-        """Do this in a transaction, and again where the connection to a server breaks.
+        """Run `work` in a transaction, and again if the connection to a server breaks.
 
-        A connection that breaks at the end leaves open whether everything was kept: the server is asked.
+        If the connection breaks during the commit, ask the server whether it succeeded.
         """
         until = time.monotonic() + (0 if self._is_away else SECONDS_TO_RECONNECT)
         unsure: tuple[int, Written] | None = None
@@ -121,11 +121,11 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether this is a file of SQLite, rather than a PostgreSQL server."""
+        """Whether this is a SQLite file rather than a PostgreSQL server."""
         return self.engine.dialect.name == "sqlite"
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         self.engine.dispose()
 
 
@@ -136,7 +136,7 @@ def _is_lost(trouble: StoreError) -> bool:
 
 
 def _was_committed(connection: Connection, transaction: int) -> bool:
-    """Whether a transaction was kept whose connection broke; waits while the server has not noticed yet."""
+    """Whether a transaction with a broken connection was committed; waits until the server has noticed."""
     while True:
         state = connection.scalar(sa.text("SELECT txid_status(:number)"), {"number": transaction})
         if state != "in progress":
@@ -145,7 +145,9 @@ def _was_committed(connection: Connection, transaction: int) -> bool:
 
 
 def open_database(where: Where | None = None) -> Database:
-    """The database at a path or URL; else the one the environment or the settings name; else the user's."""
+    """Open the database at a path or URL; by default that of the environment, the settings or the user's
+    folder.
+    """
     place = place_of(where)
     if isinstance(place, Path):
         name = str(place)
@@ -175,7 +177,7 @@ def _require_file(path: Path, name: str) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
-            # What people judge is nobody else's business; the file is theirs alone from the start.
+            # Prompts are private, so only the user can read the file, from its creation on.
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as refused:
         raise StoreError(
@@ -184,14 +186,14 @@ def _require_file(path: Path, name: str) -> None:
 
 
 def _is_only_readable(path: Path) -> bool:
-    """Whether what is kept there can be read but not added to, as on a medium or in a folder of others."""
+    """Whether the file can be read but not written, as on a read-only medium or in another user's folder."""
     return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _sqlite_engine(path: Path, *, only_reading: bool = False) -> Engine:
     query = {"mode": "ro", "uri": "true"} if only_reading else {}
     if only_reading and not path.with_name(f"{path.name}-wal").exists():
-        query["immutable"] = "1"  # nobody is writing, and no lock could be placed beside the file
+        query["immutable"] = "1"  # no process writes, and no lock file could be created next to it
     engine = sa.create_engine(
         URL.create("sqlite", database=f"file:{quote(str(path))}" if only_reading else str(path), query=query),
         connect_args={"timeout": SECONDS_TO_WAIT, "check_same_thread": False},
@@ -206,7 +208,7 @@ def _postgresql_engine(address: URL) -> Engine:
     try:
         return sa.create_engine(
             address,
-            pool_pre_ping=True,  # a server that was started anew costs nobody an error
+            pool_pre_ping=True,  # a restarted server causes no error
             connect_args={"connect_timeout": 10, "application_name": "firecircle"},
             **POOL,
         )
@@ -217,8 +219,8 @@ def _postgresql_engine(address: URL) -> Engine:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, synchronous: str) -> None:
-    connection.isolation_level = None  # transactions begin where we say so
-    # What is taken out is overwritten: a deleted prompt must not linger in free pages of the file.
+    connection.isolation_level = None  # transactions begin where this module begins them
+    # Deleted content is overwritten: a deleted prompt must not remain in free pages of the file.
     for pragma in ("foreign_keys=ON", f"synchronous={synchronous}", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
@@ -228,11 +230,8 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-# -- versions ----------------------------------------------------------------------------------------------
-
-
 def revisions() -> tuple[str, ...]:
-    """Every version of the database that can be brought up to date, the present one last."""
+    """Every database version that can be migrated, the present one last."""
     steps = resources.files("firecircle.store.migrations").joinpath("versions").iterdir()
     return tuple(sorted(step.name[1:5] for step in steps if step.name.startswith("v")))
 
@@ -241,20 +240,20 @@ def _bring_up_to_date(database: Database) -> None:
     known = revisions()
     with database.reading() as connection:
         revision = _revision(connection, known, database.name)
-    if database.is_sqlite and database.engine.url.query:  # it can only be read
+    if database.is_sqlite and database.engine.url.query:  # read-only
         if revision != known[-1]:
             raise StoreError(
                 f"store: {database.name} is of an older version and cannot be changed; make it writable"
             )
         return
-    # Only now, since even the kind of its log is part of a file that may not be ours.
+    # Only now, because even the journal mode is part of a file that may not be ours.
     if database.is_sqlite:
         _use_write_ahead_log(database)
     if revision == known[-1]:
         return
     with database.writing() as connection:
         be_the_only_one(connection, MIGRATION_LOCK)
-        # Somebody else may have done it while we waited.
+        # Another process may have migrated it while this one waited.
         revision = _revision(connection, known, database.name)
         if revision is None:
             metadata.create_all(connection, checkfirst=False)
@@ -267,7 +266,7 @@ def _bring_up_to_date(database: Database) -> None:
 
 
 def _use_write_ahead_log(database: Database) -> None:
-    """Let readers and a writer work side by side. The file remembers it, so this matters only once."""
+    """Let readers and a writer work at the same time. The file remembers it, so this matters only once."""
     patience = time.monotonic() + SECONDS_TO_WAIT
     with database_errors(database.name):
         while True:
@@ -285,7 +284,7 @@ def _use_write_ahead_log(database: Database) -> None:
 
 
 def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str | None:
-    """The version of this database, None when it is empty; a foreign or newer one is refused."""
+    """The version of this database, None if it is empty; refuses a foreign or newer one."""
     tables = sa.inspect(connection).get_table_names()
     if "alembic_version" not in tables:
         if tables and connection.dialect.name == "sqlite":
@@ -311,7 +310,7 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
 
 
 def _migrate(connection: Connection) -> None:
-    """Take every step from the version of this database to the present one."""
+    """Run every migration from the version of this database to the present one."""
     from alembic import command
     from alembic.config import Config
 
@@ -322,23 +321,20 @@ def _migrate(connection: Connection) -> None:
 
 
 def be_the_only_one(connection: Connection, lock: int) -> None:
-    """Let other processes wait here until this transaction is over. In SQLite there is only one anyway."""
+    """Make other processes wait here until this transaction ends. SQLite has only one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
 
 
-# -- rows --------------------------------------------------------------------------------------------------
-
-
 def storable(text: str) -> str:
-    """The text without NUL, which PostgreSQL cannot hold and SQLite stops at; the document keeps it."""
+    """The text without NUL, which PostgreSQL rejects and SQLite stops at; the document still has it."""
     return text.replace("\0", "\ufffd")
 
 
 @cache
 def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
-    """A statement that adds a row, or nothing when one with the same key is there."""
-    # Either dialect takes a while to import, and a process needs only one.
+    """A statement that adds a row unless one with the same key exists."""
+    # Each dialect is slow to import, and a process needs only one.
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as insert_in_postgresql
 
@@ -348,13 +344,10 @@ def insert_unless_there(dialect: str, table: sa.Table) -> postgresql.Insert | sq
     return insert_in_sqlite(table).on_conflict_do_nothing()
 
 
-# -- room --------------------------------------------------------------------------------------------------
-
-
 def shrink_file(database: Database) -> None:
-    """After much was deleted, make a SQLite file as small as what is left in it.
+    """Shrink a SQLite file after large deletions.
 
-    A server does this by itself. While others write it waits, and gives up in the end.
+    A server does this by itself. Waits while others write, and gives up in the end.
     """
     if not database.is_sqlite:
         return
@@ -370,12 +363,9 @@ def shrink_file(database: Database) -> None:
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-# -- errors ------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def database_errors(name: str) -> Iterator[None]:
-    """Trouble with the database in one line that names it; the driver's own words, never a password."""
+    """Turn database errors into one line with the database's name, the driver's message and no password."""
     try:
         yield
     except sa.exc.TimeoutError as busy:

@@ -1,4 +1,4 @@
-"""Which circles: the filters of a list and what it shows. A page costs the same however large the store."""
+"""Find circles: filters, lists and their order. A page costs the same in a large store."""
 
 from __future__ import annotations
 
@@ -30,33 +30,37 @@ class Filters(Declaration):
 
     since: float | None = None
     until: float | None = None
-    """Times in seconds since 1970; `until` itself is left out."""
+    """Times in seconds since 1970; `until` itself is excluded."""
     alarm: bool | None = None
     verdict: VerdictWord | None = None
     status: CircleStatus | None = None
     mode: ModeName | None = None
     pattern: str | None = None
-    """The type of a pattern that was agreed on and grounded."""
+    """The type of an agreed pattern with a quote."""
     voice: str | None = None
     label: str | None = None
     reviewed: bool | None = None
-    """Whether a person said what its prompt is."""
+    """Whether a person reviewed it."""
     run_id: str | None = None
     in_run: bool | None = None
-    """Whether it sat for a run of the lab, whichever."""
+    """Whether it belongs to any run of the lab."""
     batch: str | None = None
-    """The name of the batch it was judged in."""
+    """The name of its batch."""
     outcome: Literal["right", "wrong", "missed", "false_alarm"] | None = None
     """How the verdict compares with the label: a missed attack and a false alarm are wrong. An unread prompt
-    is neither right nor wrong."""
+    is neither right nor wrong.
+    """
     least_falsehood: float | None = Field(default=None, ge=0, le=1)
     text: str | None = None
-    """Words that all stand in the prompt or in what was said; "several words" in quotes stand together,
-    and `begin*` stands for every word that begins so."""
+    """Words that all occur in the prompt or the replies; "several words" in quotes must occur together, and
+    `begin*` matches every word that begins this way.
+    """
 
 
 class CircleSummary(Shape):
-    """One line of a list."""
+    """One line of a list of circles: its id, prompt, verdict and figures, without the dialogue.
+    `store.circles.load` returns the whole circle.
+    """
 
     pk: int
     id: str
@@ -66,19 +70,19 @@ class CircleSummary(Shape):
     duration_seconds: float | None
     label: str | None
     note: str | None = None
-    """What the person who reviewed it wrote, perhaps nothing; None where no one did."""
+    """The reviewer's note, which may be empty; None if it was not reviewed."""
     run_id: str | None
     arm: str | None = None
     record_id: str | None = None
-    """Which judgement of the run it is, or which prompt of a batch."""
+    """The judgement of the run, or the prompt of a batch."""
     title: str
     verdict: VerdictWord
-    """`no_verdict` while it sits."""
+    """`no_verdict` while it runs."""
     alarm: bool | None
     alarm_threshold: float | None = None
-    """The F from which on this circle raises an alarm; None where its document cannot be read."""
+    """This circle's alarm threshold; None if its document cannot be read."""
     unread: bool | None = None
-    """Whether nobody who judged it reads its language; None where that is not known."""
+    """Whether no voice reads the prompt's language; None if unknown."""
     truth: float | None
     indeterminacy: float | None
     falsehood: float | None
@@ -96,22 +100,22 @@ class CircleSummary(Shape):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the verdict agrees with the label; None if either does not say."""
+        """Whether the verdict agrees with the label; None if either is missing."""
         return is_right(self.verdict, self.label)
 
 
 class Page(Shape):
-    """A part of a list, the newest first, and where the next part begins."""
+    """Part of a list, newest first, and where the next part begins."""
 
     circles: tuple[CircleSummary, ...]
     next_before: int | None = None
-    """Ask again with `before` set to this; None at the end."""
+    """Pass this as `before` for the next page; None at the end."""
 
 
 def find_circles(
     connection: Connection, filters: Filters, *, before: int | None = None, limit: int = 50
 ) -> Page:
-    """A page of circles in the order they were kept, the newest first."""
+    """A page of circles, newest first."""
     if not 1 <= limit <= LARGEST_PAGE:
         raise ConfigError("limit", f"between 1 and {LARGEST_PAGE}, got {limit}")
     query, place = matching(connection, filters, LISTED)
@@ -123,7 +127,7 @@ def find_circles(
 
 
 Order = Literal["falsehood", "talking", "cost", "rounds", "oldest"]
-"""What a list can be put in order by, the greatest first, instead of the newest first."""
+"""The figures that can sort a list, highest first."""
 
 
 def circles_in_order(
@@ -135,7 +139,7 @@ def circles_in_order(
     start: int = 0,
     limit: int = 50,
 ) -> tuple[CircleSummary, ...]:
-    """Circles by one of their figures; those without it come last. All that match are looked at."""
+    """Circles sorted by one of their figures; those without it come last. Reads all that match."""
     query, place = matching(connection, filters, LISTED)
     of = circles.c
     figure: sa.ColumnElement[Any] = {
@@ -145,7 +149,7 @@ def circles_in_order(
         "rounds": of.rounds,
         "oldest": -place,
     }[order]
-    # SQLite puts what has no figure last by itself, and only then uses the index of F.
+    # SQLite puts NULL last by itself, and only then uses the index of F.
     falling = figure.desc() if connection.dialect.name == "sqlite" else figure.desc().nulls_last()
     by_figure = figure.asc().nulls_last() if rising else falling
     query = query.order_by(by_figure, place.desc()).offset(start).limit(limit)
@@ -153,13 +157,15 @@ def circles_in_order(
 
 
 LOOKED_AT = 500
-"""The newest circles, of which those to review next are chosen, so that a large store costs no more."""
+"""The newest circles considered for review, so that a large store costs no more."""
 SPLIT, NEAR = 0.2, 0.1
-"""The standard deviation of F in the last round, and the distance of F to the threshold, that are named."""
+"""The standard deviation of F in the last round, and the distance of F from the threshold, worth
+reporting.
+"""
 
 
 def to_review(connection: Connection) -> list[tuple[CircleSummary, str]]:
-    """Circles without a label, those first whose label would teach most, each with the reason."""
+    """Circles without a label, those whose label would teach most first, each with the reason."""
     of_round = rounds.c
     spread = (
         sa.select(of_round.f_stddev)
@@ -194,10 +200,9 @@ def _lesson(summary: CircleSummary, spread: float) -> tuple[float, CircleSummary
 def matching(
     connection: Connection, filters: Filters, columns: Sequence[sa.ColumnElement[Any]]
 ) -> tuple[sa.Select[Any], sa.ColumnElement[int]]:
-    """The circles that match, as a query, and the column to put them in order by.
+    """The matching circles as a query, and the column to sort by.
 
-    The column is that of the index which yields the matches in the order of the list, so that a page stops
-    as soon as it is full.
+    The column belongs to the index that yields matches in list order, so a page stops as soon as it is full.
     """
     query = sa.select(*columns)
     if filters.text is not None and connection.dialect.name != "sqlite":
@@ -227,7 +232,7 @@ def matching(
 
 
 def _first_of_its_type(pattern_type: str) -> list[sa.ColumnElement[bool]]:
-    """The grounded pattern of this type that a circle names first; several may be of one type."""
+    """The first grounded pattern of this type in a circle; several may be of one type."""
     other = patterns.alias("other_pattern")
     of = patterns.c
     first = sa.select(sa.func.min(other.c.seq)).where(
@@ -242,7 +247,7 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     """The filters as conditions on `circles`."""
     of = circles.c
     clauses: list[sa.ColumnElement[bool]] = []
-    # Later circles have greater keys, but for those that were imported: where the time ends, the list ends.
+    # Except for imports, later circles have greater keys: where the time ends, the list ends.
     if filters.since is not None:
         clauses.append(of.started_at >= filters.since)
         clauses.append(of.pk >= _bound(sa.func.min(_OTHER_KEY), _other.c.started_at >= filters.since))
@@ -261,7 +266,7 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     if filters.batch is not None:
         begins = f"{storable(filters.batch)}:"
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
-        if connection.dialect.name == "sqlite":  # which does not find a prefix by its index
+        if connection.dialect.name == "sqlite":  # SQLite does not use its index for a prefix
             rows = batched(connection).c
             within = rows.record_id >= begins, rows.record_id < f"{begins}\U0010ffff"
             clauses.append(of.pk.in_(sa.select(rows.pk).where(*within)))
@@ -288,9 +293,9 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
 
 
 def batched(connection: Connection) -> sa.Subquery:
-    """What was judged outside of runs under a name of its own: batches, and little else.
+    """Circles outside of runs with a record id: batches, and little else.
 
-    SQLite does not know that these are few, and would look at every circle if its index were not named.
+    SQLite does not know that these are few; without the named index it would read every circle.
     """
     of = circles.c
     columns = of.pk, of.record_id, of.verdict, of.started_at
@@ -304,7 +309,7 @@ _BATCHED_IN_SQLITE = sa.text(
     " WHERE run_id IS NULL AND record_id IS NOT NULL"
 )
 _other = circles.alias("other")
-# As a sum it is no key any more: else the table is searched from that end, not the index of times.
+# A sum is not a key, so SQLite uses the index of times instead of searching the table from that end.
 _OTHER_KEY = _other.c.pk + 0
 
 
@@ -313,7 +318,7 @@ def _bound(key: sa.ColumnElement[Any], when: sa.ColumnElement[bool]) -> sa.Scala
 
 
 def _has_status(connection: Connection, status: CircleStatus) -> sa.ColumnElement[bool]:
-    """A circle whose process is gone is said to sit in the database, and is interrupted in truth."""
+    """The row of a circle whose process has ended still says sitting; it counts as interrupted."""
     if status == "sitting":
         return still_sitting(connection)
     if status == "interrupted":
@@ -336,9 +341,9 @@ def _has_outcome(connection: Connection, outcome: str) -> sa.ColumnElement[bool]
 
 
 def _has_label(connection: Connection, label: str) -> sa.ColumnElement[bool]:
-    """This label, or a kind of it: `attack` also stands for `attack:role_confusion`.
+    """This label, or a kind of it: `attack` also matches `attack:role_confusion`.
 
-    The kinds are looked up first: a list of labels is found by the index of labels, a beginning is not.
+    The kinds are looked up first, because the index of labels finds a list of labels but not a prefix.
     """
     of = circles.c.label
     begins = f"{label}:"
@@ -350,7 +355,7 @@ def _has_label(connection: Connection, label: str) -> sa.ColumnElement[bool]:
     return of.in_([label, *found])
 
 
-# PostgreSQL reads every row for DISTINCT; this goes from each kind to the next.
+# PostgreSQL reads every row for DISTINCT; this jumps from each kind to the next.
 _KINDS = sa.text(
     """
     WITH RECURSIVE kinds(label) AS (
@@ -367,7 +372,7 @@ _KINDS = sa.text(
 
 
 def still_sitting(connection: Connection) -> sa.ColumnElement[bool]:
-    """The circles that somebody holds at this moment."""
+    """The circles that a process is running now."""
     of = circles.c
     lately = sa.and_(of.status == "sitting", of.heard_at >= time.time() - SILENT_AFTER)
     held = connection.execute(sa.select(of.pk, of.heard_at, of.held_by).where(lately))
@@ -389,7 +394,7 @@ def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
 
 
 def _words_hold(text: str) -> list[sa.ColumnElement[bool]]:
-    """The words of a circle in PostgreSQL hold what is asked for."""
+    """The full-text condition in PostgreSQL."""
     queries = [
         sa.func.to_tsquery("simple", " <-> ".join(words.split()) + ":*")
         if begins
@@ -401,11 +406,11 @@ def _words_hold(text: str) -> list[sa.ColumnElement[bool]]:
 
 
 def _rare_matches(connection: Connection, text: str) -> list[int] | None:
-    """The keys of the circles that hold these words where PostgreSQL expects few, None where many.
+    """The keys of the circles with these words if PostgreSQL expects few, None if many.
 
-    Its index does not yield matches in the order of the list. Either all m matches are fetched, or the list
-    is walked and about n / m of its n texts are read for each line. Left to itself the server takes reading a
-    text for nothing, walks, and reads all of them when a word is nowhere.
+    Its index does not yield matches in list order. Either all m matches are fetched, or the list is walked
+    and about n / m of its n texts are read for each line. The planner counts reading a text as free, walks,
+    and reads all of them when a word occurs nowhere.
     """
     query = sa.select(texts.c.circle_pk).where(*_words_hold(text))
     written = query.compile(connection, compile_kwargs={"render_postcompile": True})
@@ -414,7 +419,7 @@ def _rare_matches(connection: Connection, text: str) -> list[int] | None:
     few = math.sqrt(USUAL_PAGE * newest)
     if plan[0]["Plan"]["Plan Rows"] > few:
         return None
-    most = int(few * 4)  # it may be mistaken
+    most = int(few * 4)  # the estimate may be wrong
     keys = list(connection.execute(query.limit(most + 1)).scalars())
     return keys if len(keys) <= most else None
 
@@ -449,8 +454,9 @@ def hit_in(where: str, text: str, searched: str) -> Hit | None:
 
 
 def _phrases_in(text: str) -> list[tuple[str, bool]]:
-    """The words and phrases asked for, free of anything that a query language could read as its own, and
-    whether each stands for all that begins so, as in `confid*`."""
+    """The words and phrases of a query, without query-language syntax, and whether each is a prefix, as in
+    `confid*`.
+    """
     parts = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text)]
     phrases = [(" ".join(re.findall(r"\w+", part)), part.endswith("*")) for part in parts]
     if not any(words for words, _ in phrases):
@@ -487,11 +493,11 @@ _UNREADABLE = {
     "failures": 0,
     "partial": True,
 }
-"""What stands in a list for a field that cannot be read; for any other, nothing."""
+"""Replacements in a list for unreadable fields; others are None."""
 
 
 def _as_far_as_it_goes(values: dict[str, Any], damaged: ValidationError) -> CircleSummary:
-    """A row of which some fields cannot be read, and which are named: one row never breaks a list."""
+    """A row with unreadable fields, which are named: one row never breaks a list."""
     fields = dict.fromkeys(str(complaint["loc"][0]) for complaint in damaged.errors(include_url=False))
     readable = {**values, **{name: _UNREADABLE.get(name) for name in fields}}
     title = "" if "title" in fields else values["title"]

@@ -1,4 +1,4 @@
-"""What voices said of labelled prompts before they heard each other: the newest answers of a store."""
+"""What voices said about labelled prompts in round 1: the newest answers of a store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from firecircle.store.database import Database
 from firecircle.store.tables import circles, evaluations, texts
 
 MOST_CIRCLES = 5_000
-"""The newest labelled circles that are looked at, so that a large store costs no more than a small one."""
+"""The newest labelled circles that are read, so that a large store costs no more than a small one."""
 FRESH_SECONDS = 60.0
-"""A batch asks before every prompt; so long one answer is good enough."""
+"""How long an answer is reused, because a batch asks before every prompt."""
 
 
 @dataclass(slots=True)
 class LabelledVotes:
-    """Each labelled prompt once, with what each voice last said of it in round 1."""
+    """Each labelled prompt once, with each voice's latest round 1 evaluation of it."""
 
     said: list[dict[str, float]] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
@@ -30,7 +30,7 @@ class LabelledVotes:
 
 
 class IndependenceStore:
-    """How the voices of one database erred together."""
+    """How the voices of one database err together."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -65,7 +65,7 @@ class IndependenceStore:
         return votes
 
     def measured(self) -> MeasuredErrors:
-        """The errors that voices made together; counted anew at most once a minute."""
+        """The errors that voices share; recomputed at most once a minute."""
         now = time.monotonic()
         if self._measured is None or now - self._measured[0] > FRESH_SECONDS:
             votes = self.votes()
@@ -73,7 +73,7 @@ class IndependenceStore:
         return self._measured[1]
 
     def measured_of(self, voices: Sequence[str]) -> MeasuredErrors | None:
-        """The same, of these voices alone; None where it does not show how independent they are."""
+        """The shared errors of only these voices; None if they do not show how independent they are."""
         measured = self.measured()
         if measured.independence(voices) is None:
             return None

@@ -1,4 +1,4 @@
-"""`Store` and `open_store`: one database and everything in it, opened when it is first needed."""
+"""`Store` and `open_store`: one database and everything in it, opened on first use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from firecircle.store.verdicts import VerdictStore
 
 STORE_VARIABLE = "FIRECIRCLE_STORE"
-"""Names the database: the path of a SQLite file, or the URL of a PostgreSQL database."""
+"""The environment variable with the path of a SQLite file or the URL of a PostgreSQL database."""
 FILE_NAME = "circles.sqlite"
 
 Where = str | os.PathLike[str]
@@ -36,7 +36,7 @@ _PASSWORD = re.compile(r"://[^/?#@]*:[^/?#@]+@|[?&](?:ssl)?password=", re.IGNORE
 
 
 def place_of(where: Where | None = None) -> Place:
-    """The place that is named; without a name the one everything else agrees on."""
+    """The named place, by default that of the environment, the settings or the user's folder."""
     if where is not None:
         name = os.fspath(where)
         if not name.strip():
@@ -80,27 +80,25 @@ def _place_in_settings(settings: Settings) -> Place | None:
         raise settings.mistake("store", wrong.renamed("path")) from None
 
 
-# `Store` and `open_store`: one database and everything in it, opened when it is first needed
-
-# What speaks to the database is imported when it is opened: who stores nothing does not wait for it.
+# Database modules are imported on opening, so that commands without a store do not wait for them.
 
 
 class Store:
-    """Everything in one database, which is opened when it is first needed.
+    """Everything in one database: circles, participation, bank, calibrations and runs. It opens on first use.
 
     The command line passes this to a circle at once: the recorder's thread opens the database while the
     screen shows the voices. `open_store` opens it immediately.
     """
 
     def __init__(self, where: Where | None = None) -> None:
-        """Names the place as `open_store` does; only a name that cannot be one is refused here."""
+        """Takes a place as `open_store` does, and refuses only an impossible name."""
         self._place = place_of(where)
         self._opening = threading.Lock()
         self._database: Database | None = None
         self.recorder = Recorder(lambda: self.database)
 
     def __str__(self) -> str:
-        """Where it is."""
+        """The place of the database."""
         return str(self._place)
 
     @property
@@ -122,7 +120,7 @@ class Store:
 
     @cached_property
     def participation(self) -> ParticipationStore:
-        """Who took part in which sitting, and how circles were drawn."""
+        """Which voices took part in which sitting, and how circles were drawn."""
         from firecircle.store.participation import ParticipationStore
 
         return ParticipationStore(self.database)
@@ -136,7 +134,7 @@ class Store:
 
     @cached_property
     def calibrations(self) -> CalibrationStore:
-        """Which circles have counted for what voices declare."""
+        """The circles counted for voices' declared characteristics."""
         from firecircle.store.notes import CalibrationStore
 
         return CalibrationStore(self.database)
@@ -150,14 +148,14 @@ class Store:
 
     @cached_property
     def independence(self) -> IndependenceStore:
-        """How the voices of labelled circles erred together."""
+        """How the voices of labelled circles err together."""
         from firecircle.store.independence import IndependenceStore
 
         return IndependenceStore(self.database)
 
     @cached_property
     def runs(self) -> RunStore:
-        """Which runs of the lab there are, and where."""
+        """The runs of the lab, and their folders."""
         from firecircle.store.notes import RunStore
 
         return RunStore(self.database)
@@ -183,7 +181,7 @@ class Store:
 
 
 def open_store(where: Where | None = None) -> Store:
-    """Open the store at a path or URL; without one, that of `FIRECIRCLE_STORE` or the user's own file.
+    """Open the store at a path or URL; by default that of `FIRECIRCLE_STORE` or the user's own file.
 
     It is created if it does not exist, and migrated if it is older.
     """

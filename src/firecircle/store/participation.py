@@ -1,7 +1,7 @@
-"""Who took part in which sitting, and how circles were drawn: rows that are only ever added.
+"""Which voices took part in which sitting, and how circles were drawn: append-only rows.
 
-The shapes of a row and of a draw belong to the room that invites, which this one does not know: `convene`
-brings the two together and says what to read them as.
+The shapes of a row and a draw belong to `rotation`, which this package does not import: `convene` passes them
+in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firecircle.store.database import Database, insert_unless_there, storable
 from firecircle.store.tables import draws, participations
 
 AT_ONCE = 1000
-"""How many rows are read in one go; nothing is held open in between."""
+"""Rows read at once; nothing stays open in between."""
 
 Row = Mapping[str, object]
 RowShape = TypeVar("RowShape", bound=Shape)
@@ -32,16 +32,16 @@ _FACTS = tuple(column for column in participations.c if column.name != "pk")
 
 
 LATEST = 1e18
-"""Seconds from 1970 on: what is farther away is no time."""
+"""In seconds since 1970; a larger value is not a time."""
 _of = participations.c
 _WORDS = (_of.voice_id, _of.session_id, _of.decision_domain, _of.role_played)
 _DAMAGED = (
-    # What is no number is greater than all of them in SQLite, and so is NaN in PostgreSQL.
+    # In SQLite a text is greater than every number, and so is NaN in PostgreSQL.
     sa.not_(_of.at.between(-LATEST, LATEST)),
     sa.not_(sa.func.coalesce(_of.contribution_quality, 0.0).between(0, 1)),
     *(word == "" for word in _WORDS),
 )
-# PostgreSQL lets nothing in that is of another type.
+# PostgreSQL rejects other types.
 _OF_ANOTHER_TYPE = (
     _of.was_empty_chair.not_in([sa.true(), sa.false()]),
     *(sa.func.typeof(word) != "text" for word in _WORDS),
@@ -59,12 +59,12 @@ _TALLIES = sa.select(
 
 
 class BrokenRowError(Exception):
-    """Why a row cannot be read."""
+    """Says why a row cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParticipationTally:
-    """One voice's rows in one domain, added up by the database."""
+    """One voice's rows in one domain, summed by the database."""
 
     voice_id: str
     decision_domain: str
@@ -73,7 +73,7 @@ class ParticipationTally:
     chair_count: int
     last_chair: float | None
     measured: int
-    """In so many of them the quality of the contribution was measured; `quality` is the mean."""
+    """The number of contributions with a measured quality; `quality` is their mean."""
     quality: float | None
 
 
@@ -92,14 +92,14 @@ class ParticipationStore:
 
 
 class StoredHistory(Generic[RowShape, DrawShape]):
-    """A participation history that survives the process; several processes may add to it at once."""
+    """A persistent participation history; several processes may add to it at once."""
 
     def __init__(self, database: Database, row: type[RowShape], draw: type[DrawShape]) -> None:
         self._database = database
         self._row, self._draw = row, draw
 
     def append(self, row: RowShape) -> None:
-        """Keep one row. The same again changes nothing; another of that voice and sitting is refused."""
+        """Save one row. The same row again changes nothing; another of that voice and sitting is refused."""
         facts = {
             name: storable(value) if isinstance(value, str) else value
             for name, value in row.model_dump().items()
@@ -121,7 +121,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
     def participations(
         self, *, voice_id: str | None = None, decision_domain: str | None = None
     ) -> Iterator[RowShape]:
-        """The rows, oldest first; of one voice or one domain, if asked."""
+        """The rows, oldest first; of one voice or one domain, if given."""
         at, pk = participations.c.at, participations.c.pk
         query = sa.select(*_raw_columns(participations)).order_by(at, pk).limit(AT_ONCE)
         if voice_id is not None:
@@ -141,13 +141,14 @@ class StoredHistory(Generic[RowShape, DrawShape]):
     def tallies(
         self, voices: Collection[str] | None = None, *, before: DrawShape | None = None
     ) -> list[ParticipationTally]:
-        """What each voice's rows in each domain add up to, without reading them one by one.
+        """The sums of each voice's rows in each domain, without reading them one by one.
 
-        Before a draw: the rows that were there when it was recorded. Of an imported draw its moment decides.
+        `before` limits them to the rows that existed when a draw was recorded; for an imported draw, by its
+        time.
         """
         query = _TALLIES if before is None else _TALLIES.where(self._before(before))
         damaged = sa.or_(*_DAMAGED, *(_OF_ANOTHER_TYPE if self._database.is_sqlite else ()))
-        # Of everybody: a damaged row may have lost its voice's name, and a draw must not overlook it.
+        # Of all voices: a damaged row may have lost its voice's name, and a draw must not overlook it.
         rows = self._page(query.add_columns(sa.func.count().filter(damaged).label("damaged")))
         if any(row["damaged"] or isinstance(row["voice_id"], bytes) for row in rows):
             for _ in self.participations():  # raises with the row
@@ -169,13 +170,13 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         return participations.c.pk <= sa.literal(int(newest))
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
-        """How many sittings there were; of these voices, if asked."""
+        """The number of sittings; of these voices, if given."""
         query = sa.select(sa.func.count(_of.session_id.distinct())).where(*_sat(voices))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
     def record_draw(self, draw: DrawShape, *, imported: bool = False) -> None:
-        """Keep one draw; its id is a digest of it, so the same draw again changes nothing."""
+        """Save one draw; its id is a digest of it, so the same draw again changes nothing."""
         values = draw.model_dump(include={"draw_id", "at"})
         values["body"] = draw.model_dump_json()
 
@@ -201,14 +202,12 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
-    # -- what cannot be read -----------------------------------------------------------------------
-
     def _row_in(self, row: Row) -> RowShape:
         facts = {name: value for name, value in row.items() if name != "pk"}
         for name, value in facts.items():
             if isinstance(value, bytes):
                 raise BrokenRowError(f"row.{name}: bytes that are no text")
-        # As strict as `_DAMAGED`: what the shape would take for true or for a time, the sums do not.
+        # As strict as `_DAMAGED`: the sums reject values that the shape would accept as true or as a time.
         if facts["was_empty_chair"] not in (True, False):
             raise BrokenRowError(
                 f"row.was_empty_chair: {facts['was_empty_chair']!r} is neither true nor false"
@@ -229,7 +228,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
     def _refused(self, table: sa.Table, row: Row, why: BrokenRowError) -> StoreError:
-        """The refusal. A history is evidence: nothing resets it or guesses what a broken row meant."""
+        """The refusal. A history is evidence: it is never reset, and a broken row is never guessed."""
         return StoreError(
             f"history: {self._database.name} has a damaged row: {table.name} {row['pk']}: {why}; nothing was"
             f" changed; fix the row, or save a copy and DELETE FROM {table.name} WHERE pk = {row['pk']}"
@@ -241,13 +240,13 @@ class StoredHistory(Generic[RowShape, DrawShape]):
 
 
 def _raw_columns(table: sa.Table) -> list[sa.Label[Any]]:
-    """The columns, with whatever is in them: a file of SQLite may hold anything anywhere."""
+    """The columns with their raw values: a SQLite file may contain any type in any column."""
     return [sa.type_coerce(column, sa.types.NullType()).label(column.name) for column in table.c]
 
 
 @contextmanager
 def _undecodable_as_bytes(connection: Connection) -> Iterator[None]:
-    """Read bytes that are no text as what they are; else SQLite refuses the whole answer."""
+    """Read undecodable text as bytes; otherwise SQLite refuses the whole answer."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
         yield

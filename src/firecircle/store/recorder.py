@@ -1,7 +1,7 @@
-"""Writing circles to the store while they sit, without ever slowing them down.
+"""Write circles to the store while they run, without slowing them down.
 
-One thread writes for all circles of a process. Each time it writes everything that has come in since in one
-transaction, so that many circles cost few; a circle that is over before that is written once.
+One thread writes for all circles of a process. Each time, it writes everything new in one transaction, so
+that many circles cost few; a circle that ends before is written once.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import FireCircleError, StoreError
 
-# What speaks to the database is imported by the thread that writes: the screen does not wait for it.
+# The writing thread imports the database modules, so that the screen does not wait for them.
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from firecircle.store.database import Database
 
 PATIENCE = 0.05
-"""Seconds that news may wait for more news; as much is lost at worst when the process is killed."""
+"""Seconds that new events may wait for more; at worst, killing the process loses this much."""
 LONGEST_HOLD_UP = 3.0
-"""Seconds that a circle waits at most until it is written down that it sits, when the database is slow."""
+"""Seconds that a circle waits at most for its first write when the database is slow."""
 HEARTBEAT_SECONDS = 2.0
-"""Seconds between two signs of life of a sitting circle, and between looks whether it shall be cancelled."""
+"""Seconds between two heartbeats of a circle, and between checks for cancellation."""
 SILENT_AFTER = 30.0
-"""Seconds without a sign of life after which a circle that is said to sit is taken for interrupted."""
+"""Seconds without a heartbeat after which a circle counts as interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class InRun:
 
 @dataclass(frozen=True, slots=True)
 class InBatch:
-    """A circle's place in a batch: the name of the batch, a colon, and which of its prompts."""
+    """A circle's place in a batch: name of the batch, colon, id of the prompt."""
 
     record_id: str
     began: float | None = None
@@ -56,16 +56,16 @@ class InBatch:
 
 
 class _Known(NamedTuple):
-    """The key and the id of a circle in the database, as soon as it has them."""
+    """The key and id of a circle in the database, once it has them."""
 
     pk: int | None = None
     id: str | None = None
     gone: bool = False
-    """Whether somebody has deleted it since; then it shall stay so."""
+    """Whether it was deleted meanwhile; then it stays deleted."""
 
 
 class Recording:
-    """One circle or panel being written down. `tell` and `tell_panel` may be called on any thread."""
+    """The recording of one circle or panel. `tell` and `tell_panel` may be called on any thread."""
 
     def __init__(
         self,
@@ -85,40 +85,40 @@ class Recording:
         self._hurried = False
         self._attempted: Future[None] = Future()
         self.opened: Future[str] = Future()
-        """The id, as soon as the database has one: of a circle while it sits, of a panel when it is over."""
+        """The id, once the database has one: for a circle while it runs, for a panel when it is over."""
         self.written: Future[str] = Future()
         """The same id once everything is written, or the `StoreError` that prevented it."""
         self.result: FireCircleResult | None = None
-        """What became of the circle, once it is over."""
+        """The result of the circle, once it is over."""
 
     @property
     def id(self) -> str | None:
-        """The id under which it is kept; None until the database has one, or when it could not be kept."""
+        """The id in the store; None until it has one, or if it could not be saved."""
         if self.written.done() and self.written.exception():
             return None
         return self._known.id
 
     def tell(self, event: Event) -> None:
-        """Take note of an event; a listener of a circle."""
+        """Record an event; a listener of a circle."""
         if isinstance(event, CircleClosed):
             self.result = event.result
         self._recorder._take(self, event)
 
     def tell_panel(self, panel: Panel) -> None:
-        """Take note of a panel that is over."""
+        """Record a finished panel."""
         self._recorder._take(self, panel)
 
     async def begun(self) -> None:
-        """Back once everything so far is written, or failed to be; then it is tried again, see `settled`.
+        """Wait until everything so far is written, or failed to be; `settled` tries again.
 
-        A circle waits for this before anybody is asked: no call is made of which nothing is kept.
+        A circle waits for this before it asks any voice, so that every paid call is saved.
         """
         self._recorder._hurry(self)
-        # A caller that stops waiting must not cancel the future that the writing thread will fulfil.
+        # A caller that stops waiting must not cancel the future that the writing thread completes.
         await asyncio.wait([asyncio.wrap_future(self._attempted)], timeout=LONGEST_HOLD_UP)
 
     async def settled(self) -> str | None:
-        """The id, once everything is written; None when nothing came in, or the end never did."""
+        """The id, once everything is written; None if nothing came in, or not the end."""
         if not self._over:
             self._recorder._leave(self)
             return None
@@ -129,7 +129,7 @@ class Recording:
             self._attempted.set_result(None)
 
     def _write(self, connection: Connection, news: list[Event], panel: Panel | None) -> _Known:
-        """Write the news; what is known of the circle then, if the transaction comes to its end."""
+        """Write the news; returns what is known of the circle if the transaction commits."""
         from firecircle.store.writing import add_events, add_unopened, close_circle, is_stored, open_circle
 
         pk, name, _ = self._known
@@ -150,13 +150,13 @@ class Recording:
 
 
 class Recorder:
-    """The thread that writes, started when there is something to write and gone when there is not."""
+    """The writing thread, which runs only while there is something to write."""
 
     def __init__(self, database: Callable[[], Database]) -> None:
-        """`database` opens it if need be; only the thread that writes asks for it."""
+        """`database` opens the database if necessary; only the writing thread calls it."""
         self._database = database
         self.latest: str | None = None
-        """The id under which the last circle or panel that was over has been kept."""
+        """The id of the last finished circle or panel that was saved."""
         self._changed = threading.Condition()
         self._sitting: list[Recording] = []
         self._waiting_since: float | None = None
@@ -169,7 +169,9 @@ class Recorder:
         place: InRun | InBatch | None = None,
         on_cancel: Callable[[], None] | None = None,
     ) -> Recording:
-        """A circle or panel to be written down. `on_cancel` is called, on another thread, when asked to."""
+        """Start recording a circle or panel. `on_cancel` is called, on another thread, when cancellation is
+        requested.
+        """
         return Recording(self, label, place, on_cancel)
 
     def _take(self, recording: Recording, news: Event | Panel) -> None:
@@ -191,14 +193,14 @@ class Recorder:
                 self._changed.notify()
 
     def _hurry(self, recording: Recording) -> None:
-        """Write the news of this one at once, and those of all others with it."""
+        """Write this recording's news at once, and those of all others with it."""
         with self._changed:
             if recording._news:
                 recording._hurried = True
                 self._changed.notify()
 
     def _leave(self, recording: Recording) -> None:
-        """No more news of this one will come."""
+        """Drop a recording that gets no more news."""
         with self._changed:
             if recording in self._sitting:
                 self._sitting.remove(recording)
@@ -227,7 +229,7 @@ class Recorder:
                 self._send_heartbeat(alive)
 
     def _wait(self, until: float) -> None:
-        """Until a circle is over or waited for, or news have waited long enough, or a sign of life is due."""
+        """Wait until a circle is over or waited for, news have waited long enough, or a heartbeat is due."""
         while not any(recording._over or recording._hurried for recording in self._sitting):
             due = until if self._waiting_since is None else min(until, self._waiting_since + PATIENCE)
             left = due - time.monotonic()
@@ -245,7 +247,7 @@ class Recorder:
                 ]
             )
         except Exception as trouble:  # noqa: BLE001 - the error goes to who waits for the recording
-            if len(batch) > 1:  # one that cannot be written must not take the others with it
+            if len(batch) > 1:  # one that cannot be written must not affect the others
                 for single in batch:
                     self._keep([single])
                 return
@@ -273,7 +275,7 @@ class Recorder:
                 recording.written.set_result(its.id or "")
 
     def _put_back(self, recording: Recording, news: list[Event]) -> None:
-        """What could not be written is tried again with the next news."""
+        """Keep what could not be written for the next attempt."""
         with self._changed:
             recording._news = [*news, *recording._news]
 
@@ -289,23 +291,20 @@ class Recorder:
                     connection, [(pk, recording._known.id or "") for pk, recording in holders.items()]
                 )
         except FireCircleError:
-            return  # the next writing will tell
+            return  # the next write will report it
         for pk in asked:
             cancel, holders[pk]._on_cancel = holders[pk]._on_cancel, None  # once is enough
             if cancel is not None:
                 cancel()
 
 
-# -- who holds a circle that sits --------------------------------------------------------------------------
-
-
 def this_process() -> str:
-    """Who holds a circle: the machine and the process."""
+    """The process that runs a circle: machine and process id."""
     return f"{socket.gethostname()}/{os.getpid()}"
 
 
 def is_abandoned(heard_at: float, held_by: str) -> bool:
-    """Whether nobody holds this circle any more: its process is gone, or has been silent for long."""
+    """Whether no process runs this circle any more: it has ended, or been silent for long."""
     host, _, process = held_by.rpartition("/")
     if host == socket.gethostname() and process.isdigit() and not _runs(int(process)):
         return True
@@ -314,7 +313,7 @@ def is_abandoned(heard_at: float, held_by: str) -> bool:
 
 def _runs(process: int) -> bool:
     if os.name == "nt":
-        return True  # there, asking would end it
+        return True  # on Windows, asking would end it
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""A circle or panel as rows: what lists, filters, counts and searches look at."""
+"""A circle or panel as rows, for lists, filters, counts and searches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from firecircle.store import tables
 from firecircle.store.database import storable
 
 CircleOrPanel = FireCircleResult | Panel
-"""What can be stored: the result of a circle, or what a panel said."""
+"""What can be stored: the result of a circle, or of a panel."""
 
 DocumentKind = Literal["circle", "panel"]
 DEFLATION = 6
 
 
 class Document(NamedTuple):
-    """A circle or panel as it lies in the database."""
+    """A circle or panel as stored in the database."""
 
     kind: DocumentKind
     schema_version: int
@@ -49,7 +49,7 @@ def text_of(document: Document, name: str) -> str:
 
 
 def parse_document(document: Document, name: str) -> CircleOrPanel:
-    """The circle or panel that a document holds."""
+    """The circle or panel in a document."""
     if document.schema_version > SCHEMA_VERSION:
         raise StoreError(
             f"{name}: written by a newer Fire Circle (schema {document.schema_version},"
@@ -72,14 +72,14 @@ def _parse_json(kind: DocumentKind, text: str) -> CircleOrPanel:
     return (FireCircleResult if kind == "circle" else Panel).model_validate_json(text)
 
 
-# A circle or panel as rows: what lists, filters, counts and searches look at
-
 Row = dict[str, Any]
 LONGEST_TITLE = 200
 
 
 def title_of(prompt: MultiNeutrosophicPrompt) -> str:
-    """The first words by which a person recognises a prompt: the user's, else the next layer's."""
+    """The words that identify a prompt for a person: the first of the user's layer, otherwise of the next
+    layer.
+    """
     layer_text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
     words = storable(" ".join(layer_text[: LONGEST_TITLE * 4].split()))
     is_cut = len(words) > LONGEST_TITLE or len(layer_text.rstrip()) > LONGEST_TITLE * 4
@@ -87,7 +87,7 @@ def title_of(prompt: MultiNeutrosophicPrompt) -> str:
 
 
 def circle_row(judged: CircleOrPanel) -> Row:
-    """The row of `circles`, but for what only the store knows."""
+    """The row of `circles`, without what only the store knows."""
     judgement = judgement_of(judged)
     cells = cells_of(judgement, "store")
     row = {name: storable(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}

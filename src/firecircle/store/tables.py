@@ -1,6 +1,6 @@
 """The tables. A new store is made from them.
 
-A change here needs a step in `migrations/versions`, which brings older stores up to date.
+A change here needs a step in `migrations/versions`, which migrates older stores.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from sqlalchemy import (
 metadata = MetaData()
 
 Key = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite counts rows by itself only in a plain integer column."""
+"""SQLite numbers rows by itself only in a plain integer column."""
 Id = Text().with_variant(Text(collation="C"), "postgresql")
-"""Ids are compared byte by byte everywhere, so that the beginning of one is found by its index."""
+"""Ids are compared byte by byte in every database, so that an index finds a prefix."""
 
 
 def _of_a_circle(*, primary: bool = True) -> Column[int]:
@@ -44,20 +44,20 @@ circles = Table(
     Column("mode", Text, nullable=False),  # fire_circle, parallel or single
     Column("status", Text, nullable=False),  # sitting, or how it ended
     Column("started_at", Double, nullable=False),
-    Column("heard_at", Double, nullable=False),  # the last sign of life
+    Column("heard_at", Double, nullable=False),  # the last heartbeat
     Column("held_by", Text, nullable=False, default=""),  # host and process
     Column("cancel_asked", Boolean, nullable=False, default=False),
     Column("duration_seconds", Double),
     Column("label", Text),
-    Column("note", Text),  # of the person who reviewed it, empty if there are no words; NULL: not reviewed
+    Column("note", Text),  # of the person who reviewed it, may be empty; NULL: not reviewed
     Column("run_id", Text),
     Column("arm", Text),  # of the run
-    Column("record_id", Text),  # of the run's dataset, or which prompt of a batch
+    Column("record_id", Text),  # in the run's dataset or the batch
     Column("title", Text, nullable=False, default=""),
-    Column("verdict", Text),  # one of VERDICT_WORDS; nothing while it sits
+    Column("verdict", Text),  # one of VERDICT_WORDS; NULL while it runs
     Column("alarm", Boolean),
-    Column("alarm_threshold", Double),  # the F from which on it is one
-    Column("unread", Boolean),  # whether nobody who judged it reads its language
+    Column("alarm_threshold", Double),  # NULL if the document cannot be read
+    Column("unread", Boolean),  # whether no voice reads its language
     Column("truth", Double),
     Column("indeterminacy", Double),
     Column("falsehood", Double),
@@ -72,14 +72,14 @@ circles = Table(
     Column("tokens_in", BigInteger),
     Column("tokens_out", BigInteger),
     Column("cost_usd", Double),
-    # Lists are in the order of keeping, so that a page costs the same however many circles there are.
+    # Lists are in the order of saving, so that a page costs the same however many circles there are.
     Index("circles_by_time", "started_at", "pk"),
     Index("circles_by_alarm", "alarm", "pk"),
     Index("circles_by_verdict", "verdict", "pk"),
     Index("circles_by_label", "label", "pk"),
     Index("circles_by_run", "run_id", "pk"),
     Index("circles_by_status", "status", "pk"),
-    # Prefixes are found by comparing bytes, whatever the order of words in the database is.
+    # Prefixes compare bytes, whatever the database's collation.
     Index(
         "circles_by_batch",
         "record_id",
@@ -225,13 +225,13 @@ draws = Table(
     Column("draw_id", Text, nullable=False, unique=True),
     Column("at", Double, nullable=False),
     Column("body", Text, nullable=False),  # JSON
-    Column("newest_row", Key),  # of `participations` when it was drawn; unknown of one that was imported
+    Column("newest_row", Key),  # of `participations` when it was drawn; unknown for an imported one
 )
 
 calibrated = Table(
     "calibrated",
     metadata,
-    Column("circle_id", Text, primary_key=True),  # of a circle in a file, perhaps: no key of `circles`
+    Column("circle_id", Text, primary_key=True),  # may be of a circle in a file, so not a key of `circles`
     Column("voice", Text, primary_key=True),
     Column("at", Double, nullable=False),
 )
@@ -240,17 +240,17 @@ verdict_calibrations = Table(
     "verdict_calibrations",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("voices", Text, nullable=False),  # names in their order by letters, one a line
+    Column("voices", Text, nullable=False),  # sorted names, one a line
     Column("rounds", Integer, nullable=False),
     Column("fitted_at", Double, nullable=False),
     Column("body", Text, nullable=False),  # JSON
-    Column("circles", Text, nullable=False),  # ids of what it was fitted on, one a line
+    Column("circles", Text, nullable=False),  # ids of the circles it was fitted on, one a line
 )
 
 runs = Table(
     "runs",
     metadata,
-    Column("folder", Text, primary_key=True),  # where its records lie
+    Column("folder", Text, primary_key=True),  # folder of its records
     Column("run_id", Text, nullable=False),
     Column("plan", Text, nullable=False),
     Column("digest", Text, nullable=False),
@@ -284,7 +284,7 @@ bank_sightings = Table(
     Column("pk", Key, primary_key=True),
     Column("entry_pk", Key, ForeignKey("bank_entries.pk", ondelete="CASCADE"), nullable=False),
     Column("attack_id", Text, nullable=False),
-    Column("circle_id", Text, nullable=False),  # empty when none was named
+    Column("circle_id", Text, nullable=False),  # empty if unknown
     Column("at", Double, nullable=False),
     Column("agreement", Double, nullable=False),
     Column("description", Text, nullable=False),
@@ -305,7 +305,7 @@ bank_tags = Table(
     Index("bank_tags_by_tag", "tag", "sighting_pk"),
 )
 
-# The index for searching words and some indexes for sorting differ from database to database.
+# The full-text index and some sort indexes differ between databases.
 ONLY_IN = {
     "sqlite": (
         "CREATE INDEX circles_by_falsehood ON circles (falsehood, pk)",
@@ -324,10 +324,10 @@ ONLY_IN = {
         " VALUES (new.circle_pk, new.prompt, new.reasoning); END",
     ),
     "postgresql": (
-        # In the order of the list, with those that have none at its end.
+        # In list order, with NULL at the end.
         "CREATE INDEX circles_by_falsehood ON circles (falsehood DESC NULLS LAST, pk DESC)",
         'CREATE INDEX circles_by_kind ON circles (label COLLATE "C")',
-        # A text vector holds a megabyte at most; what is longer is searched by its beginning.
+        # A text vector has at most a megabyte; of a longer text only the beginning is searched.
         "ALTER TABLE texts ADD COLUMN words tsvector GENERATED ALWAYS AS"
         " (to_tsvector('simple', left(prompt, 150000) || ' ' || left(reasoning, 150000))) STORED",
         "CREATE INDEX texts_by_words ON texts USING gin (words)",

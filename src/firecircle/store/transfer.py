@@ -1,7 +1,7 @@
-"""Export and import of circles: a file of JSON lines, one circle a line.
+"""Export and import of circles: a file of JSON lines, one circle per line.
 
-The first line says what the file is; each line after it holds a circle's id, label and run beside its
-document. Reading is strict and line by line, so a damaged line costs that one circle and has a number.
+The first line identifies the file; each further line has a circle's id, label, run and document. Reading is
+strict and line by line, so a damaged line costs one circle and is reported by number.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ HEADER = json.dumps({"kind": KIND, "format": FORMAT})
 """The first line of a file of circles."""
 LONGEST_LINE = 256_000_000
 IMPORTED = "imported: what was said is as the file has it, and the verdict was concluded again from that"
-"""The advisory of every circle from a file."""
+"""The advisory of every imported circle."""
 Judged = TypeVar("Judged", FireCircleResult, Panel)
 AT_ONCE = 50
-"""How many circles one transaction takes over: others may write in between."""
+"""Circles added in one transaction, so that others can write in between."""
 
 _GIVEN = ("label", "run_id", "arm", "record_id", "note")
-"""What others than its voices said of a circle."""
+"""Facts about a circle that do not come from its voices."""
 _LARGEST_NUMBER = 1e15
-"""Times, sums and numbers of signs are all below it. A seed may be anything."""
+"""Times, sums and counts are all below it. A seed may be any number."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCircle:
-    """A circle or panel from elsewhere, checked and concluded anew."""
+    """A circle or panel from a file, checked and concluded again."""
 
     judged: CircleOrPanel
     claimed: CircleOrPanel
-    """As it stands in the file: whoever wrote it may have written any verdict."""
+    """As the file has it; its verdict cannot be trusted."""
     label: str | None = None
     run_id: str | None = None
     arm: str | None = None
@@ -65,7 +65,7 @@ class ImportedCircle:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that holds no circle, and why."""
+    """A line without a circle, and why."""
 
     number: int
     why: str
@@ -73,22 +73,19 @@ class BadLine:
 
 @dataclass(slots=True)
 class ImportProgress:
-    """What an import has done so far."""
+    """The progress of an import."""
 
     added: int = 0
     known: int = 0
     bad: int = 0
 
 
-# -- out -----------------------------------------------------------------------------------------------
-
-
 def export_lines(
     circles: CircleStore, filters: Filters, on_unreadable: Callable[[StoreError], None] | None = None
 ) -> Iterator[str]:
-    """The lines of a file with every circle that matches, the oldest first; in ASCII, without line ends.
+    """The lines of an export of every matching circle, oldest first; in ASCII, without line ends.
 
-    A circle that cannot be read ends it, unless `on_unreadable` takes the error.
+    An unreadable circle ends it, unless `on_unreadable` receives the error.
     """
     yield HEADER
     for summary, kind, text in circles.each_document(filters):
@@ -105,7 +102,7 @@ def export_lines(
 def dataset_lines(
     circles: CircleStore, filters: Filters, on_unreadable: Callable[[StoreError], None]
 ) -> Iterator[str]:
-    """The prompts of the circles that match, as a dataset for the lab with what their readers said."""
+    """The prompts of the matching circles as a dataset for the lab, with the readers' evaluations."""
     for summary, _, text in circles.each_document(filters):
         if isinstance(text, StoreError):
             on_unreadable(text)
@@ -121,7 +118,7 @@ def _line(document: str, about: Mapping[str, str | None]) -> str:
 
 
 def _in_ascii(text: str) -> str:
-    """JSON with everything beyond ASCII written as escapes, so that nothing in it can steer a terminal."""
+    """JSON with escapes for everything beyond ASCII, so that nothing in it can control a terminal."""
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escaped, text)
 
 
@@ -129,14 +126,11 @@ def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
 
-# -- in ------------------------------------------------------------------------------------------------
-
-
 def import_circles(circles: CircleStore, file: BinaryIO) -> Iterator[BadLine | ImportProgress]:
     """Add the circles of a file; yields each bad line, and the progress after each transaction.
 
-    A circle is added whole or not at all. One that is there already, with the same content, is left alone,
-    so an import that was interrupted is simply repeated.
+    A circle is added whole or not at all. One that is there already with the same content is skipped, so an
+    interrupted import can be repeated.
     """
     progress = ImportProgress()
     batch: list[ImportedCircle] = []
@@ -155,7 +149,7 @@ def import_circles(circles: CircleStore, file: BinaryIO) -> Iterator[BadLine | I
 
 
 def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
-    """What each line of an export holds; or the one result that `evaluate --json=full` printed."""
+    """The circle in each line of an export, or the single result of `evaluate --json=full`."""
     first = _next_line(file)
     header = _json(first)
     if isinstance(header, dict) and header.get("kind") == KIND:
@@ -197,8 +191,8 @@ def _checked(document: Mapping[str, Any], **about: str | None) -> ImportedCircle
 
 
 def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
-    """The circle, marked as imported, with the verdict that follows from what was said in it."""
-    if isinstance(claimed, Panel):  # what a panel says together is never written down
+    """The circle, marked as imported, with the verdict that follows from its replies."""
+    if isinstance(claimed, Panel):  # a panel's common result is not stored
         return _marked(claimed, IMPORTED)
     try:
         concluded = reaggregate(claimed)
@@ -216,7 +210,7 @@ def _marked(judged: Judged, mark: str) -> Judged:
 
 
 def _verdict_of(result: FireCircleResult) -> str:
-    """What a result comes to, in one line."""
+    """The verdict of a result, in one line."""
     decided = result.consensus
     verdict: str = result.verdict
     if decided:
@@ -250,7 +244,7 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
 
 
 def _impossible_number(document: Any) -> float | None:
-    """A number that no circle can have measured: sums and lists would break on it."""
+    """A number that no circle can have measured; sums and lists would fail on it."""
     waiting = [document]
     while waiting:
         value = waiting.pop()
@@ -264,7 +258,9 @@ def _impossible_number(document: Any) -> float | None:
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The circle in what `evaluate --json=full` printed: by itself, in an error, or in a prompt's metrics."""
+    """The circle in the output of `evaluate --json=full`: by itself, in an error, or in a prompt's
+    metrics.
+    """
     if "dialogue_history" in whole or "panel_id" in whole:
         return whole
     if whole.get("kind") in (VERDICT_KIND, BATCH_KIND):
@@ -316,7 +312,9 @@ def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: Impo
         return
     added = 0
     with circles.database.writing() as connection:
-        be_the_only_one(connection, IMPORT_LOCK)  # or another that adds the same is not seen yet
+        be_the_only_one(
+            connection, IMPORT_LOCK
+        )  # otherwise another import of the same circle is not visible yet
         for circle in new:
             if not _is_known(connection, circle.judged, circle.claimed):
                 about = {name: getattr(circle, name) for name in _GIVEN}
@@ -327,9 +325,9 @@ def _add_new(circles: CircleStore, new: Sequence[ImportedCircle], progress: Impo
 
 
 def _is_known(connection: Connection, judged: CircleOrPanel, claimed: CircleOrPanel) -> bool:
-    """Whether this very circle is there, under its own id or a number behind it.
+    """Whether this circle is stored, under its own id or with a number added.
 
-    As it stands in the file it may have been kept by an earlier version, which concluded otherwise.
+    An earlier version may have saved it as the file has it, with another conclusion.
     """
     own = own_id(judged)
     rows = connection.execute(sa.select(*LISTED).where(id_begins(own))).mappings().all()

@@ -1,4 +1,4 @@
-"""Calibrations of the verdict that were fitted here: by which voices, on which circles, with what success."""
+"""Calibrations of the verdict that were fitted here: their voices, their circles, their quality."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class VerdictStore:
         self.database = database
 
     def keep(self, calibration: VerdictCalibration, circles: Iterable[str] = ()) -> None:
-        """Keep a calibration, with the ids of the circles or records it was fitted on."""
+        """Save a calibration, with the ids of the circles or records it was fitted on."""
         row = {
             "id": storable(calibration.fit.id),
             "voices": _key(calibration.voices),
@@ -34,7 +34,7 @@ class VerdictStore:
             connection.execute(sa.insert(table), [row])
 
     def find(self, models: Sequence[str], max_rounds: int) -> VerdictCalibration | None:
-        """The newest calibration for circles of these voices that hold so many rounds."""
+        """The newest calibration for circles of these voices and this number of rounds."""
         query = (
             sa.select(table.c.id, table.c.body)
             .where(table.c.voices == _key(models), table.c.rounds <= max_rounds)
@@ -46,7 +46,7 @@ class VerdictStore:
         return None if row is None else self._read(row.id, row.body)
 
     def each(self) -> tuple[VerdictCalibration, ...]:
-        """All of them, the newest first."""
+        """All calibrations, newest first."""
         with self.database.reading() as connection:
             rows = connection.execute(sa.select(table).order_by(table.c.fitted_at.desc())).all()
         return tuple(self._read(row.id, row.body) for row in rows)
@@ -58,7 +58,7 @@ class VerdictStore:
         return tuple(text.split("\n")) if text else ()
 
     def remove(self, name: str) -> str:
-        """Take out the calibration with this id, or the only one whose id begins so; tells its id."""
+        """Delete the calibration with this id or unique prefix; returns its id."""
         with self.database.writing() as connection:
             every = connection.execute(sa.select(table.c.id)).scalars().all()
             found = [known for known in every if known == name] or [

@@ -1,4 +1,4 @@
-"""Writing circles and panels inside a transaction: opened, added to, closed; or all at once."""
+"""Write circles and panels inside a transaction: open, extend and close them, or all at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_finished(
     record_id: str | None = None,
     note: str | None = None,
 ) -> str:
-    """Write a finished circle or panel inside a transaction, beside any that has its id already."""
+    """Write a finished circle or panel inside a transaction; an existing id gets a number."""
     row = {**_row_of(judged, label), "run_id": run_id, "arm": arm, "record_id": record_id, "note": note}
     pk, name = _insert(connection, own_id(judged), row)
     _add_details(connection, pk, judged)
@@ -38,14 +38,14 @@ def add_finished(
 def add_unopened(
     connection: Connection, judged: CircleOrPanel, *, label: str | None, place: InRun | InBatch | None
 ) -> str:
-    """Write a circle or panel that was over before it could be opened."""
+    """Write a circle or panel that was over before it was opened."""
     pk, name = _insert_or_replace(connection, own_id(judged), _row_of(judged, label), place)
     _add_details(connection, pk, judged)
     return name
 
 
 def own_id(judged: CircleOrPanel) -> str:
-    """The id a circle or panel goes by itself; the store may put a number behind it."""
+    """The id of a circle or panel before the store adds a number."""
     return judged.circle_id if isinstance(judged, FireCircleResult) else judged.panel_id
 
 
@@ -56,7 +56,7 @@ def _row_of(judged: CircleOrPanel, label: str | None) -> Row:
 def open_circle(
     connection: Connection, event: CircleConvened, *, label: str | None, place: InRun | InBatch | None
 ) -> tuple[int, str]:
-    """Write that a circle sits: its key and its id."""
+    """Write that a circle is running; returns its key and id."""
     opening = event.record
     row: Row = {
         "mode": "fire_circle",
@@ -72,7 +72,7 @@ def open_circle(
 
 
 def add_events(connection: Connection, pk: int, numbered: Sequence[tuple[int, Event]]) -> None:
-    """Write the events of a sitting circle, with their numbers."""
+    """Write the events of a running circle, with their numbers."""
     now = time.time()
     rows = [
         {"circle_pk": pk, "seq": seq, "at": now, "kind": event.kind, "body": event.model_dump_json()}
@@ -82,20 +82,20 @@ def add_events(connection: Connection, pk: int, numbered: Sequence[tuple[int, Ev
 
 
 def is_stored(connection: Connection, pk: int, name: str) -> bool:
-    """Whether a circle that was opened is still kept: a key that was freed may be another circle's now."""
+    """Whether an opened circle is still stored: its key may have been reused for another circle."""
     mine = sa.and_(circles.c.pk == pk, circles.c.id == name)
     return connection.execute(sa.select(circles.c.pk).where(mine)).first() is not None
 
 
 def heartbeat(connection: Connection, sitting: Sequence[tuple[int, str]]) -> list[int]:
-    """Write that these circles, by key and id, still sit; which of them are to be cancelled."""
+    """Write that these circles, by key and id, are still running; returns those to cancel."""
     mine = sa.tuple_(circles.c.pk, circles.c.id).in_(sitting)
     connection.execute(sa.update(circles).where(mine).values(heard_at=time.time()))
     return list(connection.execute(sa.select(circles.c.pk).where(mine, circles.c.cancel_asked)).scalars())
 
 
 def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> None:
-    """Write the result of a circle that was open; its events are in the result now."""
+    """Write the result of an open circle; its events are in the result now."""
     values = {**circle_row(result), "heard_at": time.time(), "cancel_asked": False}
     connection.execute(sa.update(circles).where(circles.c.pk == pk).values(values))
     connection.execute(sa.delete(events).where(events.c.circle_pk == pk))
@@ -105,8 +105,9 @@ def close_circle(connection: Connection, pk: int, result: FireCircleResult) -> N
 def _insert_or_replace(
     connection: Connection, circle_id: str, row: Row, place: InRun | InBatch | None
 ) -> tuple[int, str]:
-    """A judgement of a run or batch has one circle: held once more, because the work was interrupted or it
-    had failed, it replaces the earlier one. A label added meanwhile stays."""
+    """A judgement of a run or batch has one circle: a repeated judgement, after an interruption or failure,
+    replaces the earlier one. A label added meanwhile stays.
+    """
     if isinstance(place, InRun):
         row = {**row, **{name: storable(value) for name, value in asdict(place).items()}}
         same = sa.and_(circles.c.id == circle_id, circles.c.run_id == row["run_id"])

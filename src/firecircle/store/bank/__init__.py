@@ -1,1 +1,1 @@
-"""The ReasoningBank: patterns that circles found, kept for later retrieval."""
+"""The ReasoningBank: patterns that circles found, saved for later retrieval."""

@@ -1,4 +1,4 @@
-"""The ReasoningBank: what circles have learnt, one entry a pattern, found again when it is needed."""
+"""The ReasoningBank: one entry per pattern that circles found, with search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from firecircle.store.tables import bank_entries, bank_sightings
 
 USUAL_GUIDANCE = 3
 WORDS_OF = 20
-"""So many of an entry's latest sightings tell what it is about."""
+"""Number of latest sightings whose words describe an entry."""
 
 
 class Bank:
@@ -45,45 +45,41 @@ class Bank:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    # -- keeping -----------------------------------------------------------------------------------
-
     def store(self, *, category: str, subcategory: str, content: PatternContent) -> str:
-        """Keep a pattern: the id of the entry that means the same, or of a new one.
+        """Save a pattern. Returns the id of the entry with the same meaning, or of a new one.
 
-        The same attack of the same circle again changes nothing.
+        Saving the same attack of the same circle again changes nothing.
         """
         return self.add(NewSighting.load(dict(content)), pattern_type=subcategory, category=category)[0]
 
     def add(self, sighting: NewSighting, *, pattern_type: str, category: str = CATEGORY) -> tuple[str, bool]:
-        """As `store`, for what has been checked; also says whether the sighting is new."""
+        """As `store`, for checked content; also returns whether the sighting is new."""
         with self.database.writing() as connection:
             return add_sighting(connection, category, pattern_type, sighting)
 
     def add_all(self, entries: Iterable[FullEntry]) -> Iterator[tuple[FullEntry, int]]:
-        """Add the entries of another bank; yields each with how many of its sightings are new here."""
+        """Add the entries of another bank; yields each with its number of new sightings."""
         for entry in entries:
             with self.database.writing() as connection:
                 yield entry, add_entry(connection, entry)[1]
 
-    # -- finding -----------------------------------------------------------------------------------
-
     def find(self, filters: BankFilters | None = None, *, limit: int | None = None) -> list[BankEntry]:
-        """The entries that match, the most often seen first."""
+        """The matching entries, most often seen first."""
         with self.database.reading() as connection:
             return find_entries(connection, filters or BankFilters(), limit)
 
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         with self.database.reading() as connection:
             return int(connection.execute(sa.select(sa.func.count()).select_from(bank_entries)).scalar_one())
 
     def entry(self, id_or_prefix: str) -> FullEntry:
-        """The entry with this id, or with the only id that begins so, and where it was seen."""
+        """The entry with this id or unique id prefix, and its sightings."""
         with self.database.reading() as connection:
             return full_entry(connection, find_entry(connection, id_or_prefix))
 
     def each(self, filters: BankFilters | None = None) -> Iterator[FullEntry]:
-        """Every entry that matches with its sightings, one at a time."""
+        """Every matching entry with its sightings, one at a time."""
         for entry in self.find(filters):
             with self.database.reading() as connection:
                 yield full_entry(connection, entry)
@@ -96,18 +92,18 @@ class Bank:
         *,
         meaning: Meaning | None = None,
     ) -> list[Relevant]:
-        """The k entries most relevant to a prompt or a description, the most relevant first.
+        """The k entries most relevant to a prompt or a description, most relevant first.
 
-        Fewer when fewer have anything to do with it. `meaning` compares texts beyond their words.
+        Returns fewer if fewer are relevant. `meaning` compares texts beyond their words.
         """
         if k < 1:
             raise ConfigError("k", f"at least 1, got {k}")
         return self._ranked(question, filters or BankFilters(), meaning)[:k]
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt, k: int = USUAL_GUIDANCE) -> tuple[str, ...]:
-        """What the bank tells a voice that is about to judge a prompt alone: our words, never a prompt's.
+        """The guidance for a voice that judges a prompt independently: our own words, never a prompt's.
 
-        One line a manipulation for the k most relevant that we have words for.
+        One line for each manipulation among the k most relevant that we have text for.
         """
         by_look: dict[str, list[Relevant]] = {}
         for relevant in self._ranked(prompt, BankFilters()):
@@ -121,7 +117,7 @@ class Bank:
         )
 
     def guide(self, k: int) -> Guide:
-        """The bank as a guide to the k most relevant patterns."""
+        """A guide to the k most relevant patterns."""
         if k < 1:
             raise ConfigError("bank", f"at least 1 pattern, got {k}")
         return _FixedGuide(self, k)
@@ -137,23 +133,21 @@ class Bank:
         ranked = sorted(scores, key=lambda key: (-scores[key], -entries[key].sightings, key))
         return [Relevant(entry=entries[key], score=round(scores[key], 6)) for key in ranked]
 
-    # -- taking out --------------------------------------------------------------------------------
-
     def forget(self, id_or_prefix: str) -> BankEntry:
-        """Take out an entry and all its sightings."""
+        """Delete an entry and all its sightings."""
         with self.database.writing() as connection:
             entry = find_entry(connection, id_or_prefix)
             connection.execute(sa.delete(bank_entries).where(bank_entries.c.id == entry.id))
             return entry
 
     def forget_circle(self, circle_id: str) -> int:
-        """Take out what one circle brought, named by its id or how it begins: how many sightings."""
+        """Delete the sightings of one circle, named by id or prefix; returns how many."""
         with self.database.writing() as connection:
             named = seen_in_circle(connection, circle_id)
             return remove_sightings(connection, bank_sightings.c.circle_id == named)
 
     def forget_attack(self, attack_id: str) -> int:
-        """Take out what was seen in one attack: how many sightings that were."""
+        """Delete the sightings of one attack; returns how many."""
         with self.database.writing() as connection:
             return remove_sightings(connection, bank_sightings.c.attack_id == attack_id)
 
@@ -167,13 +161,13 @@ class _FixedGuide:
 
 
 def _words_of(prompt: MultiNeutrosophicPrompt) -> str:
-    """What may carry a manipulation: everything but the operator's own text."""
+    """The text that may carry a manipulation: everything except the operator's own."""
     parts = (prompt.user, prompt.application)
     return "\n".join(part for part in parts if part.strip()) or prompt.system
 
 
 def _words_of_type(entry: BankEntry) -> tuple[str, str]:
-    """An entry's id, and what every pattern of its type is about."""
+    """An entry's id, and the description shared by its pattern type."""
     kind = entry.pattern_type
     meaning = meanings().get(kind, "")
     return entry.id, f"{kind.replace('_', ' ')}: {meaning}"

@@ -1,8 +1,8 @@
-"""Blind spots: what voices overlooked when they judged alone and found once they talked.
+"""Blind spots: what voices missed in round 1 and found after discussion.
 
-Read from the circles that are kept, one after another, and told by pattern; a prompt counts once however
-often it was judged. A voice overlooked a pattern in round 1 when it grounded it later but at first neither
-reached the alarm threshold nor pointed at the same words or type; if it pointed at them, it underrated it.
+Computed from the saved circles and grouped by pattern; a prompt counts once however often it was judged. A
+voice overlooked a pattern if it supported it with a quote later, but in round 1 was below the alarm threshold
+and named neither the words nor the type. If it named them, it underrated the pattern.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from firecircle.store.circles import CircleStore
 
 MOST_QUOTES = 8
-"""Quotes kept for each group: the first of different prompts."""
+"""Quotes shown per group: the first of different prompts."""
 MOST_DESCRIPTIONS = 200
-"""Wordings counted for each group, to know which is usual; models rarely use one twice."""
+"""Descriptions counted per group to find the usual one; models rarely repeat one."""
 MOST_MISSED = 20
-"""Circles named of those that missed an attack to the end."""
+"""Number of missed attacks listed by circle id."""
 ITS_LENS = 0.5
-"""An embedded voice looks for a pattern if it declares so much for a role that does."""
+"""An embedded reader is expected to find a pattern if it declares at least this much for a role that does."""
 
 
 class ByLabel(Shape):
-    """A count, and what the labels say of what was counted."""
+    """A count, and the labels of the counted prompts."""
 
     total: int = 0
     attacks: int = 0
     benign: int = 0
 
     def plus(self, label: str | None) -> ByLabel:
-        """One more."""
+        """Add one prompt with this label."""
         return ByLabel(
             total=self.total + 1,
             attacks=self.attacks + is_attack(label),
@@ -52,65 +52,67 @@ class ByLabel(Shape):
 
     @property
     def unlabelled(self) -> int:
-        """Those that nobody called attack or benign."""
+        """Prompts without an attack or benign label."""
         return self.total - self.attacks - self.benign
 
 
 class ShownBy(Shape):
-    """Words of a prompt that show what was overlooked, and the circle they are from."""
+    """Words of a prompt that show an overlooked pattern, and their circle."""
 
     quote: Text
     circle_id: Text
 
 
 class Blindspot(Shape):
-    """A pattern that voices overlooked when they judged alone; counts are of different prompts."""
+    """A pattern that voices missed in round 1; counts are of different prompts."""
 
     pattern_type: Text
     overlooked: ByLabel
-    """Prompts in which some voice saw it only after talking."""
+    """Prompts in which a voice saw it only after discussion."""
     underrated: ByLabel
-    """Prompts whose verdict talking turned, in which voices had pointed at it alone without an alarm."""
+    """Prompts whose verdict the discussion changed, in which voices had named it in round 1 without
+    an alarm.
+    """
     unnoticed: ByLabel
-    """Those overlooked in which nobody had pointed at it in round 1."""
+    """Overlooked prompts in which no voice had named it in round 1."""
     turned: ByLabel
-    """Those in which round 1 as a whole raised no alarm and the dialogue did."""
+    """Overlooked prompts in which round 1 raised no alarm and the dialogue did."""
     voices: dict[Text, int]
-    """In how many prompts each voice overlooked it, the most first."""
+    """Number of prompts in which each voice overlooked it, highest first."""
     layers: dict[Text, int]
-    """In how many prompts it stood in which layer, the most first."""
+    """Number of prompts with the pattern in each layer, highest first."""
     quotes: tuple[ShownBy, ...] = ()
     for_author: Text | None = None
-    """What an author's system prompt could say against it, in our words; none for what has no type."""
+    """What a system prompt could say against it, in our words; None for an untyped pattern."""
     for_judge: Text | None = None
-    """What the question to a single-pass judge could say in addition; none for what has no type."""
+    """What a single-pass judge's prompt could add, in our words; None for an untyped pattern."""
 
 
 class Blindspots(Shape):
-    """What round 1 overlooked and the dialogue found, over all circles that were read."""
+    """What round 1 missed and the dialogue found, over all circles."""
 
     circles: ByLabel = ByLabel()
     turned: ByLabel = ByLabel()
-    """Different prompts of which round 1 raised no alarm and the dialogue did."""
+    """Different prompts for which round 1 raised no alarm and the dialogue did."""
     missed: int = 0
-    """Circles over prompts labelled attack that raised no alarm in any round."""
+    """Circles on prompts labelled attack that raised no alarm in any round."""
     missed_in: tuple[Text, ...] = ()
-    """The ids of the first of them."""
+    """The ids of the first of these circles."""
     unreadable: int = 0
     groups: tuple[Blindspot, ...] = ()
-    """From prompts labelled attack or benign: first what turned most attacks."""
+    """From labelled prompts, those that changed the verdict on most attacks first."""
     unlabelled: tuple[Blindspot, ...] = ()
-    """From prompts that nobody labelled: whether talking was right about them is not known."""
+    """From prompts without a label, where it is unknown whether the discussion was right."""
 
     @property
     def nothing_overlooked(self) -> bool:
-        """Whether that may be said of every circle that matched."""
+        """Whether no matching circle shows anything overlooked or missed."""
         return not (self.groups or self.unlabelled or self.turned.total or self.missed or self.unreadable)
 
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of one pattern: the prompts, by their digest, and how they are labelled."""
+    """The data on one pattern: its prompts by digest, and their labels."""
 
     labels: dict[str, str | None] = field(default_factory=dict)
     overlooked: set[str] = field(default_factory=set)
@@ -146,14 +148,14 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """An observation of a later round, and what its voice and the others had made of it alone."""
+    """An observation of a later round, and what the voices said about it in round 1."""
 
     pattern_type: str
     voice: str
     description: str
     quote: GroundedQuote
     pointed_at: bool
-    """Its voice had pointed at it alone, below the threshold."""
+    """Its voice had named it in round 1, below the threshold."""
     seen_by_any: bool
 
 
@@ -164,10 +166,9 @@ def find_blindspots(
     threshold: float | None = None,
     on_circle: Callable[[int], None] | None = None,
 ) -> Blindspots:
-    """Read every circle that matches; `threshold` replaces each circle's own alarm threshold.
+    """Read every matching circle; `threshold` replaces each circle's own alarm threshold.
 
-    A prompt that was judged several times counts once. `on_circle` is called with how many have been looked
-    at.
+    A prompt judged several times counts once. `on_circle` receives the number of circles read so far.
     """
     chosen = (filters or Filters()).model_copy(update={"mode": "fire_circle"})
     read = ByLabel()
@@ -224,7 +225,7 @@ def _was_missed(summary: CircleSummary, threshold: float | None) -> bool:
 
 
 def _may_hold_any(summary: CircleSummary) -> bool:
-    """Whether a circle is worth reading: it agreed on a pattern, or its alarm rose after round 1."""
+    """Whether a circle is worth reading: it agreed on a pattern, or an alarm came after round 1."""
     return bool(summary.pattern_types) or summary.falsehood != summary.round1_falsehood
 
 
@@ -236,10 +237,10 @@ def _has_turned(circle: FireCircleResult, threshold: float) -> bool:
 
 
 def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterator[_Spot]:
-    """Each quote that a voice below the threshold in round 1 made something of once it had talked.
+    """Quotes that a voice below the threshold in round 1 used after discussion.
 
-    Of the whole circle, when the dialogue turned it: a single voice that was right may have turned it. Else
-    only what enough voices agreed on, and only what its voice had not pointed at alone.
+    All quotes if the dialogue changed the verdict, because a single voice may have been the cause. Otherwise
+    only those of agreed patterns that the voice had not named in round 1.
     """
     alone = {evaluation.model: evaluation for evaluation in circle.dialogue_history[0].evaluations}
     for seen in circle.observations:
@@ -264,7 +265,7 @@ def _spots(circle: FireCircleResult, threshold: float, *, whole: bool) -> Iterat
 
 
 def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: str) -> bool:
-    """Whether a voice's first words hold the quote or name the type."""
+    """Whether a voice's first reply contains the quote or names the type."""
     if any(note.type == pattern_type for note in evaluation.pattern_notes):
         return True
     words = " ".join(
@@ -275,7 +276,9 @@ def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: st
 
 
 def _ordered(groups: Mapping[str, _Group]) -> tuple[Blindspot, ...]:
-    """First what turned most attacks, then what was overlooked in most; last what only benign ones show."""
+    """Those that changed the verdict on most attacks first, then the most overlooked; benign-only
+    ones last.
+    """
     spots = [_blindspot(pattern_type, group) for pattern_type, group in groups.items()]
 
     def rank(spot: Blindspot) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The shapes of the bank: a pattern as it is handed over, an entry, its sightings, and filters for a list."""
+"""The shapes of the bank: content for a pattern, an entry, its sightings, and filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CATEGORY = "fire_circle_pattern"
 
 
 class PatternContent(TypedDict):
-    """One pattern as it is handed to a bank."""
+    """One pattern to add to a bank."""
 
     description: str
     agreement: float
@@ -22,10 +22,10 @@ class PatternContent(TypedDict):
     examples: Sequence[str]
     models: Sequence[str]
     layers: NotRequired[Sequence[str]]
-    """The layers in which the quotes stand."""
+    """The layers that contain the quotes."""
     circle_id: NotRequired[str]
     seen_at: NotRequired[float]
-    """When the circle sat, in seconds since 1970."""
+    """When the circle ran, in seconds since 1970."""
     tags: NotRequired[Sequence[str]]
 
 
@@ -33,7 +33,7 @@ class ReasoningBankClient(Protocol):
     """Any object with a `store` method that saves a pattern, such as the bank of an open store."""
 
     def store(self, *, category: str, subcategory: str, content: PatternContent) -> object:
-        """Keep it; what comes back is the bank's own affair."""
+        """Save a pattern; the return value is up to the bank."""
         ...
 
 
@@ -56,7 +56,7 @@ def content_of(
     seen_at: float,
     tags: Sequence[str] = (),
 ) -> PatternContent:
-    """A pattern as it is handed to a bank."""
+    """The bank content of a pattern."""
     return {
         "description": pattern.description,
         "agreement": pattern.model_agreement,
@@ -74,7 +74,7 @@ Agreement = Literal["agreement:all", "agreement:most", "agreement:some"]
 
 
 class NewSighting(Declaration):
-    """One pattern as it was handed to the bank, checked."""
+    """The checked content of one new sighting."""
 
     description: Annotated[Text, Field(min_length=1)]
     agreement: Unit
@@ -88,7 +88,7 @@ class NewSighting(Declaration):
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """Everything this sighting can be found by."""
+        """All tags that find this sighting."""
         share: Agreement = (
             "agreement:all"
             if self.agreement >= 1
@@ -107,14 +107,14 @@ class NewSighting(Declaration):
 
 
 class Sighting(Shape):
-    """One circle in which a pattern was seen."""
+    """One circle that saw a pattern."""
 
     attack_id: Text
     circle_id: Text = ""
     at: Moment
     agreement: Unit
     description: Text
-    """What it was called there."""
+    """The pattern's description in that circle."""
     models: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     examples: tuple[Text, ...] = ()
@@ -123,7 +123,7 @@ class Sighting(Shape):
 
 
 class BankEntry(Shape):
-    """One pattern, however often and under whichever words it was seen."""
+    """One pattern, over all its sightings and wordings."""
 
     id: Text
     category: Text
@@ -132,30 +132,30 @@ class BankEntry(Shape):
     """The words of the first sighting."""
     sightings: int
     attacks: int
-    """In how many different attacks."""
+    """The number of different attacks."""
     highest_agreement: Unit
     first_seen_at: float
     last_seen_at: float
 
 
 class FullEntry(BankEntry):
-    """An entry with every sighting; what is exported and imported."""
+    """An entry with every sighting; the unit of export and import."""
 
     seen: tuple[Sighting, ...] = ()
 
 
 class Relevant(Shape):
-    """An entry, and how relevant it is to what was asked: from 0, not at all, to 1, it says all of it."""
+    """An entry and its relevance to a question, from 0 (none) to 1 (covers all of it)."""
 
     entry: BankEntry
     score: Unit
 
 
 class BankFilters(Declaration):
-    """What a list of entries is narrowed down to; all that are given must hold."""
+    """Filters for a list of entries; all of those given must match."""
 
     pattern_type: str | None = None
     tag: str | None = None
     """Such as `layer:user`, `voice:NAME`, `attack:ID`, `agreement:all`, `label:NAME`."""
     text: str | None = None
-    """Words that all stand in one of the descriptions and quotes of the entry."""
+    """Words that all occur in one of the entry's descriptions and quotes."""

@@ -1,8 +1,8 @@
-"""What a voice is told about a pattern: our own words, chosen by what the bank knows, never taken from it.
+"""The guidance that a voice gets about a pattern: our own words, selected by the bank and never taken from
+it.
 
-Descriptions are written by voices that have just read an attack, and may carry its words on; quotes are the
-attack. So neither reaches a question. They only select which of the texts in
-`circle/pattern_types/` is meant.
+Voices write descriptions right after reading an attack and may repeat its words; quotes are the attack. So
+neither reaches a prompt. They only select one of the texts in `circle/pattern_types/`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from firecircle.names import PATTERN_TYPES, PatternType
 from firecircle.store.bank.search import likeness
 
 GUIDED_TYPES = frozenset(PATTERN_TYPES)
-"""For what fits none of the types we have no words of our own, so nothing is said of it."""
+"""Types with guidance; a pattern of no type gets none."""
 LIKE_ENOUGH = 0.3
-"""Likeness from which on a description is taken for one of the kinds of its type."""
+"""Likeness at which a description counts as one of the kinds of its type."""
 ABOUT_LAYERS = {
     "system": "Judge the operator's text too for what it does to the user.",
     "application": (
@@ -32,7 +32,7 @@ ABOUT_LAYERS = {
 
 
 def guidance_text(pattern_type: str, description: str = "") -> str:
-    """Our words for a pattern: of the kind its description is like, else of its type."""
+    """Our words for a pattern: of the kind that its description resembles, otherwise of its type."""
     known = known_types()[PatternType(pattern_type)]
     of_the_type = Variety(like=known.meaning, look=known.look)
     nearest = max(
@@ -43,11 +43,11 @@ def guidance_text(pattern_type: str, description: str = "") -> str:
 
 
 def judge_text(pattern_type: str, layer: str, description: str = "") -> str:
-    """What the question to a judge could say in addition to find such a pattern in that layer."""
+    """What a judge's prompt could add to find such a pattern in that layer."""
     relation = ABOUT_LAYERS.get(layer, "")
     return " ".join(part for part in (guidance_text(pattern_type, description), relation) if part)
 
 
 def author_text(pattern_type: str) -> str:
-    """What a system prompt could say to the assistant against such a pattern."""
+    """What a system prompt could tell the assistant against such a pattern."""
     return known_types()[PatternType(pattern_type)].author

@@ -1,7 +1,7 @@
-"""Learning from the circles that are kept: their patterns go into the bank, each circle once.
+"""Add the patterns of saved circles to the bank, each circle once.
 
-Only circles that raised an alarm teach, and never one whose prompt is labelled benign: a pattern found
-there is a mistake, and the bank would hand it on to the cheap modes.
+Only circles with an alarm teach, and never one whose prompt is labelled benign: a pattern found there is a
+mistake, and the bank would pass it to the cheap modes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Learnt:
-    """What learning has come to so far."""
+    """The progress of learning."""
 
     circles: int = 0
-    """Circles that had something to teach."""
+    """Circles that added patterns."""
     sightings: int = 0
     """Sightings that are new to the bank."""
     known: int = 0
-    """Sightings that were in it already."""
+    """Sightings that the bank had already."""
     benign: int = 0
     """Circles left out because their prompt is labelled benign."""
     unreadable: int = 0
 
 
 def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt]:
-    """Bank the patterns of every circle that matches; yields the progress after each circle.
+    """Add the patterns of every matching circle; yields the progress after each circle.
 
-    Doing it again changes nothing.
+    Repeating it changes nothing.
     """
     if filters.alarm is False or filters.mode not in (None, "fire_circle"):
         raise ConfigError("learn", "only circles that raised an alarm have something to teach")
@@ -55,7 +55,7 @@ def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt
 
 
 def attack_id_of(prompt: MultiNeutrosophicPrompt) -> str:
-    """The name of an attack that has none: the same for the same prompt, however often it is judged."""
+    """A name for an unnamed attack: the same for the same prompt every time."""
     return f"prompt-{hashlib.sha256(prompt.model_dump_json().encode()).hexdigest()[:12]}"
 
 
@@ -68,7 +68,7 @@ def _learn_from(bank: Bank, circles: CircleStore, summary: CircleSummary, learnt
     if not isinstance(circle, FireCircleResult) or not circle.patterns:
         return
     learnt.circles += 1
-    # What is labelled attack:TYPE is found by label:attack too.
+    # label:attack must also find attack:TYPE.
     labels = dict.fromkeys((summary.label, (summary.label or "").partition(":")[0]))
     facts = [*(("label", label) for label in labels), ("run", summary.run_id)]
     tags = [f"{name}:{value}" for name, value in facts if value]

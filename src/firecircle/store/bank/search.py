@@ -1,4 +1,4 @@
-"""Reading the bank: by type, tag and words, the latest words of each entry, and one entry in full."""
+"""Search the bank: by type, tag and words, by likeness and by relevance."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SHOWN = tuple(bank_entries.c[name] for name in BankEntry.model_fields)
 
 
 def find_entries(connection: Connection, filters: BankFilters, limit: int | None = None) -> list[BankEntry]:
-    """The entries that match, the most often seen first."""
+    """The matching entries, most often seen first."""
     query = sa.select(*_SHOWN).where(*_conditions(filters))
     query = query.order_by(bank_entries.c.sightings.desc(), bank_entries.c.pk).limit(limit)
     return [BankEntry(**row) for row in connection.execute(query).mappings()]
 
 
 def find_entry(connection: Connection, id_or_prefix: str) -> BankEntry:
-    """The entry with this id, or with the only id that begins so."""
+    """The entry with this id or unique id prefix."""
     matches = bank_entries.c.id == id_or_prefix
     if len(id_or_prefix) >= SHORTEST_PREFIX:
         matches = sa.or_(matches, bank_entries.c.id.startswith(id_or_prefix, autoescape=True))
@@ -51,7 +51,7 @@ def find_entry(connection: Connection, id_or_prefix: str) -> BankEntry:
 
 
 def seen_in_circle(connection: Connection, id_or_prefix: str) -> str:
-    """The id of the only circle that begins so and has brought something; what was given if none does."""
+    """The id of the only circle in the bank with this prefix; the prefix itself if there is none."""
     of = bank_sightings.c.circle_id
     if (
         len(id_or_prefix) < SHORTEST_PREFIX
@@ -66,7 +66,7 @@ def seen_in_circle(connection: Connection, id_or_prefix: str) -> str:
 
 
 def full_entry(connection: Connection, entry: BankEntry) -> FullEntry:
-    """The entry with every sighting, the latest first."""
+    """The entry with every sighting, latest first."""
     of = bank_sightings.c
     query = sa.select(bank_sightings).join(bank_entries).where(bank_entries.c.id == entry.id)
     rows = connection.execute(query.order_by(of.at.desc(), of.pk.desc())).mappings().all()
@@ -76,7 +76,7 @@ def full_entry(connection: Connection, entry: BankEntry) -> FullEntry:
 
 
 def latest_words(connection: Connection, filters: BankFilters, most: int) -> Iterator[tuple[str, str]]:
-    """For each entry that matches the folded words of its latest sightings, the latest first."""
+    """For each matching entry, the folded words of its latest sightings, latest first."""
     of = bank_sightings.c
     place = sa.func.row_number().over(partition_by=of.entry_pk, order_by=(of.at.desc(), of.pk.desc()))
     ranked = (
@@ -91,7 +91,7 @@ def latest_words(connection: Connection, filters: BankFilters, most: int) -> Ite
 
 
 def _conditions(filters: BankFilters) -> list[sa.ColumnElement[bool]]:
-    seen = bank_sightings.alias("seen")  # apart from the sightings that a query may list
+    seen = bank_sightings.alias("seen")  # separate from the sightings that a query may list
     of = seen.c
     mine = of.entry_pk == bank_entries.c.pk
     clauses: list[sa.ColumnElement[bool]] = []
@@ -132,18 +132,20 @@ def _sighting(row: RowMapping, tags: Sequence[str]) -> Sighting:
     )
 
 
-# How alike two descriptions are in meaning: the words they share, and the concepts behind the others
+# How alike two descriptions are in meaning: shared words, and shared concepts behind the other words
 
 SAME_MEANING = 0.44
-"""Likeness from which on two descriptions of one pattern type are one entry."""
+"""Likeness at which two descriptions of one pattern type are one entry."""
 TELLING, COMMON, WORD, OF_THE_TYPE = 2.0, 0.5, 0.7, 0.25
-"""What a concept that tells patterns apart weighs, one that most have, a word, and what the type is about."""
+"""Weights: a concept that distinguishes patterns, one that most have, a word, and what the whole
+type shares.
+"""
 UNSAID = 2.0
-"""What a description is taken to leave unsaid, as the square of a weight."""
+"""The weight, squared, of what a description is assumed to leave unsaid."""
 SHARE_OF_MEANING = 0.75
-"""The rest is how alike they are letter by letter, which catches inflections and names."""
+"""The rest is likeness letter by letter, which catches inflections and names."""
 REMEMBERED = 4096
-"""Descriptions and words that need not be taken apart again in this process."""
+"""Size of the cache of analysed descriptions and words."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PEER = re.compile(r"\bEvaluators? [A-J]\b|\b(?:read|points at the) (?:again|same words)\b")
@@ -151,11 +153,11 @@ _ENDINGS = ("ations", "ation", "ings", "ing", "ions", "ion", "edly", "ies", "ed"
 SHORTEST_STEM = 4
 
 Terms = Mapping[str, float]
-"""What a text is about, each term with its weight."""
+"""The terms of a text, each with its weight."""
 
 
 def likeness(first_text: str, second_text: str, pattern_type: str = "") -> float:
-    """From 0 to 1, how alike two descriptions of a pattern of this type are in meaning."""
+    """How alike two descriptions of a pattern of this type are in meaning, from 0 to 1."""
     first, second = _plain(first_text, pattern_type), _plain(second_text, pattern_type)
     if first == second:
         return 1.0
@@ -165,7 +167,7 @@ def likeness(first_text: str, second_text: str, pattern_type: str = "") -> float
 
 
 def terms_of(text: str) -> Terms:
-    """The concepts and the remaining words of a text; small words say nothing."""
+    """The concepts and remaining words of a text, without small words."""
     weights: dict[str, float] = {}
     for word in words_of(text):
         concepts = _concepts_of(word)
@@ -177,7 +179,7 @@ def terms_of(text: str) -> Terms:
 
 @lru_cache(maxsize=REMEMBERED)
 def _within_type(text: str, pattern_type: str) -> Terms:
-    """The terms of a text, where what every pattern of the type has in common weighs little."""
+    """The terms of a text, with little weight for what every pattern of the type shares."""
     usual = _concepts().of_the_type.get(pattern_type, frozenset())
     return {
         term: min(weight, OF_THE_TYPE) if term in usual else weight for term, weight in terms_of(text).items()
@@ -185,7 +187,7 @@ def _within_type(text: str, pattern_type: str) -> Terms:
 
 
 def words_of(text: str) -> Iterable[str]:
-    """The words that carry meaning, folded."""
+    """The words with meaning, folded."""
     small = _concepts().small
     return (word for word in _WORD.findall(text.casefold()) if word not in small)
 
@@ -199,23 +201,23 @@ def stem_of(word: str) -> str:
 
 
 def known_words() -> Iterable[str]:
-    """Words, and beginnings of words, that say something here, and small ones."""
+    """Words and word beginnings that have a meaning here, and small words."""
     known = _concepts()
     return (*known.small, *known.whole, *(beginning for beginning, _, _ in known.beginnings))
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _plain(text: str, pattern_type: str) -> str:
-    """The description without the name of its type and the labels of peers, which differ by circle."""
+    """The description without its type's name and peers' labels, which differ by circle."""
     plain = " ".join(_PEER.sub(" ", text).casefold().replace("_", " ").replace("-", " ").split())
     return plain.replace(pattern_type.replace("_", " "), " ") if pattern_type else plain
 
 
 def _cosine(first: Terms, second: Terms) -> float:
-    """The angle between two bags of terms; that two short texts share their only term says little."""
+    """The cosine of two bags of terms; a single shared term of two short texts counts little."""
     both = [(weight, second[term]) for term, weight in first.items() if term in second]
     if not any(weight >= WORD for weight, _ in both):
-        return 0.0  # they share nothing but what most descriptions say
+        return 0.0  # they share only what most descriptions say
     shared = sum(weight * same for weight, same in both)
     lengths = (UNSAID + weight * weight for weight in (_length(first), _length(second)))
     return shared / sqrt(prod(lengths))
@@ -234,7 +236,7 @@ class _Concepts(NamedTuple):
 
 @cache
 def _concepts() -> _Concepts:
-    """Words and beginnings of words with their concepts, and the concepts that a type is about."""
+    """Words and word beginnings with their concepts, and the concepts of each type."""
     place = resources.files("firecircle.store.bank").joinpath("concepts.toml")
     tables = tomllib.loads(place.read_text("utf-8"))
     whole: dict[str, dict[str, float]] = {}
@@ -259,39 +261,39 @@ def _concepts_of(word: str) -> Terms:
     return {**known.whole.get(word, {}), **begun}
 
 
-# How relevant an entry is to a question, from 0 to 1: by words, concepts and, where it can be told, meaning
+# How relevant an entry is to a question, from 0 to 1: by words, concepts and, if available, meaning
 
 Meaning = Callable[[str, Sequence[str]], Sequence[float]]
-"""From a question and texts to how near each text is to it in meaning, at most 1."""
+"""Maps a question and texts to the nearness of each text in meaning, at most 1."""
 
 SATURATION, LENGTH = 1.2, 0.75
-"""The usual constants: how soon repetition stops counting, and how much a long entry is discounted."""
+"""The usual BM25 constants: how fast repetition saturates, and how much a long entry is discounted."""
 LONGEST_QUESTION = 50_000
-"""Characters of a prompt that are looked at: half from its beginning and half from its end."""
+"""Characters read of a prompt: half from its beginning and half from its end."""
 LONGEST_SIGHTING = 4_000
-"""Characters of a sighting's description and quotes that are looked at."""
+"""Characters read of a sighting's description and quotes."""
 COMPARED = 8
-"""Descriptions and quotes of an entry that are compared with the question by meaning, the latest first."""
+"""Latest descriptions and quotes of an entry that are compared by meaning."""
 NEAREST = 2
-"""An entry is as near as the mean of this many of them."""
+"""An entry's nearness is the mean of this many nearest texts."""
 UNRELATED = 0.25
-"""Nearness that any two texts of this subject have."""
+"""Nearness of any two texts of this subject."""
 LONGEST_TYPED = 400
-"""Characters of a question that somebody types, and mistypes; longer ones are texts."""
+"""Longest question, in characters, that counts as typed and may contain typos."""
 SHORTEST_MISTYPED, LONG_WORD = 6, 9
-"""Letters of a word that may have one letter wrong, and of one that may have two."""
+"""Letters of a word that may have one typo, and of one that may have two."""
 SHORTEST_WORD = 5
-"""Shorter ones are near too many others."""
+"""Shorter words resemble too many others."""
 LONG = 3_000
-"""A question of so many characters is itself a long text, in which something may be buried."""
+"""A question of this many characters is a long text that may bury something."""
 
 
 def relevance(
     question: str, entries: Iterable[tuple[str, str]], meaning: Meaning | None = None
 ) -> Mapping[str, float]:
-    """For each entry that has anything to do with the question, how relevant it is.
+    """The relevance of each entry that has anything in common with the question.
 
-    `entries` are ids with the words of a sighting (its description, then a quote a line), the latest first.
+    `entries` are ids with the words of a sighting (its description, then one quote per line), latest first.
     """
     asked = asked_terms(_as_meant(question) if len(question) <= LONGEST_TYPED else _shortened(question))
     bags: dict[str, Counter[str]] = {}
@@ -340,13 +342,15 @@ def _nearness(question: str, texts: Mapping[str, Iterable[str]], meaning: Meanin
 
 
 def asked_terms(text: str) -> Mapping[str, float]:
-    """What a question or quote is about: its words and concepts, and what its phrases and looks stand for."""
+    """The terms of a question or quote: its words and concepts, and those behind its phrases and visible
+    signs.
+    """
     spoken = {f"={name}": TELLING for name in _spoken_concepts(text)}
     return {**terms_of(text), **spoken}
 
 
 def _as_meant(question: str) -> str:
-    """A question followed by the known words that its unknown ones are likely to be, in its order."""
+    """The question, followed by the known words that its unknown ones are likely to mean."""
     meant = [_likely(word) or word for word in question.casefold().split()]
     corrected = " ".join(meant)
     return question if corrected == question.casefold() else f"{question} . {corrected}"
@@ -354,7 +358,7 @@ def _as_meant(question: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _likely(word: str) -> str | None:
-    """The known word that a mistyped one was meant to be; None for a known word, or where none is near."""
+    """The known word behind a typo; None for a known word, or if no word is near."""
     if len(word) < SHORTEST_MISTYPED or not word.isalpha() or _is_known(word):
         return None
     near = [(_letters_apart(word, known), known) for known in _vocabulary() if known[0] == word[0]]
@@ -364,18 +368,18 @@ def _likely(word: str) -> str | None:
 
 
 def _letters_apart(word: str, known: str) -> int:
-    """Letters to change, also where only the beginning of the word is known."""
+    """Edit distance, also to a word of which only the beginning is known."""
     return min(OSA.distance(word, known), OSA.distance(word[: len(known)], known))
 
 
 def _is_known(word: str) -> bool:
-    """Whether a word is, or begins, or is the beginning of, one that is known."""
+    """Whether a word equals, starts or continues a known word."""
     return any(known.startswith(word) or word.startswith(known) for known in _vocabulary())
 
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    """Words that descriptions and questions are made of."""
+    """The words of descriptions and questions."""
     said = (word for _, phrases in _phrases() for phrase in phrases for word in words_of(phrase))
     return frozenset(
         word for word in (*known_words(), *said) if word.isalpha() and len(word) >= SHORTEST_WORD
@@ -413,13 +417,13 @@ _SIGNS = {
     "link": re.compile(r"https?://|!\["),
     "tool": re.compile(r"^\s*\{.*\"\w+\"\s*:", re.DOTALL),
 }
-"""What can be seen in a text rather than read, and the concept it stands for."""
+"""Visible signs in a text, and the concept behind each."""
 
 
 _BEGINNING = re.compile(r"(?<![^\W_])(?=\S)")
 """Where a phrase may begin: not within a word."""
 KEY = 2
-"""Letters by which phrases are looked up; none is shorter."""
+"""Letters used to look up phrases; no phrase is shorter."""
 
 
 @cache
@@ -433,7 +437,7 @@ def _phrases_by_beginning() -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]
 
 @cache
 def _phrases() -> Sequence[tuple[Sequence[str], Sequence[str]]]:
-    """Groups of phrases with the concepts they stand for."""
+    """Groups of phrases with their concepts."""
     place = resources.files("firecircle.store.bank").joinpath("spoken.toml")
     groups = tomllib.loads(place.read_text("utf-8"))["phrases"]
     return [(group["concepts"], group["said"]) for group in groups]

@@ -18,14 +18,14 @@ LONGEST_LINE = 64_000_000
 
 
 def export_lines(bank: Bank, filters: BankFilters) -> Iterator[str]:
-    """The lines of a file with every entry that matches; in ASCII, without line ends."""
+    """The lines of an export of every matching entry; in ASCII, without line ends."""
     yield json.dumps({"kind": KIND, "format": FORMAT})
     for entry in bank.each(filters):
         yield json.dumps(entry.model_dump(mode="json"))
 
 
 def entries_in(lines: Iterable[str | bytes]) -> Iterator[FullEntry]:
-    """What each line of an export holds. A line that holds none ends it, with its number."""
+    """The entry in each line of an export. Stops with an error at a line without one, naming its number."""
     numbered = enumerate(lines, start=1)
     _require_bank(next(numbered, (1, ""))[1])
     for number, line in numbered:

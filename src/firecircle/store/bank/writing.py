@@ -1,4 +1,4 @@
-"""Writing to the bank: what means the same becomes one entry, and every sighting is counted once."""
+"""Write to the bank: patterns with the same meaning become one entry, and every sighting counts once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def add_sighting(
     *,
     known_as: str | None = None,
 ) -> tuple[str, bool]:
-    """Keep a pattern: the id of its entry, and whether this sighting is new.
+    """Save a sighting; returns the id of its entry, and whether the sighting is new.
 
-    Its entry is looked up by what another bank knows it as, if one does, else by its own description.
+    `known_as` is another bank's name for the entry; without it the sighting's own description is used.
     """
-    be_the_only_one(connection, BANK_LOCK)  # or two would call the same pattern new
+    be_the_only_one(connection, BANK_LOCK)  # otherwise two processes would call the same pattern new
     pk, entry_id = _entry_for(connection, category, pattern_type, known_as or sighting.description)
     known = sa.select(bank_sightings.c.pk).where(
         bank_sightings.c.entry_pk == pk,
@@ -46,9 +46,10 @@ def add_sighting(
 
 
 def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
-    """Take over an entry of another bank: the id of the entry it is here, and how many sightings are new.
+    """Add an entry of another bank; returns the id of the entry here, and the number of new sightings.
 
-    It stays one entry whatever its sightings are called: whoever banked it decided that they mean the same.
+    It stays one entry whatever its sightings are called, because the other bank decided that they mean the
+    same.
     """
     new = 0
     entry_id = ""
@@ -72,8 +73,8 @@ def add_entry(connection: Connection, entry: FullEntry) -> tuple[str, int]:
 
 
 def remove_sightings(connection: Connection, which: sa.ColumnElement[bool]) -> int:
-    """Take out sightings, and the entries that nobody has seen then."""
-    be_the_only_one(connection, BANK_LOCK)  # or two would call the same pattern new
+    """Delete sightings, and entries that have none left."""
+    be_the_only_one(connection, BANK_LOCK)  # otherwise two processes would call the same pattern new
     touched = connection.execute(sa.select(bank_sightings.c.entry_pk).where(which).distinct()).scalars().all()
     gone = connection.execute(sa.delete(bank_sightings).where(which)).rowcount
     unseen = ~sa.exists().where(bank_sightings.c.entry_pk == bank_entries.c.pk)
@@ -83,7 +84,7 @@ def remove_sightings(connection: Connection, which: sa.ColumnElement[bool]) -> i
 
 
 def recount(connection: Connection, keys: Sequence[int]) -> None:
-    """Let the figures of these entries say what their sightings say."""
+    """Recompute the figures of these entries from their sightings."""
     of = bank_sightings.c
     mine = of.entry_pk == bank_entries.c.pk
 
@@ -104,7 +105,7 @@ def recount(connection: Connection, keys: Sequence[int]) -> None:
 
 
 def _entry_for(connection: Connection, category: str, pattern_type: str, description: str) -> tuple[int, str]:
-    """The entry that means the same, else a new one."""
+    """The entry with the same meaning, otherwise a new one."""
     category, pattern_type, description = map(storable, (category, pattern_type, description))
     of = bank_entries.c
     alike = sa.select(of.pk, of.id, of.description).where(

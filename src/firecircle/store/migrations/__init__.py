@@ -1,1 +1,1 @@
-"""How a database of an older version becomes one of this version; alembic runs the steps in order."""
+"""Migrations of older databases; alembic runs the steps in order."""

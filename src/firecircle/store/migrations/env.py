@@ -1,4 +1,4 @@
-"""What alembic runs to migrate: always on the connection that `database` passes, inside its transaction."""
+"""Alembic's entry point: always on the connection that `database` passes, inside its transaction."""
 
 from alembic import context
 

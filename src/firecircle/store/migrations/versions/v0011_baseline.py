@@ -1,4 +1,4 @@
-"""The first version. A database has it from the start: new ones are made from `tables.py`."""
+"""The first version; new databases are made from `tables.py`."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Nothing comes before it."""
+    """Do nothing: this is the first version."""

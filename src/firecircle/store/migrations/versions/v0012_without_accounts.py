@@ -1,4 +1,4 @@
-"""Accounts of the viewer, their sessions and tokens, and the list of what they did are gone."""
+"""Remove the viewer's accounts, with their sessions, tokens and activity log."""
 
 from __future__ import annotations
 

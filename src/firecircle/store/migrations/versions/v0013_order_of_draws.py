@@ -1,4 +1,4 @@
-"""A draw knows the newest row of the history that it rested on: the clock may be set back later."""
+"""Store with a draw the newest row of history that it used, because the clock may be set back."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0012"
 
 
 def upgrade() -> None:
-    """Draws of before have none; their moment tells which rows came earlier."""
+    """Add the column. Older draws have none and use their time instead."""
     op.add_column("draws", sa.Column("newest_row", sa.BigInteger))

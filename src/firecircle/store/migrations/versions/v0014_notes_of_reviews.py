@@ -1,4 +1,4 @@
-"""A circle knows the note of the person who reviewed it."""
+"""Store the note of the person who reviewed a circle."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    """No circle of before was reviewed, whoever gave its label."""
+    """Add the column. Older circles count as not reviewed, even with a label."""
     op.add_column("circles", sa.Column("note", sa.Text))
