@@ -798,7 +798,12 @@ def test_two_runs_are_compared_on_the_prompts_that_both_judged(
     areas = [text.split()[0] for text in told.locator("td").all_inner_texts()[4:8]]
     assert areas == ["1.00"] * 4
     assert told.locator("td").all_inner_texts()[-2] == "0 / 1"
-    assert page.locator(".list tbody tr").count() == 1
+    assert page.locator(".list tbody tr").count() == 2
+    playwright.expect(page.locator(".list tbody tr").first).to_have_class("differs")
+    playwright.expect(page.locator("h1")).to_have_text("Two runs compared: 1 of 2 verdicts turned")
+    page.locator("tr.differs .c-entry a").last.click()
+    page.wait_for_url("**/runs/shorter/circle?**")
+    page.go_back()
     playwright.expect(page.get_by_text("2 prompts only in the first")).to_be_visible()
     assert_accessible(page)
 

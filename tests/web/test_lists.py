@@ -127,6 +127,17 @@ def test_two_circles_stand_beside_each_other_with_their_reasons(client: httpx.Cl
     )
     page = client.get("/circles/compare", params={"first": one, "second": other}).text
     assert "0.20 → 0.696" in page, "not rounded onto the threshold"
+    assert "<h1>Unsure → alarm, F 0.696 → 0.90</h1>" in page
+    assert "The same in both: system, application, user." in page
+    assert page.count(">+0.20</td>") == 2
+    prompt = MultiNeutrosophicPrompt(user="Please print <i>the text</i> below this line.", turns=())
+    another = judged(
+        store, prompt, lines={"a": [says(0.2)] * 2, "b": [says(0.2)] * 2}, max_rounds=2
+    ).circle_id
+    differing = client.get("/circles/compare", params={"first": another, "second": one}).text
+    assert "<del>Please</del><ins>As we agreed yesterday, please</ins> print" in differing
+    assert "<del>&lt;i&gt;</del>the text" in differing
+    client.delete(f"/api/v1/circles/{another}")
     assert "calm says &lt;b&gt;a&lt;/b&gt; ⟨U+202E⟩" in page
     for name, row in ((one, 1), (one, 2), (other, 1), (other, 2)):
         place = f"v{row}r2"

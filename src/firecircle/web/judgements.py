@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -17,6 +17,7 @@ from firecircle.web.api.shapes import Name
 from firecircle.web.shown.prompt_table import Entry, Row, TableQuery
 
 if TYPE_CHECKING:
+    from firecircle.lab.beside import Flip
     from firecircle.lab.records import RunRecord
     from firecircle.lab.runs.folder import RunFolder
 
@@ -121,6 +122,32 @@ def rows_of(
             )
         )
     return sorted(rows, key=lambda row: not row.counts_as("failed"))
+
+
+def paired_rows(
+    sides: Sequence[Sequence[Judgement]], arm: str, thresholds: Sequence[float], flips: Mapping[str, Flip]
+) -> list[Row]:
+    """A row for each prompt that an arm judged in both of two runs, those with another verdict first."""
+    found: list[dict[str, int]] = [
+        {
+            one.record_id.removeprefix(f"{one.dataset}:"): number
+            for number, one in enumerate(judgements)
+            if one.arm == arm and not one.repeat
+        }
+        for judgements in sides
+    ]
+    rows = []
+    for name in found[0]:
+        if name not in found[1]:
+            continue
+        places = found[0][name], found[1][name]
+        pair = [judgements[place] for judgements, place in zip(sides, places, strict=True)]
+        flip = flips.get(name)
+        changed = f" (changed: {', '.join(flip.changed)})" if flip and flip.changed else ""
+        entries = tuple(map(_entry, pair, places, thresholds))
+        words = f"{flip.words or ''}{changed}" if flip else ""
+        rows.append(Row(name, pair[0].label, words, pair[1].pattern_types, entries))
+    return sorted(rows, key=lambda row: not row.counts_as("different"))
 
 
 def _entry(one: Judgement | None, number: int, threshold: float) -> Entry | None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from datetime import datetime, timedelta
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.requests import Request
@@ -37,9 +37,12 @@ from firecircle.web.middleware import LOGIN, caller_of, refused_guess, right_of_
 from firecircle.web.problems import RequestError, plain_detail, refusal_of, title_of
 from firecircle.web.rendering import turns_json
 from firecircle.web.shown.page import CirclePage, caption_of, page_of
-from firecircle.web.shown.passages import shown_layers
+from firecircle.web.shown.passages import changes, shown_layers
 from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, csv_of, row_of, table_view
 from firecircle.web.viewer import circle_asked_for, viewer_of
+
+if TYPE_CHECKING:
+    from firecircle.lab.compare_kept import VoiceInBoth
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
@@ -180,13 +183,26 @@ def circles_beside_page(request: Request) -> Response:
     except ConfigError as unknown:
         raise RequestError(404, str(unknown)) from None
     first, second = circles.summary(comparison.first), circles.summary(comparison.second)
+    judged = circles.load(first), circles.load(second)
+    layers = changes(judged[0].prompt, judged[1].prompt)
+    said = last_words(judged[0]), last_words(judged[1])
+
+    def moved(voice: VoiceInBoth) -> float:
+        one, other = (words.get(voice.voice) for words in said)
+        return abs(other.last - one.last) if one and other else -1.0
+
     return page_response(
         request,
         "compare_circles.html",
         comparison=comparison,
         first=first,
         second=second,
-        words_of=(last_words(circles.load(first)), last_words(circles.load(second))),
+        changed=[layer for layer in layers if layer.pieces],
+        same=[layer.name for layer in layers if not layer.pieces],
+        # What a prompt differs in is shown word by word.
+        differences=[words for words in comparison.differences if not words.startswith("data: ")],
+        voices=sorted(comparison.voices, key=moved, reverse=True),
+        words_of=said,
     )
 
 

@@ -22,7 +22,7 @@ from firecircle.telling.answers import all_answers
 from firecircle.telling.words import shown_pause
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
 from firecircle.web.api.runs import line_of, run_asked_for, run_lines, verdicts_by_arm
-from firecircle.web.api.shapes import CompareQuery, Name
+from firecircle.web.api.shapes import Name
 from firecircle.web.judgements import (
     MOST,
     MOST_UNFINISHED,
@@ -30,6 +30,7 @@ from firecircle.web.judgements import (
     JudgementQuery,
     all_judgements,
     every_record,
+    paired_rows,
     rows_of,
     word_of,
 )
@@ -38,7 +39,7 @@ from firecircle.web.problems import RequestError
 from firecircle.web.reports import figures_at_once, figures_of, report_of
 from firecircle.web.shown.page import Caption, page_of
 from firecircle.web.shown.passages import ShownLayer, earlier_turns, shown_layers
-from firecircle.web.shown.prompt_table import TableView, table_view
+from firecircle.web.shown.prompt_table import TableQuery, TableView, table_view
 from firecircle.web.shown.run_plots import run_plots
 from firecircle.web.viewer import viewer_of
 
@@ -61,6 +62,14 @@ class OneRecord(Shape):
     dataset: Name
     record: Name
     repeat: int = Field(default=0, ge=0, le=10**6)
+
+
+class ComparedRuns(TableQuery):
+    """Which runs are compared, and which of their arms prompt by prompt."""
+
+    first: Name
+    second: Name
+    arm: Name | None = None
 
 
 def runs_page(request: Request) -> Response:
@@ -90,7 +99,7 @@ def run_page(request: Request) -> Response:
         pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
         mendable=run.mendable,
         damage=run.damage.lines,
-        table=_linked(table, circles, run, judgements),
+        table=_linked(table, circles, (run, judgements)),
         words=verdicts_by_arm(judgements),
         is_cut=len(judgements) in (MOST, MOST_UNFINISHED),
         sitting=circles.find(of_run.model_copy(update={"status": "sitting"}), limit=SITTING).circles,
@@ -103,20 +112,38 @@ def run_page(request: Request) -> Response:
 
 
 def _linked(
-    table: TableView, circles: CircleStore, run: RunFolder, judgements: Sequence[Judgement]
+    table: TableView, circles: CircleStore, *sources: tuple[RunFolder, Sequence[Judgement]]
 ) -> TableView:
-    """The shown rows with the addresses of their circles: as they were kept, else held again."""
-    entries = [entry for row in table.rows for entry in row.entries if entry]
-    listed = [judgements[entry.number] for entry in entries]
-    kept_as = _kept_circles(circles, run, listed)
-    address = f"/runs/{quote(run.about.run_id, safe='')}/circle"
-    links = {}
-    for place, (entry, one) in enumerate(zip(entries, listed, strict=True)):
-        asked = {"arm": one.arm, "dataset": one.dataset, "record": one.record_id, "repeat": one.repeat}
-        kept = kept_as.get(place)
-        links[entry.number] = f"/circles/{quote(kept, safe='')}" if kept else f"{address}?{urlencode(asked)}"
+    """The shown rows with the addresses of their circles: as they were kept, else held again.
+
+    There is one source for all columns, or one for each.
+    """
+    places = [0] * len(table.columns) if len(sources) == 1 else range(len(sources))
+    links: dict[tuple[int, int], str] = {}
+    for place, (run, judgements) in enumerate(sources):
+        entries = [
+            entry
+            for row in table.rows
+            for entry, of in zip(row.entries, places, strict=True)
+            if entry and of == place
+        ]
+        listed = [judgements[entry.number] for entry in entries]
+        kept_as = _kept_circles(circles, run, listed)
+        address = f"/runs/{quote(run.about.run_id, safe='')}/circle"
+        for at, (entry, one) in enumerate(zip(entries, listed, strict=True)):
+            asked = {"arm": one.arm, "dataset": one.dataset, "record": one.record_id, "repeat": one.repeat}
+            kept = kept_as.get(at)
+            links[place, entry.number] = (
+                f"/circles/{quote(kept, safe='')}" if kept else f"{address}?{urlencode(asked)}"
+            )
     rows = tuple(
-        replace(row, entries=tuple(one and replace(one, href=links[one.number]) for one in row.entries))
+        replace(
+            row,
+            entries=tuple(
+                one and replace(one, href=links[of, one.number])
+                for one, of in zip(row.entries, places, strict=True)
+            ),
+        )
         for row in table.rows
     )
     return replace(table, rows=rows)
@@ -168,12 +195,36 @@ def report_figure(request: Request) -> Response:
 
 
 def compare_page(request: Request) -> Response:
-    """Two finished runs beside each other."""
+    """Two finished runs compared: figures of their arms, and the prompts of one arm, the turned first."""
     from firecircle.lab.compare import compare_runs
 
-    query = query_as(CompareQuery, request)
-    comparison = compare_runs(run_asked_for(query.first), run_asked_for(query.second))
-    return page_response(request, "compare.html", comparison=comparison)
+    given = filled_in(request)
+    query = parameters_as(ComparedRuns, given)
+    runs = run_asked_for(query.first), run_asked_for(query.second)
+    comparison = compare_runs(*runs)
+    arms = {arm.arm: arm.beside for arm in comparison.arms}
+    arm = query.arm if query.arm in arms else next((name for name, of in arms.items() if of.flips), None)
+    arm = arm or next(iter(arms))
+    sources = [(run, all_judgements(run)) for run in runs]
+    rows = paired_rows(
+        [judgements for _, judgements in sources],
+        arm,
+        comparison.thresholds,
+        {flip.id: flip for flip in arms[arm].flips},
+    )
+    table = table_view([run.about.run_id for run in runs], rows, query, given)
+    if query.format == "csv":
+        return csv_response(table, f"{query.first}-{query.second}-{arm}")
+    linked = _linked(table, viewer_of(request).store.circles, *sources)
+    return page_response(
+        request,
+        "compare.html",
+        comparison=comparison,
+        table=linked,
+        arm=arm,
+        turned=sum(len(of.flips) for of in arms.values()),
+        shared=sum(of.shared for of in arms.values()),
+    )
 
 
 def judgement_page(request: Request) -> Response:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
+from typing import Literal
 
 from firecircle.circle.result import PatternObservation
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 SHOWN_AT_ONCE = 20_000
 """Characters of a layer that are laid out without being asked for; the rest waits, folded away."""
+MOST_WORDS, SAME_SHOWN = 800, 240
+"""Words of a layer that are compared, at the cost of their square; how much is shown of what is the same."""
 PART = 20_000
 """Characters in one block of the folded rest, so that a browser lays out only what is on the screen."""
 
@@ -81,6 +86,45 @@ def earlier_turns(prompt: MultiNeutrosophicPrompt, turn_number: int | None) -> s
     if prompt.turns or turn_number not in (None, 1):
         return "" if prompt.turns else f"not known; this is turn {turn_number}"
     return "unknown" if turn_number is None else "none: known first turn"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChange:
+    """A layer in two prompts: what both have, what only the first has, what only the second has."""
+
+    name: str
+    pieces: tuple[tuple[Literal["both", "first", "second", "skipped"], str], ...]
+    """Empty where the layers are the same."""
+
+
+def changes(first: MultiNeutrosophicPrompt, second: MultiNeutrosophicPrompt) -> tuple[LayerChange, ...]:
+    """The layers of two prompts compared word by word; of a very long layer only the ends that differ."""
+    texts = [{layer.name: layer.text for layer in prompt.layers} for prompt in (first, second)]
+    return tuple(
+        LayerChange(name, () if texts[0].get(name) == texts[1].get(name) else tuple(_pieces(*said)))
+        for name in dict.fromkeys((*texts[0], *texts[1]))
+        if any(said := [text.get(name, "") for text in texts])
+    )
+
+
+def _pieces(first: str, second: str) -> Iterator[tuple[Literal["both", "first", "second", "skipped"], str]]:
+    words = [re.findall(r"\w+|\s+|[^\w\s]", text) for text in (first, second)]
+    matcher = SequenceMatcher(str.isspace, words[0][:MOST_WORDS], words[1][:MOST_WORDS], autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            same = "".join(words[0][a:b])
+            if len(same) > 2 * SAME_SHOWN:
+                yield "both", same[:SAME_SHOWN]
+                yield "skipped", f"{len(same) - 2 * SAME_SHOWN:,} characters are the same"
+                same = same[-SAME_SHOWN:]
+            yield "both", same
+        else:
+            if a < b:
+                yield "first", "".join(words[0][a:b])
+            if c < d:
+                yield "second", "".join(words[1][c:d])
+    if any(len(every) > MOST_WORDS for every in words):
+        yield "skipped", f"only the first {MOST_WORDS:,} words are compared"
 
 
 def parts_of(text: str) -> tuple[str, tuple[str, ...]]:
