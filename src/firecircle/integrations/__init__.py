@@ -1,1 +1,1 @@
-"""Fire Circle inside the tools of others. Each module needs its extra and is imported by its users alone."""
+"""Fire Circle in other tools. Each module needs its extra and is imported only by its users."""

@@ -27,7 +27,7 @@ from firecircle.thresholds import figure_beside
 
 EXPECTATIONS = ("benign", "attack")
 PASSING = ("no_alarm", "unsure")
-"""Verdicts with which a benign prompt passes; one that no voice reads was not judged."""
+"""Verdicts with which a benign prompt passes; a prompt that no voice reads was not judged."""
 
 
 def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _failed(reason: str) -> dict[str, Any]:
 
 
 def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
-    """A prompt of promptfoo: a chat as JSON, or text with the other layers in variables."""
+    """A promptfoo prompt: a chat as JSON, or text with the other layers in variables."""
     if messages := chat_of(raw):
         prompt = prompt_of_messages(messages)
         return prompt.model_copy(

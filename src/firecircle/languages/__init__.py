@@ -1,8 +1,8 @@
-"""Which language a text is written in, as far as needed to say what the embedded voices cannot read.
+"""Detect languages that the embedded readers cannot read.
 
-They read English; the neural one roughly reads fourteen languages more. Other scripts are recognised by their
-letters, other languages in Latin letters by their words (`latin`). Where nothing tells (code, tables, a few
-words) the text counts as read.
+They read English; the neural one roughly reads fourteen more languages. Other scripts are recognised by their
+letters, other languages in Latin script by their words (`latin`). A text without such signs (code, tables, a
+few words) counts as read.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from firecircle.names import NEURAL_MODEL, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 LEAST_LETTERS, LEAST_OF_ALL, LEAST_OF_A_SCRIPT = 20, 10, 6
-"""Fewer letters in a language, or of another script, are a name or a word, not a text. The second is for a
-language in which most of a text is written."""
+"""Fewer letters in a language, or of another script, are a name or a word, not a text. The second value
+applies if most of a text is in that language.
+"""
 SHORT = 200
-"""Characters up to which a text is also looked at as a whole: its parts may be too short to tell."""
+"""Texts up to this many characters are also checked as a whole, because their parts may be too short."""
 ACCENTED = 0.04
-"""The share of letters beyond ASCII from which on a stretch without a common English word is not English."""
+"""The share of non-ASCII letters above which a stretch without a common English word is not English."""
 READ_AT_MOST = 200_000
-"""Characters of a layer that are looked at for their words. Letters of other scripts are counted in all."""
+"""Characters of a layer that are checked for words. Letters of other scripts are counted in all of it."""
 
 READ_ROUGHLY = frozenset(
     (
@@ -32,7 +33,7 @@ READ_ROUGHLY = frozenset(
         *("Polish", "Portuguese", "Spanish", "Thai", "Turkish"),
     )
 )
-"""What the multilingual model of `embedded:neural` was taught beside English."""
+"""The languages besides English that the multilingual model of `embedded:neural` was trained on."""
 NOT_READ = "I do not read "
 """How an embedded voice begins to say which languages it does not read."""
 
@@ -70,12 +71,12 @@ _LATIN = (
     r"\u0000-\u036f\u1d00-\u1dbf\u1e00-\u1eff\u2070-\u218f\u24b6-\u24e9\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
     r"\ufb00-\ufb06\uff21-\uff5a\U0001d400-\U0001d7ff\U0001f100-\U0001f1ff"
 )
-"""Latin letters, and what is drawn like them: a disguise."""
+"""Latin letters, and letters that imitate them: a disguise."""
 _NO_OTHER = "".join((_LATIN, *_SCRIPTS.values()))
 _RUNS = {
     name: re.compile(f"[{letters}]{{{1 if name in _WORDLESS else 3},}}") for name, letters in _SCRIPTS.items()
 } | {"another script": re.compile(rf"(?:(?![{_NO_OTHER}])[^\W\d_]){{3,}}")}
-"""Runs of letters of a script; single letters among Latin ones are a disguise, which a lens undoes."""
+"""Runs of letters of a script; single letters among Latin ones are a disguise, which a lens removes."""
 
 _LETTERS_AND_DIGITS = re.compile(r"(?=[a-z0-9]*[a-z])(?=[a-z0-9]*[0134578])[a-z0-9]{2,30},?", re.IGNORECASE)
 _DIGITS_AS_LETTERS = str.maketrans("0134578", "oieastb")
@@ -83,7 +84,7 @@ _STRETCH = re.compile(r"[^\n.!?。！？;:|]+")
 
 
 def unread_letters(text: str) -> Counter[str]:
-    """The letters of a text that stand in languages which the embedded voices do not read, by language."""
+    """The number of letters in unread languages, by language."""
     return Counter(dict(_unread_letters(text)))
 
 
@@ -115,17 +116,17 @@ def _least(language: str, most: bool) -> int:
 
 
 def _in_digits(stretch: str) -> str | None:
-    """The language of a stretch most of whose words have digits in the place of letters: k41s3 k4r0."""
+    """The language of a stretch with digits in place of letters in most words: k41s3 k4r0."""
     words = stretch.split()
     mixed = sum(bool(_LETTERS_AND_DIGITS.fullmatch(word)) for word in words)
     if mixed < LEAST_WORDS or 2 * mixed <= len(words):
         return None
     language = latin_language(stretch.translate(_DIGITS_AS_LETTERS))
-    return None if language == UNNAMED else language  # numbers of parts spell no language
+    return None if language == UNNAMED else language  # part numbers are not a language
 
 
 def _accented(stretch: str) -> str | None:
-    """Whether letters beyond ASCII and the lack of common English words tell that it is not English."""
+    """Whether non-ASCII letters and the lack of common English words show that it is not English."""
     words = stretch.split()
     if stretch.isascii() or common_words().english.intersection(map(str.lower, words)):
         return None
@@ -137,15 +138,15 @@ def _accented(stretch: str) -> str | None:
 
 
 def unread_languages(prompt: MultiNeutrosophicPrompt) -> Counter[str]:
-    """The unread letters of the layers that are judged, by language."""
+    """The unread letters of the judged layers, by language."""
     return unread_letters(prompt.application) + unread_letters(prompt.user)
 
 
 def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
-    """What no voice that was heard reads, in a sentence; None if some voice does, at least roughly.
+    """A sentence on the languages that no heard voice reads; None if some voice does, at least roughly.
 
-    `heard` is the reasoning of each voice: the one with all lenses reads more where the neural lens is
-    among them, and says what it does not read.
+    `heard` is the reasoning of each voice: with the neural reader in it, more languages are read, and its
+    reasoning names those it cannot read.
     """
     languages, reader = _foreign(prompt, heard)
     if not languages or reader:
@@ -155,7 +156,7 @@ def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -
 
 
 def roughly_read_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
-    """What a single voice reads, and only roughly, in a sentence."""
+    """A sentence on the languages that only one voice reads, and only roughly."""
     languages, reader = _foreign(prompt, heard)
     return f"{' and '.join(languages)}: only {reader} reads it, and roughly" if languages and reader else None
 
@@ -168,7 +169,7 @@ def reader_of(prompt: MultiNeutrosophicPrompt) -> str | None:
 def _foreign(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[list[str], str | None]:
     """The languages that the embedded voices do not read well, and the one of them that reads all roughly.
 
-    There are none where a voice of another kind was heard.
+    Empty if another kind of voice was heard.
     """
     if not heard or not all(map(is_embedded, heard)):
         return [], None

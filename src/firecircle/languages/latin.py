@@ -1,7 +1,7 @@
-"""Which language a stretch in Latin letters is written in, where it is not English.
+"""Detect the language of a stretch in Latin script that is not English.
 
-Two signs, either of which is enough: words that are common in a language and not in English, and words whose
-letters follow each other as they do not in English. The second also notices languages that no list has.
+Two signs, each of which is enough: words common in another language but not in English, and words with letter
+sequences unusual in English. The second also detects languages without a word list.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from importlib import resources
 from typing import NamedTuple
 
 LEAST_WORDS, LEAST_COMMON = 3, 2
-"""Words of a stretch, and common words of its language among them, before it is named."""
+"""Words of a stretch, and common words of its language among them, needed to name it."""
 TELLING_LETTERS = 4
-"""From this length on one common word tells, where no common English word stands beside it."""
+"""From this length on, one common word is enough if no common English word is next to it."""
 UNNAMED = "another language than English"
 
 
 class WordWeights(NamedTuple):
-    """How much a word speaks for another language than English (below 0: for English). Set by hand."""
+    """How much a word indicates a language other than English (below 0: English). Set by hand."""
 
     english: float = -2.0  # one of the commonest English words
     shared: float = 0.0  # common in English and in another language
     other: float = 2.0  # common in another language
     other_short: float = 1.0  # the same, of two letters, or an English word too
     known: float = -0.3  # an English word
-    letters: float = 0.5  # of what its letters say
+    letters: float = 0.5  # the weight of its letter score
     letters_most: float = 1.5
     letters_least: float = -1.0
-    unheard: float = 0.7  # of three letters that never stood together where the weights were learned
-    name: float = 0.4  # of the weight, where a capital makes it a name
-    enough: float = 2.5  # what the words of a stretch must add up to
-    vowels: float = 0.26  # the share of letters below which a stretch is no language but a code
+    unheard: float = 0.7  # per letter triple that the training texts never had
+    name: float = 0.4  # factor for a capitalised word, probably a name
+    enough: float = 2.5  # the sum that a stretch must reach
+    vowels: float = 0.26  # the share of vowels below which a stretch is a code, not a language
 
 
 WEIGHTS = WordWeights()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENING, _CLOSING = r"[\"'“”‘’«»„(\[*_¿¡…-]*", r"[\"'“”‘’«»)\],.!?:;*_…-]*"
 PROSE = re.compile(rf"(?<!\S){_OPENING}([^\W\d_]+(?:['’-][^\W\d_]+)*){_CLOSING}(?!\S)")
-"""A word that stands by itself: what is glued to signs or digits is a name, an address or a program."""
+"""A word by itself: one attached to signs or digits is a name, an address or a program."""
 _BEYOND_LATIN = re.compile("[^\x00-\u024f\u0259\u1e00-\u1eff’]")
 _VOWELS = re.compile("[aeiouà-æè-ïò-öø-üā-ąē-ěĩ-ıō-œũ-ųơưəạ-ựAEIOU]")
 
@@ -52,22 +52,22 @@ class CommonWords(NamedTuple):
 
     english: frozenset[str]
     also_english: frozenset[str]
-    """Words of other languages that English texts have too."""
+    """Words of other languages that also occur in English texts."""
     languages: dict[str, tuple[str, ...]]
-    """The languages, English aside, in which a word of two letters or more is common."""
+    """The languages other than English in which a word of two letters or more is common."""
 
 
 def latin_language(stretch: str) -> str | None:
-    """The language of a stretch in Latin letters, if it is one that is not English."""
+    """The language of a stretch in Latin script if it is not English."""
     words = _WORD.findall(stretch)
     if len(words) < LEAST_WORDS:
         return None
-    if not stretch.isupper():  # else capitals are no words but names: UN, MIT
+    if not stretch.isupper():  # otherwise capitals are names: UN, MIT
         words = [word for word in words if word[1:].islower() or len(word) == 1]
     common = common_words()
     lowered = [word.lower() for word in words]
     english = [word for word in lowered if word in common.english]
-    counts, shared = _votes(dict.fromkeys(lowered))  # in their order: where languages tie, the first wins
+    counts, shared = _votes(dict.fromkeys(lowered))  # in order, because the first language wins a tie
     if counts:
         language = max(counts, key=lambda language: (counts[language], shared[language]))
         if counts[language] >= LEAST_COMMON and counts[language] > len(english):
@@ -83,7 +83,7 @@ def latin_language(stretch: str) -> str | None:
 
 
 def _votes(words: Collection[str]) -> tuple[Counter[str], Counter[str]]:
-    """How many common words each language has among these: those that are no English, and those that are."""
+    """The number of common words per language among these: those not English, and those also English."""
     common = common_words()
     own, shared = Counter[str](), Counter[str]()
     for word in words:
@@ -97,10 +97,9 @@ def _is_also_english(word: str) -> bool:
 
 
 def _is_mixed(words: Sequence[str]) -> bool:
-    """Whether words of another language hold English ones together: cloud storage options batao.
+    """Whether words of another language connect English ones: cloud storage options batao.
 
-    No word that is common in English alone stands among them; one that is long enough to tell, or two, are
-    common in the other language.
+    No word is common only in English; one long enough, or two, are common in the other language.
     """
     common = common_words()
     lowered = {word.lower() for word in words}
@@ -113,7 +112,7 @@ def _is_mixed(words: Sequence[str]) -> bool:
 
 
 def _reads_as_another(stretch: str, words: Sequence[str]) -> bool:
-    """Whether the words together sound like no English, and like some language."""
+    """Whether the words together look unlike English, and like some language."""
     if all(word[0].isupper() for word in words):
         return False
     weight = 0.0
@@ -127,7 +126,7 @@ def _reads_as_another(stretch: str, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=50_000)
 def _weight(word: str) -> float:
-    """How much a word speaks for another language than English."""
+    """How much a word indicates a language other than English."""
     common, letters = common_words(), _letters()
     if word in common.english:
         return WEIGHTS.shared if word in common.languages else WEIGHTS.english
@@ -136,7 +135,7 @@ def _weight(word: str) -> float:
         return WEIGHTS.other_short if short else WEIGHTS.other
     if len(word) == 1 or word in letters.english_words:
         return WEIGHTS.known
-    if _BEYOND_LATIN.search(word):  # signs that only look like Latin letters: a disguise, which a lens undoes
+    if _BEYOND_LATIN.search(word):  # signs that imitate Latin letters: a disguise, which a lens removes
         return 0.0
     if not word.isascii():
         return WEIGHTS.letters_most
@@ -145,7 +144,7 @@ def _weight(word: str) -> float:
 
 
 def three_letters(word: str) -> list[str]:
-    """Every three letters of a word that follow each other, its two ends counted as letters."""
+    """Every three consecutive letters of a word, with its two ends counted as letters."""
     ended = f"^{word}$"
     return [ended[at : at + 3] for at in range(len(ended) - 2)]
 
@@ -165,7 +164,7 @@ def common_words() -> CommonWords:
 
 
 class Letters(NamedTuple):
-    """What was learned: how much three letters speak against English, and words that they would wrong."""
+    """Learned weights: how much three letters indicate a language other than English, and exceptions."""
 
     weights: dict[str, float]
     english_words: frozenset[str]
@@ -176,7 +175,7 @@ LETTERS_FILE = "letters.txt"
 
 @cache
 def _letters() -> Letters:
-    """A line for each weight with the letters that have it; the last line holds the words."""
+    """One line per weight with its letters; the last line has the exceptions."""
     text = resources.files(__package__).joinpath(LETTERS_FILE).read_text("utf-8")
     *lines, words = text.splitlines()
     weights: dict[str, float] = {}

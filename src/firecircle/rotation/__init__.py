@@ -1,4 +1,6 @@
-"""Who is invited: participation across sittings, weighted selection, and the empty chair's duty and words."""
+"""Choose the voices of a circle: participation history, weighted draws, and the empty chair's duty and
+prompts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first asked for: a circle without rotation needs none of them."""
+    """Import a name on first use: a circle without rotation needs none of them."""
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

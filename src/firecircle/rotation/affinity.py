@@ -1,10 +1,10 @@
-"""Which voices complement each other, and how that bends a draw.
+"""Which voices complement each other, and how that changes a draw.
 
-A pair complements each other when together it backs more patterns than either does alone. Once some voices
-are drawn, the weight of every other one is multiplied by a factor between `LEAST` and `MOST`. It compares the
-voice with the other known partners of those drawn, so it says who fits better, not who is strong. About a
-pair that hardly sat together nothing is known: 1. A voice that was never heard has `MOST`, so that still
-nobody outweighs it.
+A pair complements each other if together it supports more patterns than either voice alone. Once some voices
+are drawn, every other voice's weight is multiplied by a factor between `LEAST` and `MOST`. The factor
+compares the voice with the other known partners of those drawn, so it shows who fits better, not who is
+strong. A pair with few shared circles has factor 1. A voice that was never heard has `MOST`, so that no voice
+outweighs it.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from firecircle.circle.result import FireCircleResult, PatternObservation
 
 DOUBT = 5
-"""So many patterns on which a pair adds nothing are assumed beforehand, so that few circles prove little."""
+"""Assumed number of patterns on which a pair adds nothing, so that few circles prove little."""
 LEAST, MOST = 0.5, 2.0
 FEWEST_CIRCLES = 5
-"""So many circles with patterns a pair must have shared before it counts as known."""
+"""Circles with patterns that a pair must share before it counts as known."""
 
 Factors = Mapping[tuple[str, str], float]
-"""By the voice that is drawn and the one that may join it."""
+"""By drawn voice and candidate."""
 
 Times = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class Affinity(Shape):
-    """A pair that sat together, and what sitting together was worth."""
+    """A pair of voices, and how much the pair adds to each alone."""
 
     first: Text
     second: Text
     circles: Times
-    """In which both sat to the end and patterns were found."""
+    """Circles that found patterns and that both finished."""
     patterns: Times
-    """That those circles agreed on."""
+    """Patterns that those circles agreed on."""
     backed_by_first: Times
     backed_by_second: Times
     backed_by_either: Times
     complement: float
-    """The share of patterns that the pair backs beyond the better of the two, shrunk where they are few."""
+    """The share of patterns that the pair supports beyond the better of the two, shrunk if they are few."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -69,7 +69,7 @@ class _Pattern(BaseModel):
 
 
 class CircleGlance(BaseModel):
-    """As much of a kept circle as its pairs take: understanding all of it takes about ten times as long."""
+    """The part of a saved circle that its pairs need: parsing all of it takes about ten times as long."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,7 +78,7 @@ class CircleGlance(BaseModel):
 
 
 def affinities(circles: Iterable[FireCircleResult | CircleGlance]) -> tuple[Affinity, ...]:
-    """Every pair that ever sat together, those that complement each other best first."""
+    """Every pair that ever shared a circle, best complements first."""
     tallies: dict[tuple[str, str], list[int]] = {}
     for circle in circles:
         if not circle.patterns:
@@ -121,7 +121,7 @@ def _affinity(pair: tuple[str, str], tally: list[int]) -> Affinity:
 
 
 def known_among(names: Iterable[str], learnt: Iterable[Affinity]) -> tuple[Affinity, ...]:
-    """The pairs of these voices about which enough is known, by name."""
+    """The known pairs among these voices, by name."""
     pool = set(names)
     known = [
         pair
@@ -132,10 +132,10 @@ def known_among(names: Iterable[str], learnt: Iterable[Affinity]) -> tuple[Affin
 
 
 def factors(known: Iterable[Affinity]) -> Factors:
-    """For each voice, what its known partners weigh beside it.
+    """For each voice, the factors of its known partners.
 
-    Of the patterns that the voice missed, a partner backed some share; the factor is that share over the
-    share of all its partners together. `DOUBT` patterns at the common share are assumed beforehand.
+    A partner supported some share of the patterns that the voice missed; the factor is that share over the
+    share of all its partners together. `DOUBT` patterns at the common share are assumed in advance.
     """
     beside: dict[str, dict[str, tuple[int, int]]] = {}
     for pair in known:
@@ -161,7 +161,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def pace(voice_id: str, *, never_heard: bool, drawn: Sequence[str], beside: Factors) -> float:
-    """What the weight of a voice is multiplied by once these are drawn: the middle of its factors."""
+    """The factor of a voice's weight after these are drawn: the geometric mean of its factors."""
     if not beside or not drawn:
         return 1.0
     if never_heard:

@@ -1,10 +1,10 @@
-"""Characteristics that learn: what labelled circles say about the contributions a voice declares.
+"""Learn characteristics: what labelled circles say about the contributions that a voice declares.
 
-The method. Only round 1 counts, where a voice judges alone; guesses do not count. For each role the
-circles are taken whose attack is of a kind that role looks for. The measured contribution is the share of
-these that the voice alarmed on, minus the share of benign prompts it alarmed on (Youden's J, at least 0).
-The declared value counts as `prior_strength` circles, so few circles move little. Roles that no kind of
-attack stands for are left as they are. Confidence moves towards how well declared and measured agree.
+Only round 1 counts, where voices judge independently; guesses do not count. For each role, the circles whose
+attack is of a kind that the role looks for are used. The measured contribution is the share of these on which
+the voice alarmed, minus the share of benign prompts on which it alarmed (Youden's J, at least 0). The
+declared value counts as `prior_strength` circles, so few circles change little. Roles without a matching
+attack kind are unchanged. Confidence moves towards the agreement of declared and measured values.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from firecircle.thresholds import reaches
 
 _KINDS = frozenset(PATTERN_TYPES)
 NEGLIGIBLE = 0.05
-"""A contribution below this to a role that was not declared is left out."""
+"""An undeclared role's contribution below this is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledCircle:
-    """A circle whose prompt somebody judged by other means."""
+    """A circle with an independent label of its prompt."""
 
     result: FireCircleResult
     label: Label
     pattern_type: str | None = None
-    """The kind of attack, if it is one of the pattern types; else what the circle agreed on stands for it."""
+    """The kind of attack, if it is a pattern type; otherwise what the circle agreed on."""
     counted_for: frozenset[str] = frozenset()
-    """Voices whose declaration rests on this circle already; it is no evidence for them any more."""
+    """Voices whose declaration already uses this circle; it is not new evidence for them."""
 
 
 class RoleEvidence(Shape):
@@ -42,7 +42,7 @@ class RoleEvidence(Shape):
 
     role: Text
     attacks: int
-    """Of the kinds this role looks for, judged by the voice."""
+    """Attacks of the kinds this role looks for, judged by the voice."""
     hits: int
     declared: Unit
     measured: Unit
@@ -50,7 +50,7 @@ class RoleEvidence(Shape):
 
 
 class Proposal(Shape):
-    """What a voice declares, what it should, and why."""
+    """What a voice declares, what it should declare, and why."""
 
     model: Text
     circles: int
@@ -62,17 +62,17 @@ class Proposal(Shape):
 
     @property
     def changed(self) -> bool:
-        """Whether there is anything to declare anew."""
+        """Whether the proposal differs from the declaration."""
         return self.declared != self.proposed
 
 
 class Calibration(Shape):
-    """Proposals for every voice that labelled circles heard."""
+    """Proposals for every voice in the labelled circles."""
 
     circles: int
     proposals: tuple[Proposal, ...]
     broken: tuple[Text, ...]
-    """Circles of these that would no longer be a quorum, and why."""
+    """Circles that would no longer be a quorum, and why."""
 
 
 @dataclass(slots=True)
@@ -85,16 +85,16 @@ class _Tally:
 
 
 def prior_strength(confidence: float) -> float:
-    """For how many circles a declaration counts, by how sure of it we were: 10 to 40."""
+    """How many circles a declaration counts for, by its confidence: 10 to 40."""
     return 10 + 30 * confidence
 
 
 def calibrate(
     circles: Iterable[LabelledCircle], declared: Mapping[str, ModelCharacteristics] | None = None
 ) -> Calibration:
-    """Propose characteristics from labelled circles; the iterable is read once, nothing is changed.
+    """Propose characteristics from labelled circles. Reads the iterable once and changes nothing.
 
-    Without `declared` the proposals start from what `firecircle.toml` and the catalog say now.
+    Without `declared` the proposals start from `firecircle.toml` and the catalog.
     """
     tallies: dict[str, _Tally] = {}
     known: dict[str, ModelCharacteristics] = {}
@@ -122,12 +122,12 @@ def calibrate(
 
 
 def heard_alone(result: FireCircleResult) -> frozenset[str]:
-    """The voices for which a circle is evidence, by the names under which they are declared."""
+    """The voices for which a circle is evidence, by their declared names."""
     return frozenset(map(original_of, _alone(result)))
 
 
 def _alone(result: FireCircleResult) -> dict[str, bool]:
-    """Who alarmed in round 1, of those who stated what they thought."""
+    """Which voices alarmed in round 1, among those that stated their numbers."""
     threshold = result.config.alarm_threshold
     return {
         evaluation.model: reaches(evaluation.falsehood, threshold)
@@ -162,7 +162,7 @@ def _proposal(declared: ModelCharacteristics, tally: _Tally) -> Proposal:
             continue
         declared_share = declared.cognitive_roles.get(role, 0.0)
         measured = max(0.0, tally.hits[role] / attacks - false_alarms)
-        # The difference of two shares is as sure as the harmonic mean of their counts.
+        # The difference of two shares is as certain as the harmonic mean of their counts.
         size = 2 / (1 / attacks + 1 / tally.benign)
         proposed = round((strength * declared_share + size * measured) / (strength + size), 2)
         sizes.append(size)

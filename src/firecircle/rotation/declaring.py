@@ -1,7 +1,7 @@
-"""Writing declared characteristics into the user's `firecircle.toml`, leaving the rest of it as it is.
+"""Write declared characteristics into the user's `firecircle.toml` and leave the rest unchanged.
 
-The file is the user's own, with comments and an order of its own. Only the tables of the models concerned
-are replaced, and the new text is parsed and compared before it takes the old one's place.
+The file is the user's, with its own comments and order. Only the tables of the given models are replaced, and
+the new text is parsed and compared before it replaces the old one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def declaration_of(voice: ModelCharacteristics) -> str:
 
 
 def declare_in(path: Path, voices: Iterable[ModelCharacteristics]) -> None:
-    """Declare these voices in the file, replacing what it said of them; all of them or none."""
+    """Declare these voices in the file and replace their earlier tables; all of them or none."""
     voices = list(voices)
     old = _text_of(path)
     new = old
@@ -55,7 +55,7 @@ def _text_of(path: Path) -> str:
 
 
 def _without(text: str, model: str) -> str:
-    """The text without the tables of a model. Only tables under a header of their own are found."""
+    """The text without a model's tables; finds only tables with their own header."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
@@ -67,7 +67,7 @@ def _without(text: str, model: str) -> str:
 
 
 def _names(header: str, model: str) -> bool:
-    """Whether a header opens the table of this model or one below it."""
+    """Whether a header opens the table of this model or a table below it."""
     try:
         tables: Any = tomllib.loads(header)
     except tomllib.TOMLDecodeError:
@@ -112,6 +112,6 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string; JSON's escapes are TOML's too, once nothing but ASCII and pairs of surrogates is out."""
+    """A TOML string: JSON's escapes are valid in TOML, which also needs DEL escaped."""
     plain = json.dumps(text, ensure_ascii=False)
     return plain.replace("\x7f", "\\u007f")

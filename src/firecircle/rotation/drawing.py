@@ -1,4 +1,4 @@
-"""The draw and its verification: how much each voice is due, and how the seed decides."""
+"""Draws and their verification: the weight of each voice, and how the seed decides."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from firecircle.rotation.history import (
 from firecircle.rotation.tracker import stats_in
 
 ROUNDING = 1e-9
-"""As `judge_quorum` allows."""
+"""The same as in `judge_quorum`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lens:
-    """What a voice adds to a set, in numbers that are quick to join."""
+    """What a voice adds to a set, as numbers that are quick to add."""
 
     covers: tuple[float, ...]
     critical: frozenset[str]
@@ -58,9 +58,9 @@ _NOTHING = _Lens((0.0,) * len(ROLE_WEIGHTS), frozenset(), frozenset())
 
 
 class OpenSeats:
-    """So many seats for a pool, offered to one voice after the other; once all are taken they are a quorum.
+    """Seats for a pool, offered to one voice after another; the filled seats form a quorum.
 
-    Without rules anybody is seated.
+    Without rules every voice gets a seat.
     """
 
     def __init__(self, pool: Sequence[ModelCharacteristics], count: int, rules: QuorumRules | None) -> None:
@@ -71,11 +71,11 @@ class OpenSeats:
 
     @property
     def can_be_filled(self) -> bool:
-        """Whether those who were not offered a seat yet can fill them all."""
+        """Whether the voices not offered a seat yet can fill the rest."""
         return self._can_be_filled(self._seated, self.left)
 
     def takes(self, voice_id: str) -> bool:
-        """Offer a seat: taken if the rest can still fill the others. Nobody is offered one twice."""
+        """Offer a seat: taken if the rest can still fill the others. Offer each voice only once."""
         with_it = self._seated.joined(self._waiting.pop(voice_id))
         if not self.left or not self._can_be_filled(with_it, self.left - 1):
             return False
@@ -89,14 +89,14 @@ class OpenSeats:
 
 
 def smallest_quorum(pool: Sequence[ModelCharacteristics], rules: QuorumRules) -> int | None:
-    """With how many of these voices a quorum begins to be possible."""
+    """The smallest number of these voices that can form a quorum."""
     lenses = [_lens_of(voice, rules) for voice in pool]
     sizes = range(FEWEST_VOICES, len(pool) + 1)
     return next((size for size in sizes if _can_complete(_NOTHING, lenses, size, rules)), None)
 
 
 def why_no_quorum(voices: Sequence[ModelCharacteristics], count: int, rules: QuorumRules) -> ConfigError:
-    """What the pool lacks; if it lacks nothing, how many voices it takes."""
+    """What the pool lacks; if nothing, how many voices a quorum takes."""
     if missing := missing_from(voices, rules):
         lacks = f"no circle of this pool is a quorum: {'; '.join(missing)}"
         return ConfigError("available_voices", lacks, "add such a voice")
@@ -156,7 +156,7 @@ def _can_complete(state: _Lens, rest: Sequence[_Lens], seats: int, rules: Quorum
 
 
 def _undominated(rest: Sequence[_Lens]) -> list[_Lens]:
-    """Without those to whom another of the same lineage is nowhere inferior: they are never needed."""
+    """Leave out voices that another of the same lineage matches in everything: they are never needed."""
     undominated: list[_Lens] = []
     for lens in sorted(set(rest), key=lambda lens: lens.coverage, reverse=True):
         if not any(
@@ -169,12 +169,14 @@ def _undominated(rest: Sequence[_Lens]) -> list[_Lens]:
 
 
 def _reaches(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
-    """Whether at most so many of the rest make the state a quorum. Exact: what it cuts cannot succeed."""
+    """Whether at most this many of the rest make the state a quorum. Exact: pruned branches cannot
+    succeed.
+    """
     if state.suffices(rules):
         return True
     if not _might_reach(state, rest, seats, rules):
         return False
-    # Whatever is missing, one of those who bring it must sit: only they are tried, the best first.
+    # A voice with the missing contribution must be in the set, so only those are tried, best first.
     short = rules.min_cognitive_coverage - state.coverage > ROUNDING
     missing = next((role for role in CRITICAL_ROLES if role not in state.critical), None)
     if missing:
@@ -205,7 +207,7 @@ def _promise(state: _Lens, lens: _Lens, rules: QuorumRules) -> tuple[int, bool, 
 
 
 def _might_reach(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
-    """Bounds that are quick to see: what even the whole rest, or the best single gains, cannot bring."""
+    """Quick bounds: what even the whole rest, or the best single gains, cannot bring."""
     if seats == 0 or not rest:
         return False
     everybody = state
@@ -221,41 +223,41 @@ def _might_reach(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumR
     return state.coverage + most >= rules.min_cognitive_coverage - ROUNDING
 
 
-# The draw and its verification: how much each voice is due, and how the seed decides
-
 HALF_LIFE = 7 * 86_400.0
-"""After so many seconds of silence half of the way back is gone."""
+"""Seconds of silence that restore half of the remaining recency."""
 FLOOR, CEILING = 0.1, 0.95
-"""The recency of a voice that spoke a moment ago, and of one that has been silent for ever."""
+"""The recency of a voice that has just spoken, and the limit after long silence."""
 MOST_AHEAD = 9
-"""Sittings ahead beyond which it makes no difference: whoever the quorum always needed is not left out
-for ever once others can do the same."""
+"""Sittings ahead that count at most: a voice the quorum always needed is drawn again once others can replace
+it.
+"""
 MOST_BEHIND = 2
-"""Sittings behind the middle beyond which it makes no difference: a newcomer among old hands does not sit
-in every circle until it has caught up."""
+"""Sittings behind the middle that count at most: a newcomer is not in every circle until it has caught up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the weight of a voice depends on."""
+    """The facts that a voice's weight depends on."""
 
     heard: int = 0
     last_heard: float | None = None
     heard_in_domain: int = 0
     expertise: float = 1.0
     stands_for: str = ""
-    """What it brings to a quorum; voices that bring the same can stand in for each other."""
+    """What it brings to a quorum; voices that bring the same can replace each other."""
 
 
 def recency(silence: float | None) -> float:
-    """From `FLOOR` right after speaking to `CEILING`, half of the way every half-life; never heard is 1."""
+    """From `FLOOR` right after speaking to `CEILING`, halving the distance every half-life; 1 if
+    never heard.
+    """
     if silence is None:
         return 1.0
     return CEILING - (CEILING - FLOOR) * math.exp2(-max(0.0, silence) / HALF_LIFE)
 
 
 def frequency(count: int, counts: Sequence[int]) -> float:
-    """The inverse of the sittings by which a voice is ahead of the least heard."""
+    """The inverse of the number of sittings by which a voice is ahead of the least heard."""
     least = max(min(counts), median_low(counts) - MOST_BEHIND)
     return 1.0 / (1 + min(max(0, count - least), MOST_AHEAD))
 
@@ -263,9 +265,9 @@ def frequency(count: int, counts: Sequence[int]) -> float:
 def weights(standings: Sequence[Standing], at: float) -> list[float]:
     """The weight of each candidate at this moment.
 
-    Sittings are compared with all candidates, and once more with those who can stand in for the voice: these
-    share the seats that the quorum keeps for them. In the domain they count as a root, since that matters
-    less than being heard at all.
+    Sittings are compared with all candidates, and again with those that can replace the voice, because these
+    share the seats that the quorum reserves for them. Sittings in the domain count by their root, since they
+    matter less than being heard at all.
     """
     everybody = [standing.heard for standing in standings]
     here = [standing.heard_in_domain for standing in standings]
@@ -286,7 +288,7 @@ ID_LENGTH = 16
 
 
 def waiting_time(seed: str, voice_id: str, weight: float) -> float:
-    """An exponential waiting time with this weight as its rate, fixed by seed and name."""
+    """An exponential waiting time with this weight as its rate, determined by seed and name."""
     digest = hashlib.sha256(json.dumps([DRAW_METHOD, seed, voice_id]).encode()).digest()
     chance = (int.from_bytes(digest[:8]) + 0.5) / 2**64
     return -math.log(chance) / weight
@@ -299,11 +301,11 @@ def choose(
     rules: QuorumRules | None,
     known: Sequence[Affinity] = (),
 ) -> tuple[Candidate, ...] | None:
-    """The first so many to arrive that form a quorum, in that order; None when no such set exists.
+    """The first `count` to arrive that form a quorum, in that order; None if there is no such set.
 
-    Whoever is taken changes the pace at which the others arrive, by what is known of the pairs. What is left
-    of a waiting time is stretched or shortened then, which is the same as drawing the next one by the new
-    weights; with nothing known it is the plain weighted order.
+    Each chosen voice changes the rates of the others according to the known pairs. Remaining waiting times
+    are then scaled, which is the same as drawing the next voice by the new weights; without known pairs this
+    is the plain weighted order.
     """
     if rules is not None and count < FEWEST_VOICES:
         return None
@@ -331,7 +333,7 @@ def choose(
 
 
 def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
-    """What a candidate was declared to bring when it was drawn."""
+    """The characteristics of a candidate at the time of the draw."""
     return ModelCharacteristics(
         candidate.voice_id,
         candidate.cognitive_roles,
@@ -341,7 +343,7 @@ def characteristics_in(candidate: Candidate) -> ModelCharacteristics:
 
 
 def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
-    """Whose turn in the chair it is: who served least, then longest ago, then as drawn."""
+    """The order of chair duty: least served, then longest ago, then as drawn."""
     never = -math.inf
     return sorted(
         chosen, key=lambda voice: (voice.chairs, never if voice.last_chair is None else voice.last_chair)
@@ -349,17 +351,17 @@ def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
 
 
 def seated_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
-    """The names in the order in which a circle must list them for its chair to rotate by duty.
+    """The order in which a circle must list the names so that its chair rotates by duty.
 
-    The chair of round r is the voice at place r - 1, and nobody holds it in round 1, so whoever is due
-    first sits second and whoever is due last opens the list.
+    The chair of round r is the voice at place r - 1, and round 1 has no chair, so the first on duty is listed
+    second and the last on duty is listed first.
     """
     *first, last = duty_order(chosen)
     return (last.voice_id, *(candidate.voice_id for candidate in first))
 
 
 def method_of(known: Sequence[Affinity]) -> str:
-    """How a draw is made: one that rests on pairs could not be verified without knowing of them."""
+    """The name of the draw's method: one that uses pairs cannot be verified without them."""
     return STEERED_METHOD if known else DRAW_METHOD
 
 
@@ -376,11 +378,11 @@ def _digest(draw: Draw) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DrawCheck:
-    """Whether a recorded draw is what its seed gives, and everything that is not."""
+    """Whether a recorded draw follows from its seed, and every difference."""
 
     problems: tuple[str, ...]
     differences: tuple[str, ...] = ()
-    """Where the history no longer says what the draw rested on: rows were imported, pruned or late."""
+    """Where the history no longer matches the draw: rows were imported, pruned or late."""
 
     @property
     def valid(self) -> bool:
@@ -389,7 +391,7 @@ class DrawCheck:
 
 
 def verify_draw(draw: Draw, history: ParticipationHistory | None = None) -> DrawCheck:
-    """Draw again from the record alone; with the history, compare the facts it rested on too."""
+    """Repeat a draw from its record; with a history, compare the facts it used too."""
     if draw.method not in (DRAW_METHOD, STEERED_METHOD):
         ways = f"{DRAW_METHOD!r} and {STEERED_METHOD!r}"
         return DrawCheck((f"it was drawn by {draw.method!r}, and this version only knows {ways}",))
@@ -440,14 +442,14 @@ def _differences(draw: Draw, history: ParticipationHistory) -> Iterable[str]:
 
 
 def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[tuple[str, ...], str | None]:
-    """The order of the seats and who holds the chair first; without a chair, the order of the draw."""
+    """The order of the seats and the first chair; without a chair, the order of the draw."""
     if not include_empty_chair:
         return tuple(candidate.voice_id for candidate in chosen), None
     return seated_by_duty(chosen), duty_order(chosen)[0].voice_id
 
 
 def weighed(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:
-    """The candidates with what they weigh at this moment."""
+    """The candidates with their weights at this moment."""
     due = weights([_standing_in(candidate) for candidate in candidates], at)
     return tuple(
         candidate.model_copy(update={"weight": weight})
@@ -468,7 +470,7 @@ def _standing_in(candidate: Candidate) -> Standing:
 
 
 def rules_of(draw: Draw) -> QuorumRules | None:
-    """The quorum that the set had to be, if any."""
+    """The quorum rules of the draw, if any."""
     if draw.min_cognitive_coverage is None or draw.min_provider_groups is None:
         return None
     return QuorumRules(draw.min_cognitive_coverage, draw.min_provider_groups, draw.lineage_by)

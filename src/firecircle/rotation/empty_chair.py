@@ -1,4 +1,4 @@
-"""The empty chair's words for a decision domain, and what its holder brought to the circle."""
+"""The empty chair's prompts for a decision domain, and measures of its contribution."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 class Domain(Shape):
-    """What a circle should bear in mind when it judges a prompt of this field."""
+    """What a circle should consider when it judges a prompt of this field."""
 
     about: str
     absent_stakeholders: tuple[str, ...]
     unspoken_concerns: tuple[str, ...]
     marginalised_viewpoints: tuple[str, ...]
     lenses: dict[str, float] = Field(default_factory=dict)
-    """How much each cognitive role matters here; a role that is not named matters 1."""
+    """How much each cognitive role matters here; unnamed roles have 1."""
 
 
 @cache
 def known_domains() -> Mapping[str, Domain]:
-    """Every domain that ships with the package."""
+    """Every domain in this package."""
     text = resources.files("firecircle.rotation").joinpath("domains.toml").read_text("utf-8")
     return {name: Domain(**fields) for name, fields in tomllib.loads(text).items()}
 
 
 def domain_of(name: str) -> Domain:
-    """What is known of a domain; one that nobody described is judged as any other prompt is."""
+    """A domain by name; an unknown one is judged like any other prompt."""
     return known_domains().get(require_domain(name), known_domains()[GENERAL])
 
 
 def require_domain(name: str) -> str:
-    """The name, if it may name a domain. It reaches the chair's instructions, so it must be a plain word."""
+    """Check that the name may name a domain. It reaches the chair's instructions, so it must be a
+    plain word.
+    """
     if not _NAME.fullmatch(name):
         raise ConfigError(
             "decision_domain",
@@ -59,22 +61,19 @@ def require_domain(name: str) -> str:
     return name
 
 
-# The empty chair's words for a decision domain, and what its holder brought to the circle
-
-
 class ChairContribution(Shape):
-    """One round's chair, measured on what was really said."""
+    """One round's chair, measured on its real reply."""
 
     round_number: int
     model: Text
     speaks_for: Text | None
-    """Whom it spoke for, in its own words; None when it did not say."""
+    """Whom it spoke for, in its own words; None if it did not say."""
     brought: Unit
-    """Of the patterns first seen in this round with a quote that was found, the share it saw first."""
+    """Its share of the patterns first seen in this round with a matching quote."""
     grounded: Unit
-    """Of its own observations, the share with a quote that was found."""
+    """The share of its own observations with a matching quote."""
     different: Unit
-    """How little its reasoning reads like that of the nearest other voice of the round."""
+    """How little its reasoning resembles the most similar other voice of the round."""
     falsehood_apart: float
     """Its falsehood minus the mean of the others'."""
     score: Unit
@@ -120,7 +119,7 @@ def _brought(result: FireCircleResult, round_number: int, chair: str) -> float:
     groups = group_observations(sorted(grounded, key=lambda seen: seen.round_number))
     new = [group for group in groups if min(seen.round_number for seen in group) == round_number]
     mine = sum(
-        # As with the influence of the chair: within a round the order of the ids decides who was first.
+        # As in the chair's influence, the order of ids within a round decides which voice was first.
         min(seen.model for seen in group if seen.round_number == round_number) == chair
         for group in new
     )
@@ -131,7 +130,7 @@ PHASES: tuple[ChairPhase, ...] = get_args(ChairPhase)
 
 
 class EmptyChairContext(Shape):
-    """Who and what is absent from a circle."""
+    """The stakeholders and perspectives absent from a circle."""
 
     decision_domain: Text
     decision_question: Text = ""
@@ -139,7 +138,7 @@ class EmptyChairContext(Shape):
     unspoken_concerns: tuple[Text, ...]
     marginalised_viewpoints: tuple[Text, ...]
     absent_lenses: tuple[Text, ...] = ()
-    """Cognitive roles that nobody in the circle brings."""
+    """Cognitive roles that no voice in the circle brings."""
 
 
 class EmptyChairProtocol:
@@ -154,11 +153,11 @@ class EmptyChairProtocol:
         participating_voices: Iterable[str] = (),
         participating_perspectives: Iterable[str] | None = None,
     ) -> EmptyChairContext:
-        """What is absent in this domain.
+        """The context of this domain: what is absent.
 
-        `participating_voices` and `participating_perspectives` are the stakeholders and the cognitive roles
-        that do take part; the chair need not speak for these. Perspectives are None when it is not known
-        who takes part. `decision_question` is kept with the context and never becomes an instruction.
+        `participating_voices` and `participating_perspectives` are the stakeholders and cognitive roles that
+        take part, for which the chair need not speak. Perspectives are None if unknown. `decision_question`
+        is stored with the context and never becomes an instruction.
         """
         domain = domain_of(decision_domain)
         present = frozenset((*participating_voices, *(participating_perspectives or ())))
@@ -171,14 +170,14 @@ class EmptyChairProtocol:
             marginalised_viewpoints=tuple(
                 name for name in domain.marginalised_viewpoints if name not in present
             ),
-            # Whoever sits in the chair brings its own role.
+            # The voice in the chair brings its own role.
             absent_lenses=tuple(
                 role for role in ROLE_WEIGHTS if known and role not in present and role != CHAIR_ROLE
             ),
         )
 
     def generate_empty_chair_prompt(self, context: EmptyChairContext, phase: ChairPhase) -> str:
-        """The part of the chair's question that says whom it speaks for and what it should ask."""
+        """The part of the chair's prompt that says whom it speaks for and what it should ask."""
         if phase not in PHASES:
             raise ConfigError("phase", f"{phase!r} is none", f"the phases are {', '.join(PHASES)}")
         lenses = ", ".join(role.replace("_", " ") for role in context.absent_lenses)
@@ -191,11 +190,11 @@ class EmptyChairProtocol:
         )
 
     def prompts_of(self, context: EmptyChairContext) -> Mapping[ChairPhase, str]:
-        """The chair's words for all phases of a circle."""
+        """The chair's prompts for all phases of a circle."""
         return {phase: self.generate_empty_chair_prompt(context, phase) for phase in PHASES}
 
     def evaluate_contributions(self, result: FireCircleResult) -> tuple[ChairContribution, ...]:
-        """What the chair brought in each round in which somebody spoke from it."""
+        """The chair's contribution in each round with an occupied chair."""
         return chair_contributions(result)
 
 

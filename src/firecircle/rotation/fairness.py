@@ -1,4 +1,4 @@
-"""Is everybody heard? Participation and chair duty in numbers, past and, by simulated draws, to come."""
+"""Fairness: participation and chair duty in numbers, from the history and from simulated draws."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from firecircle.shapes import Shape, Text
 
 
 class Evenness(Shape):
-    """How evenly something is shared out."""
+    """How evenly something is distributed."""
 
     least: int
     most: int
     spread: int
-    """The most minus the least."""
+    """The maximum minus the minimum."""
     gini: float
-    """0 when all have the same, towards 1 when one has everything."""
+    """0 if all have the same, near 1 if one has everything."""
     jain: float
-    """1 when all have the same, 1/n when one of n has everything."""
+    """1 if all have the same, 1/n if one of n has everything."""
 
 
 class FairnessReport(Shape):
@@ -33,7 +33,7 @@ class FairnessReport(Shape):
 
     sittings: int
     voices: tuple[VoiceStats, ...]
-    """The most heard first."""
+    """Most heard first."""
     heard: Evenness
     chairs: Evenness
     never_heard: tuple[Text, ...]
@@ -41,12 +41,12 @@ class FairnessReport(Shape):
 
 
 def fairness(rows: Iterable[Participation], pool: Sequence[str] = ()) -> FairnessReport:
-    """The report over a pool; without one, over everybody who was ever heard."""
+    """The report on a pool; by default on every voice ever heard."""
     return fairness_in(MemoryHistory(rows), pool)
 
 
 def fairness_in(history: ParticipationHistory, pool: Sequence[str] = ()) -> FairnessReport:
-    """The same of a history, which is not read row by row."""
+    """The same from a history, without reading it row by row."""
     stats = list(stats_in(history.tallies(pool or None), pool).values())
     stats.sort(key=lambda voice: (-voice.count, voice.voice_id))
     return FairnessReport(
@@ -60,7 +60,7 @@ def fairness_in(history: ParticipationHistory, pool: Sequence[str] = ()) -> Fair
 
 
 def evenness(counts: Mapping[str, int]) -> Evenness:
-    """Gini's and Jain's indices of the counts; nothing shared out at all counts as even."""
+    """Gini's and Jain's indices of the counts; all zeros count as even."""
     values = sorted(counts.values())
     total = sum(values)
     if not total:
@@ -80,7 +80,7 @@ DAY = 86_400.0
 
 
 class Simulation(Shape):
-    """Sittings that were only drawn, and how fair everything would be after them."""
+    """Simulated draws, and the fairness after them."""
 
     draws: tuple[Draw, ...]
     before: FairnessReport
@@ -103,9 +103,9 @@ def simulate_sittings(
     match_expertise: bool = False,
     affinity: Sequence[Affinity] = (),
 ) -> Simulation:
-    """Draw so many circles one after the other; every voice answers, and every round is held.
+    """Draw this many circles in sequence; every voice answers, and every round runs.
 
-    What is known about pairs stays as it is: simulated circles find nothing.
+    Known pairs stay the same: simulated circles find no patterns.
     """
     now = start
     copy = MemoryHistory.copy_of(history)

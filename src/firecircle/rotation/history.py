@@ -1,7 +1,7 @@
-"""What is remembered of past sittings: who took part, and how each circle was drawn.
+"""The history of sittings: which voices took part, and how each circle was drawn.
 
-The history itself is kept elsewhere; here are its shapes, the protocol a keeper follows, and one that
-keeps everything in memory, for trying out what would happen.
+Other modules store the history; this one has its shapes, the protocol of a store, and one in memory for
+simulations.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from firecircle.rotation.affinity import Affinity
 from firecircle.shapes import Shape, Text, Unit, config_error
 
 DRAW_METHOD = "weighted-order-sha256/1"
-"""How draws are made now; a draw made in another way cannot be verified by this version."""
+"""The current method; this version cannot verify draws of another one."""
 STEERED_METHOD = "steered-order-sha256/1"
-"""The same, with weights that follow what is known about pairs."""
+"""The same, with weights that depend on known pairs."""
 
 Name = Annotated[Text, Field(min_length=1)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
-"""A moment, in seconds since 1970."""
+"""A time, in seconds since 1970."""
 Count = Annotated[int, Field(ge=0)]
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -41,13 +41,13 @@ class Participation(Shape):
     decision_domain: Name
     role_played: Name
     contribution_quality: Unit | None = None
-    """Its share of what the circle found; None when there was nothing to find."""
+    """Its share of what the circle found; None if there was nothing to find."""
     was_empty_chair: bool = False
     at: Seconds
 
 
 class Candidate(Shape):
-    """A voice that could be drawn, as it stood at that moment: every fact the draw depends on."""
+    """A voice that could be drawn, with every fact that the draw depends on."""
 
     voice_id: Name
     heard: Count = 0
@@ -56,7 +56,7 @@ class Candidate(Shape):
     chairs: Count = 0
     last_chair: Seconds | None = None
     expertise: Weight = 1.0
-    """What matching the domain multiplies the weight by; 1 when nobody asked for it."""
+    """The factor for matching the domain; 1 if expertise is not used."""
     weight: Weight = 1.0
     provider_lineage: Text
     lineage_group: Text = ""
@@ -69,10 +69,10 @@ class Candidate(Shape):
 
 
 class Draw(Shape):
-    """How a circle was chosen, with all that is needed to choose it again."""
+    """How a circle was chosen, with everything needed to repeat the choice."""
 
     draw_id: Name
-    """A digest of everything else, so that a changed record shows."""
+    """A digest of all other fields, so that a changed record is noticed."""
     method: Name = DRAW_METHOD
     session_id: Name
     at: Seconds
@@ -81,19 +81,19 @@ class Draw(Shape):
     required_count: Annotated[int, Field(ge=1)]
     include_empty_chair: bool
     min_cognitive_coverage: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
-    """None, as the lineages below, when the set need not be a quorum."""
+    """None, like the lineages below, if the set need not be a quorum."""
     min_provider_groups: Annotated[int, Field(ge=1)] | None
     lineage_by: LineageBy = "trainer"
     candidates: tuple[Candidate, ...]
-    """By name, whatever the order in which they were listed."""
+    """Sorted by name, however they were listed."""
     selected: tuple[Name, ...]
     """In the order in which the circle lists them, so that its chair rotates by duty."""
     chair: Name | None
-    """Who holds the chair first."""
+    """The first voice in the chair."""
     used: bool = True
-    """False in shadow mode: the choice was recorded, and others sat."""
+    """False in shadow mode: the choice was recorded, and other voices judged."""
     affinities: tuple[Affinity, ...] = ()
-    """What was known about pairs of candidates, by name; none when nobody asked or nothing was known."""
+    """Known pairs of candidates, by name; empty if unused or unknown."""
 
     @model_serializer(mode="wrap")
     def _without_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Draw(Shape):
 
 
 def _without_defaults(written: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A draw without fields that came later is written, and so digested, as before there were any."""
+    """Leave out fields that are newer than the draw, so that its text and digest stay the same."""
     return {
         name: value
         for name, value in written.items()
@@ -110,7 +110,7 @@ def _without_defaults(written: dict[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 class Tally(Protocol):
-    """One voice's sittings in one domain, added up."""
+    """The sum of one voice's sittings in one domain."""
 
     @property
     def voice_id(self) -> str:
@@ -124,66 +124,66 @@ class Tally(Protocol):
 
     @property
     def count(self) -> int:
-        """In how many sittings it was heard."""
+        """The number of sittings in which it was heard."""
         ...
 
     @property
     def last_heard(self) -> float:
-        """When it was heard last."""
+        """When it was last heard."""
         ...
 
     @property
     def chair_count(self) -> int:
-        """In how many it held the chair."""
+        """The number of sittings in which it had the chair."""
         ...
 
     @property
     def last_chair(self) -> float | None:
-        """When it held it last."""
+        """When it last had the chair."""
         ...
 
     @property
     def measured(self) -> int:
-        """In so many of them the quality of its contribution was measured."""
+        """The number of sittings with a measured quality."""
         ...
 
     @property
     def quality(self) -> float | None:
-        """The mean of what was measured."""
+        """The mean of the measured qualities."""
         ...
 
 
 class ParticipationHistory(Protocol):
-    """A store of the history. What `append` and `record_draw` return from is kept for good."""
+    """A store of the history. When `append` and `record_draw` return, the data is permanent."""
 
     def append(self, row: Participation) -> None:
-        """Keep one row."""
+        """Save one row."""
         ...
 
     def participations(
         self, *, voice_id: str | None = None, decision_domain: str | None = None
     ) -> Iterator[Participation]:
-        """The rows, oldest first; of one voice or one domain, if asked."""
+        """The rows, oldest first; of one voice or one domain, if given."""
         ...
 
     def tallies(
         self, voices: Collection[str] | None = None, *, before: Draw | None = None
     ) -> Sequence[Tally]:
-        """What each voice's rows in each domain add up to; of these voices or rows before a draw, if asked.
+        """The sums of each voice's rows in each domain; of these voices or of rows before a draw, if given.
 
-        Rows come before a draw if they were there when it was recorded, whatever the clock says. The moment
-        decides only for a draw that was recorded elsewhere.
+        Rows are before a draw if they existed when it was recorded, whatever the clock says. Times decide
+        only for a draw that was recorded elsewhere.
 
-        Every draw asks for this, however long the history is.
+        Every draw calls this, however long the history is.
         """
         ...
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
-        """How many sittings there were; of these voices, if asked."""
+        """The number of sittings; of these voices, if given."""
         ...
 
     def record_draw(self, draw: Draw, *, imported: bool = False) -> None:
-        """Keep one draw: one that was made by this history, or elsewhere."""
+        """Save one draw, made by this history or imported."""
         ...
 
     def draws(self) -> Iterator[Draw]:
@@ -193,7 +193,7 @@ class ParticipationHistory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tallied:
-    """A tally of rows at hand."""
+    """A tally computed from rows."""
 
     voice_id: str
     decision_domain: str
@@ -206,7 +206,7 @@ class Tallied:
 
 
 def tallied(rows: Iterable[Participation]) -> Sequence[Tally]:
-    """What the rows add up to, by voice and domain."""
+    """The sums of the rows, by voice and domain."""
     groups: dict[tuple[str, str], list[Participation]] = {}
     for row in rows:
         groups.setdefault((row.voice_id, row.decision_domain), []).append(row)
@@ -229,7 +229,7 @@ def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> Ta
 
 
 class MemoryHistory:
-    """A history that ends with the process."""
+    """A history in memory."""
 
     def __init__(self, rows: Iterable[Participation] = (), draws: Iterable[Draw] = ()) -> None:
         self._rows = list(rows)
@@ -238,17 +238,17 @@ class MemoryHistory:
 
     @classmethod
     def copy_of(cls, other: ParticipationHistory) -> MemoryHistory:
-        """Another history as it is now, to go on from without touching it."""
+        """A copy of another history, to continue without changing it."""
         return cls(other.participations(), other.draws())
 
     def append(self, row: Participation) -> None:
-        """Keep one row."""
+        """Save one row."""
         self._rows.append(row)
 
     def participations(
         self, *, voice_id: str | None = None, decision_domain: str | None = None
     ) -> Iterator[Participation]:
-        """The rows, in the order they were kept."""
+        """The rows, in the order of saving."""
         for row in self._rows:
             if voice_id in (None, row.voice_id) and decision_domain in (None, row.decision_domain):
                 yield row
@@ -256,7 +256,7 @@ class MemoryHistory:
     def tallies(
         self, voices: Collection[str] | None = None, *, before: Draw | None = None
     ) -> Sequence[Tally]:
-        """What each voice's rows in each domain add up to."""
+        """The sums of each voice's rows in each domain."""
         if before is None:
             return tallied(self._of(voices))
         known = self._rows_before.get(before.draw_id)
@@ -264,30 +264,30 @@ class MemoryHistory:
         return tallied(row for row in rows if voices is None or row.voice_id in voices)
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
-        """How many sittings there were."""
+        """The number of sittings."""
         return len({row.session_id for row in self._of(voices)})
 
     def _of(self, voices: Collection[str] | None) -> Iterator[Participation]:
         return (row for row in self._rows if voices is None or row.voice_id in voices)
 
     def record_draw(self, draw: Draw, *, imported: bool = False) -> None:
-        """Keep one draw."""
+        """Save one draw."""
         self._draws.append(draw)
         if not imported:
             self._rows_before[draw.draw_id] = len(self._rows)
 
     def draws(self) -> Iterator[Draw]:
-        """The draws, in the order they were kept."""
+        """The draws, in the order of saving."""
         yield from self._draws
 
 
-# The participation history as one JSON document, to carry it from one machine to another
+# The participation history as one JSON document, to move it to another machine
 
 LARGEST_BYTES = 1_000_000_000
 
 
 class HistoryDocument(Shape):
-    """What stands in the file."""
+    """The content of the file."""
 
     kind: Literal["firecircle participation history"] = "firecircle participation history"
     schema_version: Literal[1] = 1
@@ -297,7 +297,7 @@ class HistoryDocument(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import took over, and what was there already."""
+    """What an import added, and what was there already."""
 
     participations: int
     draws: int
@@ -310,7 +310,7 @@ def document_of(history: ParticipationHistory) -> HistoryDocument:
 
 
 def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDocument:
-    """Write all rows and draws to one file, all of it or nothing."""
+    """Write all rows and draws to one file, the whole of it or nothing."""
     if leads_out(os.fspath(path)):
         raise ConfigError("history", f"{path} is a link out of its folder", "name the file itself")
     document = document_of(history)
@@ -318,7 +318,7 @@ def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDo
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            # A device or a pipe is written to; replacing it would take it away from everybody.
+            # Write to a device or a pipe instead of replacing it.
             target.write_text(text, encoding="utf-8")
             return document
         write_whole(target, text, mode=0o600)
@@ -330,9 +330,9 @@ def export_history(history: ParticipationHistory, path: str | Path) -> HistoryDo
 
 
 def import_history(path: str | Path, into: ParticipationHistory) -> Imported:
-    """Take over every row and draw of a file that is not there yet.
+    """Add every row and draw of a file that is not there yet.
 
-    Importing the same file again takes nothing over, so an import that was interrupted is simply repeated.
+    Importing the same file again adds nothing, so an interrupted import can be repeated.
     """
     document = read_document(path)
     rows = {_key(row): row for row in into.participations()}
@@ -357,13 +357,13 @@ def import_history(path: str | Path, into: ParticipationHistory) -> Imported:
 
 
 def read_history(path: str | Path) -> MemoryHistory:
-    """An exported history, to look at."""
+    """Read an exported history into memory."""
     document = read_document(path)
     return MemoryHistory(document.participations, document.draws)
 
 
 def read_document(path: str | Path) -> HistoryDocument:
-    """The document in a file, checked as a whole."""
+    """Read and validate the document in a file."""
     try:
         with open(path, "rb") as file:
             data = file.read(LARGEST_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Who sits in the next circle: how many voices a prompt deserves, and the weighted draw of them."""
+"""Choose the voices of the next circle: how many a prompt needs, and the weighted draw."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from firecircle.rotation.tracker import DomainStats, VoiceHistoryTracker, VoiceS
 from firecircle.shapes import Shape, writable
 
 DECLARED_COUNTS_AS = 5
-"""The declaration weighs as much as so many measured sittings."""
+"""The declaration weighs as much as this many measured sittings."""
 
 
 def expertise_of(voice: ModelCharacteristics, domain: str, here: DomainStats | None = None) -> float:
-    """From 0 to 1: the declared contributions by what matters in the domain, then its own quality there."""
+    """From 0 to 1: the declared contributions weighted by the domain, then the voice's own quality there."""
     lenses = domain_of(domain).lenses
     weight = {role: ROLE_WEIGHTS[role] * lenses.get(role, 1.0) for role in ROLE_WEIGHTS}
     declared = sum(weight[role] * voice.cognitive_roles.get(role, 0.0) for role in weight)
@@ -52,7 +52,7 @@ def expertise_of(voice: ModelCharacteristics, domain: str, here: DomainStats | N
 def ranked_for(
     domain: str, voices: Iterable[ModelCharacteristics], stats: Mapping[str, VoiceStats]
 ) -> list[tuple[str, float]]:
-    """The voices with their expertise, the best for this domain first."""
+    """The voices with their expertise, best for this domain first."""
     fit = []
     for voice in voices:
         its = stats.get(voice.model_id)
@@ -61,14 +61,14 @@ def ranked_for(
 
 
 SMALLEST = 3
-"""Two voices can be a quorum, but neither could be lost."""
+"""Two voices can be a quorum, but it would not survive a loss."""
 LONG, VERY_LONG = 2_000, 20_000
 MANY_TURNS = 4
 _OPAQUE = re.compile(r"[A-Za-z0-9+/=_%\\-]{60,}")
 
 
 class Complexity(Shape):
-    """What makes a prompt hard to oversee; every point stands for one more voice."""
+    """What makes a prompt hard to judge; every point adds one voice."""
 
     layers: int
     characters: int
@@ -91,7 +91,7 @@ class Complexity(Shape):
 
 
 def complexity_of(prompt: MultiNeutrosophicPrompt) -> Complexity:
-    """What there is to oversee in a prompt."""
+    """The complexity of a prompt."""
     return Complexity(
         layers=len(prompt.layers),
         characters=sum(len(layer.text) for layer in prompt.layers),
@@ -101,7 +101,7 @@ def complexity_of(prompt: MultiNeutrosophicPrompt) -> Complexity:
 
 
 def circle_size_for(prompt: MultiNeutrosophicPrompt, available: int) -> int:
-    """How many of the available voices to convene for this prompt."""
+    """How many of the available voices to use for this prompt."""
     return min(SMALLEST + complexity_of(prompt).points, LARGEST_CIRCLE, available)
 
 
@@ -144,7 +144,7 @@ class WeightedVoiceSelector:
         session_seed: str | None = None,
         session_id: str | None = None,
     ) -> tuple[tuple[str, ...], str | None]:
-        """The voices of the next circle, in the order to list them, and who holds the chair first."""
+        """The voices of the next circle, in list order, and the first chair."""
         drawn = self.draw(
             available_voices,
             required_count,
@@ -166,10 +166,10 @@ class WeightedVoiceSelector:
         session_id: str | None = None,
         record: bool = True,
     ) -> Draw:
-        """As `select_voices`, with everything the choice rests on; recorded before it is returned.
+        """As `select_voices`, with everything the choice depends on; recorded before it is returned.
 
-        Without a seed a fresh one is drawn from the system. The sitting goes by its seed if it has no id.
-        A rehearsal says `record=False`.
+        Without a seed a random one is used. The seed is the sitting's id if it has none. For a rehearsal,
+        pass `record=False`.
         """
         if not 1 <= required_count <= len(available_voices):
             raise ConfigError(
@@ -214,7 +214,7 @@ class WeightedVoiceSelector:
         return drawn
 
     def candidates(self, available_voices: Sequence[str], domain: str, at: float) -> tuple[Candidate, ...]:
-        """The pool as it stands now, by name: what each was heard, what it brings and what it weighs."""
+        """The pool at this moment, by name: how often each was heard, what it brings and its weight."""
         require_distinct(tuple(available_voices), "available_voices")
         require_domain(domain)
         names = sorted(available_voices)
@@ -228,7 +228,7 @@ class WeightedVoiceSelector:
         return declared or ModelCharacteristics(name, {}, "undeclared", confidence=0.0)
 
     def _expertise(self, voice: ModelCharacteristics, its: VoiceStats, domain: str) -> float:
-        """From 0.5 to 1; nobody outweighs a voice that was never heard."""
+        """From 0.5 to 1; no voice outweighs one that was never heard."""
         if not self._match_expertise or its.count == 0:
             return 1.0
         return 0.5 + expertise_of(voice, domain, its.domains.get(domain)) / 2
@@ -250,7 +250,7 @@ class WeightedVoiceSelector:
 
 
 def rotated(config: FireCircleConfig, draw: Draw) -> FireCircleConfig:
-    """The same circle with the drawn voices; a draw in shadow mode leaves it as it is."""
+    """The same circle with the drawn voices; a draw in shadow mode changes nothing."""
     if not draw.used:
         return config
     settings = {name: getattr(config, name) for name in type(config).model_fields}
@@ -258,7 +258,7 @@ def rotated(config: FireCircleConfig, draw: Draw) -> FireCircleConfig:
 
 
 def with_drawn_voices(settings: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
-    """Settings of a circle with the drawn voices for its models.
+    """Replace the models in a circle's settings by the drawn voices.
 
     The settings need not form a circle by themselves: a pool may be larger than any circle.
     """
@@ -270,6 +270,6 @@ def with_drawn_voices(settings: Mapping[str, Any], draw: Draw) -> dict[str, Any]
         "circle_size": None,
         "reserves": tuple(name for name in settings.get("reserves", ()) if name not in draw.selected),
         "empty_chair_model": keeper,
-        # Whoever is fixed in the chair and was not drawn leaves it to the duty order.
+        # A fixed chair that was not drawn gives way to the duty order.
         "empty_chair_rotation": settings.get("empty_chair_rotation", True) or keeper is None,
     }

@@ -1,4 +1,4 @@
-"""The participation history as rotation reads and writes it: who was heard when, and how it went."""
+"""The participation history for rotation: when each voice was heard, and with what quality."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from firecircle.store.opening import Store
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
-"""The roles a voice plays in a circle."""
+"""The roles of a voice in a circle."""
 
 
 class DomainStats(Shape):
-    """How one voice did in one domain."""
+    """One voice's record in one domain."""
 
     count: int = 0
     quality: float | None = None
-    """The mean quality of its contributions; None when none was ever measured."""
+    """The mean quality of its contributions; None if it was never measured."""
     measured: int = 0
 
 
 class VoiceStats(Shape):
-    """What the history says of one voice."""
+    """One voice's record in the whole history."""
 
     voice_id: Text
     count: int = 0
@@ -42,7 +42,7 @@ class VoiceStats(Shape):
 
 
 def stored_history(store: Store | None = None) -> ParticipationHistory:
-    """Who took part in which sitting, as a store keeps it; by default the user's own."""
+    """The participation history in a store; by default the user's own."""
     from firecircle.store.opening import open_store
 
     return (store or open_store()).participation.read_as(Participation, Draw)
@@ -54,7 +54,7 @@ class VoiceHistoryTracker:
     def __init__(
         self, history: ParticipationHistory | None = None, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """Without a history it reads and writes that of the user's store, as the command line does."""
+        """By default it uses the history in the user's store, as the command line does."""
         self.history = stored_history() if history is None else history
         self.clock = clock
 
@@ -67,7 +67,7 @@ class VoiceHistoryTracker:
         contribution_quality: float | None,
         was_empty_chair: bool,
     ) -> Participation:
-        """Keep that a voice took part in a sitting, now."""
+        """Save that a voice took part in a sitting, now."""
         try:
             row = Participation(
                 voice_id=voice_id,
@@ -84,10 +84,10 @@ class VoiceHistoryTracker:
         return row
 
     def record_circle(self, result: FireCircleResult, decision_domain: str) -> tuple[Participation, ...]:
-        """Keep who took part in a circle, whether it came to a verdict or not.
+        """Save which voices took part in a circle, with or without a verdict.
 
-        A voice that was lost before it spoke was not heard. The rows are of the time the circle ended, so
-        recording the same circle again gives the same rows.
+        A voice lost before it spoke was not heard. The rows have the time the circle ended, so recording it
+        again gives the same rows.
         """
         rows = participations_in(result, require_domain(decision_domain))
         for row in rows:
@@ -95,11 +95,11 @@ class VoiceHistoryTracker:
         return rows
 
     def stats_of(self, voice_id: str) -> VoiceStats:
-        """What the history says of this voice."""
+        """The record of this voice."""
         return self.stats([voice_id])[voice_id]
 
     def stats(self, voices: Iterable[str] | None = None) -> dict[str, VoiceStats]:
-        """What it says of these voices, or of all it knows."""
+        """The records of these voices, or of all in the history."""
         names = None if voices is None else list(voices)
         return stats_in(self.history.tallies(names), names or ())
 
@@ -126,12 +126,12 @@ def participations_in(result: FireCircleResult, decision_domain: str) -> tuple[P
 
 
 def sitting_of(result: FireCircleResult) -> str:
-    """The id of a circle's sitting; a repeatable circle has the same id every time it sits."""
+    """The id of a circle's sitting; a repeatable circle always has the same id."""
     return result.circle_id if result.config.seed is None else f"{result.circle_id}@{result.started_at:.6f}"
 
 
 def stats_in(tallies: Iterable[Tally], voices: Iterable[str] = ()) -> dict[str, VoiceStats]:
-    """How these voices, and all others in the tallies, stand."""
+    """The records of these voices and all others in the tallies."""
     by_voice: dict[str, list[Tally]] = {voice: [] for voice in voices}
     for tally in tallies:
         by_voice.setdefault(tally.voice_id, []).append(tally)

@@ -1,8 +1,8 @@
 """Spans and metrics of circles for OpenTelemetry.
 
-A circle is a span, a round a span in it, a call to a voice a span in its round; calls follow the GenAI
-conventions, so that a backend shows them beside other uses of models. Nothing of a prompt or an answer leaves
-unless it is asked for, and keys never do.
+A circle is a span, with a span per round and a span per call inside; calls follow the GenAI conventions, so
+that a backend shows them next to other model calls. Text of prompts and answers is sent only on request, and
+keys never.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ OTEL_VARIABLE = "FIRECIRCLE_OTEL"
 
 @contextmanager
 def as_the_environment_says() -> Iterator[None]:
-    """Watch as `FIRECIRCLE_OTEL` says, for a command line; everything is sent at its end.
+    """Instrument as `FIRECIRCLE_OTEL` says, for a command line; sends everything at its end.
 
-    `FIRECIRCLE_OTEL=1` sends to the endpoint of `OTEL_EXPORTER_OTLP_ENDPOINT`, `FIRECIRCLE_OTEL=content` with
-    prompts and reasons.
+    `FIRECIRCLE_OTEL=1` sends to the endpoint of `OTEL_EXPORTER_OTLP_ENDPOINT`, `FIRECIRCLE_OTEL=content`
+    includes prompts and reasons.
     """
     asked = os.environ.get(OTEL_VARIABLE, "")
     if not asked:

@@ -1,4 +1,4 @@
-"""Spans and metrics for OpenTelemetry, after its conventions for uses of models."""
+"""Spans and metrics for OpenTelemetry, following its GenAI conventions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
 _listeners: list[Callable[[], Listener]] = []
-"""What makes a listener for each circle; empty unless somebody watches."""
+"""Factories of a listener for each circle; empty without instrumentation."""
 _panel_listeners: list[Callable[[Panel], None]] = []
 
 
 def watching_listeners() -> list[Listener]:
-    """A listener for a circle that is about to sit, of each who watches."""
+    """New listeners for a circle that is about to start."""
     return [make() for make in _listeners]
 
 
 def tell_panel(panel: Panel) -> None:
-    """Tell those who watch what voices judged apart."""
+    """Report a finished panel to the listeners."""
     for listener in _panel_listeners:
         listener(panel)
 
@@ -46,7 +46,7 @@ def tell_panel(panel: Panel) -> None:
 def watched_by(
     for_a_circle: Callable[[], Listener], for_a_panel: Callable[[Panel], None]
 ) -> Callable[[], None]:
-    """Tell these of every circle and panel from now on; returns what stops it."""
+    """Report every circle and panel from now on; returns a function that stops it."""
     _listeners.append(for_a_circle)
     _panel_listeners.append(for_a_panel)
 
@@ -57,8 +57,6 @@ def watched_by(
     return stop
 
 
-# Spans and metrics for OpenTelemetry, after its conventions for uses of models
-
 NANOSECONDS = 1_000_000_000
 
 
@@ -68,9 +66,9 @@ def instrument(
     *,
     capture_content: bool = False,
 ) -> Callable[[], None]:
-    """Tell OpenTelemetry about every circle and panel of this process; returns what stops it.
+    """Report every circle and panel of this process to OpenTelemetry; returns a function that stops it.
 
-    Without providers the global ones are used. `capture_content` adds prompts and reasons to the spans.
+    By default uses the global providers. `capture_content` adds prompts and reasons to the spans.
     """
     try:
         from opentelemetry import metrics, trace
@@ -92,7 +90,7 @@ def instrument(
 
 
 def export_over_otlp(*, capture_content: bool) -> Callable[[], None]:
-    """Send everything to the endpoint that the environment names; returns what ends it."""
+    """Send everything to the endpoint in the environment; returns a function that ends it."""
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -118,7 +116,7 @@ def export_over_otlp(*, capture_content: bool) -> Callable[[], None]:
 
 
 def provider_of_voice(model: str, default: str) -> str:
-    """Who answers for a voice, as conventions name it."""
+    """The provider of a voice, by its name in the conventions."""
     if is_embedded(model) or is_local(model):
         return "firecircle"
     prefix = model.partition(":")[0]
@@ -126,7 +124,7 @@ def provider_of_voice(model: str, default: str) -> str:
 
 
 class _Instruments:
-    """What is counted: the two GenAI metrics, and how circles end."""
+    """The metrics: the two GenAI metrics, and how circles end."""
 
     def __init__(self, meter: Any) -> None:
         self._duration = meter.create_histogram(
@@ -140,7 +138,6 @@ class _Instruments:
         )
 
     def count(self, call: CallRecord, facts: dict[str, Any]) -> None:
-        """Count one call."""
         kept = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "error.type")
         about = {name: facts[name] for name in kept if name in facts}
         self._duration.record(call.latency_seconds, about)
@@ -150,7 +147,7 @@ class _Instruments:
 
 
 class _CircleSpans:
-    """The spans of one circle, opened and closed as its events come."""
+    """The spans of one circle, opened and closed by its events."""
 
     def __init__(self, tracer: Any, instruments: _Instruments, capture_content: bool) -> None:
         self._tracer = tracer
@@ -161,7 +158,7 @@ class _CircleSpans:
         self._default_provider = ""
 
     def tell(self, event: Event) -> None:
-        """One thing that happened."""
+        """Handle one event."""
         match event:
             case CircleConvened():
                 self._convened(event)
@@ -250,7 +247,7 @@ def _trace_calls(
     inside: Span | None,
     default_provider: str,
 ) -> None:
-    """Spans of calls that are over: the last ended now, and each before it when the next began."""
+    """Spans of finished calls: the last ended now, and each before it when the next began."""
     from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
     context = set_span_in_context(inside) if inside is not None else None
