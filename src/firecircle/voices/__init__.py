@@ -1,1 +1,1 @@
-"""Who can speak: hosted models, embedded analysers, recordings, and any function that answers."""
+"""All kinds of voices: hosted models, embedded readers, recordings, and user functions."""

@@ -1,4 +1,4 @@
-"""The voices that the keys in the environment can call, and the circle to begin with."""
+"""The voices that the keys in the environment can call, and the default circle."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ OF_ONE_VENDOR = 2
 
 
 def models_of(provider: Provider) -> tuple[str, ...]:
-    """What to ask a provider for, the best first: its families, then the models it is known for."""
+    """What to ask a provider for, best first: its families, then its known models."""
     families = [
         name for name, family in seatable_families().items() if family.provider_lineage == provider.trains
     ]
-    # Of several families the first is the strongest for its price, and the last the cheapest.
+    # The first family is the strongest for its price, the last the cheapest.
     chosen = [families[0], families[-1]] if len(families) > 1 else families
     return (*chosen, *(f"{provider.name}:{name}" for name in provider.suggested))
 
 
 def hosted_at_hand() -> tuple[str, ...]:
-    """The hosted voices of the default circle, by the keys that are set; nothing without a key."""
+    """The hosted voices of the default circle, by the keys that are set; empty without a key."""
     keyed = [
         provider for provider in keyed_providers() if provider.name == "openrouter" or models_of(provider)
     ]
@@ -36,7 +36,7 @@ def hosted_at_hand() -> tuple[str, ...]:
 
 
 def keys_for(models: tuple[str, ...]) -> tuple[str, ...]:
-    """The environment variables whose keys these voices use."""
+    """The environment variables with the keys of these voices."""
     found = (_key_for(original_of(model)) for model in models)
     return tuple(dict.fromkeys(variable for variable in found if variable))
 
@@ -53,7 +53,7 @@ def _key_for(model: str) -> str | None:
 
 
 def unusable_keys() -> tuple[str, ...]:
-    """Keys that were found, and whose models only the user can name, such as Azure's deployments."""
+    """Keys whose models only the user can name, such as Azure's deployments."""
     return tuple(
         f"{provider.key_found} (name its models: --models {provider.name}:NAME)"
         for provider in keyed_providers()

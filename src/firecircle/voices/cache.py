@@ -1,8 +1,7 @@
-"""Replies kept on this machine, so that the same question to the same model is paid for once.
+"""Saved replies on this machine, so that the same question to the same model is paid for once.
 
-The same is: the model and its address, every message, and every setting that shapes the answer. What is kept
-is the answer alone, under a digest of all that; neither the question nor any key is written down. Processes
-may share the file.
+The same means: model, address, every message, and every setting that affects the answer. Only the answer is
+saved, under a digest of all that; neither the question nor a key is. Processes may share the file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplyCache:
-    """The file, by digest of the question."""
+    """The file of replies, by digest of the question."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or user_folder("cache") / FILE_NAME
@@ -55,13 +54,13 @@ class ReplyCache:
                     )
                 return
             except sqlite3.OperationalError as trouble:
-                # Whoever made the file at the same moment is at it; SQLite does not wait for a kind of log.
+                # Another process is creating the file; SQLite does not wait when it sets the journal mode.
                 if "locked" not in str(trouble) or time.monotonic() > patience:
                     raise
                 time.sleep(0.02)
 
     def find(self, digest: str) -> Reply | None:
-        """The reply that was kept, marked as such: nothing was paid and nobody asked."""
+        """The saved reply, marked as such: it costs nothing and asks no model."""
         with closing(self._open()) as file:
             row = file.execute("SELECT reply FROM replies WHERE digest = ?", (digest,)).fetchone()
         if row is None:
@@ -71,7 +70,7 @@ class ReplyCache:
         return replace(reply, usage=usage, attempts=0, cached=True)
 
     def keep(self, digest: str, model: str, reply: Reply) -> None:
-        """Write a reply down; of two that come at once the first stays."""
+        """Save a reply; of two at once the first remains."""
         with closing(self._open()) as file, file:
             file.execute(
                 "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)",
@@ -83,7 +82,7 @@ class ReplyCache:
 
 
 class CachedVoice:
-    """A hosted voice that is asked only what it was not asked before."""
+    """A hosted voice that sends only new questions."""
 
     def __init__(self, voice: HostedVoice, cache: ReplyCache) -> None:
         self._voice = voice
@@ -91,11 +90,11 @@ class CachedVoice:
 
     @property
     def provider(self) -> Provider:
-        """Who is asked what is not kept."""
+        """The provider for new questions."""
         return self._voice.provider
 
     async def speak(self, turn: Turn) -> Reply:
-        """The kept reply, else the voice's, which is kept."""
+        """The saved reply, otherwise the voice's, which is then saved."""
         digest = self._digest(turn)
         kept = await asyncio.to_thread(self._found, digest)
         if kept:
@@ -106,11 +105,11 @@ class CachedVoice:
         return reply
 
     def estimate(self, turn: Turn) -> Usage:
-        """Nothing for what is kept, else what the voice expects."""
+        """Zero for a saved reply, otherwise the voice's estimate."""
         return Usage(0, 0, 0, 0.0) if self._found(self._digest(turn)) else self._voice.estimate(turn)
 
     def _digest(self, turn: Turn) -> str:
-        """Who is asked, and what. A clone (`model#2`) is to answer on its own, so its name counts."""
+        """The digest of voice and question. A clone (`model#2`) must answer by itself, so its name counts."""
         provider = self.provider
         asked = (self._voice.model, provider.base_url, provider.structured_output)
         return turn.digest(*asked, *(("by word",) if self._voice.by_word else ())).hex()
@@ -123,7 +122,7 @@ class CachedVoice:
             return None
 
     def _keep(self, digest: str, reply: Reply) -> None:
-        # A reply that was paid for is not given up because a disk is full.
+        # A full disk does not cost a paid reply.
         try:
             self._cache.keep(digest, self._voice.model, reply)
         except sqlite3.Error as broken:

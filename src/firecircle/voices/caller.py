@@ -1,4 +1,4 @@
-"""Any function that answers messages, as a voice."""
+"""A user's function as a voice."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ Answer = str | tuple[str, str | None]
 Caller = Callable[[str, list[dict[str, str]]], Awaitable[Answer] | Answer]
 """`async (model, messages) -> text` or `-> (text, reasoning_trace)`; what it raises is its failure.
 
-A function that is not async is called in a thread, several at once."""
+A function that is not async is called in a thread, several at once.
+"""
 
 
 def require_caller(caller: Caller) -> None:
-    """Refuse what cannot be called with a model and messages, before anything is asked."""
+    """Refuse what cannot be called with a model and messages, before any voice is asked."""
     if not callable(caller):
         raise ConfigError("caller", f"{type(caller).__name__} is not a function", "pass (model, messages)")
     try:
@@ -26,7 +27,7 @@ def require_caller(caller: Caller) -> None:
     except TypeError:
         raise ConfigError("caller", "it does not take (model, messages)", "give it these two") from None
     except ValueError:
-        pass  # a builtin that does not tell what it takes
+        pass  # a builtin without a signature
 
 
 def _is_async(caller: object) -> bool:
@@ -37,7 +38,7 @@ def _is_async(caller: object) -> bool:
 
 
 class CallerVoice:
-    """A voice that asks the user's own function."""
+    """A voice that calls the user's function."""
 
     def __init__(self, model: str, caller: Caller) -> None:
         self._model = model
@@ -45,7 +46,7 @@ class CallerVoice:
         self._is_async = _is_async(caller)
 
     async def speak(self, turn: Turn) -> Reply:
-        """Hand the messages over and take what comes back: a caller's text is complete by definition."""
+        """Call the function; its text counts as complete."""
         sent = [{"role": message.role, "content": message.content} for message in turn.messages]
         try:
             async with asyncio.timeout(turn.attempt_seconds) as limit:
@@ -60,7 +61,7 @@ class CallerVoice:
     async def _ask(self, sent: list[dict[str, str]]) -> object:
         if self._is_async:
             answer: object = self._caller(self._model, sent)
-        else:  # a plain function would hold up all other voices, and no deadline could end it
+        else:  # a plain function would block all other voices, and no deadline could end it
             answer = await asyncio.to_thread(self._caller, self._model, sent)
         return await answer if isinstance(answer, Awaitable) else answer
 

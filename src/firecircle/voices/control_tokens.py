@@ -1,8 +1,8 @@
-"""Control tokens of chat formats, made plain text before they reach a server that would obey them.
+"""Turn control tokens of chat formats into plain text before they reach a server that would obey them.
 
-Servers that run open models write the messages into a chat template and read control tokens wherever they
-are spelled: a judged text could so end its own message and go on as the system, whatever markers stand
-around it. A space of no width inside the token makes it text again; a reader sees no difference.
+Servers of open models put the messages into a chat template and read control tokens anywhere: a judged text
+could end its own message and continue as the system, whatever markers are around it. A zero-width space
+inside the token makes it text; a reader sees no difference.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 UNSEEN = "\u200b"
-"""A space of no width."""
+"""A zero-width space."""
 FEW_BRACKETS = 100
-"""In one text; more are searched for by one expression, which takes the same time for any number."""
+"""In one text; more are searched by one expression, whose time does not depend on the number."""
 
 _ANGLED = (
     r"[|｜][^<>\n]{1,40}[|｜]>",  # ChatML, Llama 3, Phi, GPT-OSS, Command R, Granite, DeepSeek
@@ -31,7 +31,7 @@ _SQUARE = (
 )
 _ANGLED_REST, _SQUARE_REST = "|".join(_ANGLED), "|".join(_SQUARE)
 _NO_BEGINNING = frozenset("0123456789 \n=>-")
-# Only the bracket is taken, the rest is looked ahead at: one token may hide in another.
+# Only the bracket is consumed, the rest is a lookahead: one token may hide in another.
 _SPELLED = re.compile(rf"<(?={_ANGLED_REST})|\[(?={_SQUARE_REST})")
 _BROKEN = re.compile(rf"(?:(?<=<){UNSEEN}(?={_ANGLED_REST}))|(?:(?<=\[){UNSEEN}(?={_SQUARE_REST}))")
 
@@ -40,14 +40,15 @@ def as_plain_text(text: str) -> str:
     """The text with every control token of the known chat formats broken up."""
     if text.count("<") + text.count("[") > FEW_BRACKETS:
         return _SPELLED.sub(rf"\g<0>{UNSEEN}", text)
-    # Every message of every call comes by, and has hardly any: looking at those alone is ten times quicker.
+    # Every message of every call passes here, with hardly any brackets: checking only those is ten times
+    # faster.
     places: list[int] = []
     for bracket in "<[":
         place = text.find(bracket)
         while place >= 0:
             following = text[place + 1 : place + 2]
-            # Our own markers, `<<1f0c9d…`, are most of what there is. A digit begins no token, and of those
-            # that begin with two brackets the third sign is one of two.
+            # Most brackets are our own markers, `<<1f0c9d…`. A digit begins no token, and in those that begin
+            # with two brackets the third character is one of two.
             if following == "<":
                 may_begin = text[place + 2 : place + 3] in ("S", "/")
             else:
@@ -63,7 +64,7 @@ def as_plain_text(text: str) -> str:
 
 
 def as_written(text: str) -> str:
-    """The text with broken control tokens whole again: what a model quotes is what was judged."""
+    """The text with broken control tokens restored: a quote must match the judged text."""
     return _BROKEN.sub("", text) if UNSEEN in text else text
 
 

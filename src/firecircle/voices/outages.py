@@ -1,9 +1,9 @@
-"""Providers that are out: whoever judges many prompts waits until they answer, instead of losing the prompts.
+"""Outages of providers: batches and runs wait until a provider answers instead of losing prompts.
 
-A host is out when calls fail there for a reason that passes (a refused connection, a server's fault that all
-of its models have) and nobody was answered since they began; a model is out while it is limited. After a
-pause one prompt is tried; if its calls fail as well, the next pause is twice as long. The tries of a single
-call within its round are the voice's own affair.
+A host is out if calls to it fail for a temporary reason (a refused connection, a server fault of all its
+models) and no call has succeeded since; a model is out while it is limited. After a pause one prompt is
+tried; if its calls fail too, the next pause is twice as long. Retries of a single call within its round
+belong to the voice.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from firecircle.errors import FailureKind, FireCircleError
 from firecircle.settings import WaitingTable
 
 TRIES = 3
-"""How often a prompt is judged whose voices are lost to the network or a limit although providers answer."""
+"""How often a prompt is judged if the network or a limit loses its voices although providers answer."""
 
 
 class StillOut(FireCircleError):  # noqa: N818 - it tells what is so
-    """A host has not answered for as long as anybody is willing to wait."""
+    """A host has not answered within the longest accepted wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nobody is asked until then."""
+    """A pause of all calls."""
 
     host: str
     why: str
     resumes_at: float
-    """When somebody tries again, as `time.time` counts."""
+    """The time of the next try, as `time.time` counts."""
 
 
 @dataclass(slots=True)
@@ -56,24 +56,24 @@ class _Outage:
 
 
 class Outages:
-    """Which hosts are out. Hosted voices tell it within `noticed`, in the tasks that are begun there."""
+    """The hosts that are out. Hosted voices report to it within `noticed`, in the tasks started there."""
 
     def __init__(self, waiting: WaitingTable, changed: Callable[[Pause | None], None]) -> None:
-        """`changed` is told of every pause, and with None when it is over."""
+        """`changed` receives every pause, and None when it is over."""
         self._waiting = waiting
         self._tell = changed
         self._out: dict[str, _Outage] = {}
         self._answered: dict[str, float] = {}
-        """When each host last answered anybody."""
+        """When each host last answered any call."""
         self._answers: dict[str, dict[str, bool]] = {}
-        """For each model of a host, whether it answered last time."""
+        """For each model of a host, whether its last call was answered."""
         self._lost: set[str] = set()
         self._is_tried = False
         self._news = asyncio.Event()
 
     @property
     def pause(self) -> Pause | None:
-        """The pause there is now; of several the longest."""
+        """The present pause; of several the longest."""
         if not self._out:
             return None
         host, outage = max(self._out.items(), key=lambda item: item[1].until)
@@ -81,7 +81,7 @@ class Outages:
 
     @contextmanager
     def noticed(self) -> Iterator[None]:
-        """While hosted voices tell how their calls end."""
+        """Collect how the calls of hosted voices end."""
         token = _listening.set(self)
         try:
             yield
@@ -89,11 +89,11 @@ class Outages:
             _listening.reset(token)
 
     def has_lost(self, model: str) -> bool:
-        """Whether a call to this model failed for a reason that passes."""
+        """Whether a call to this model failed for a temporary reason."""
         return model in self._lost
 
     def answered(self, host: str, model: str) -> None:
-        """A call was answered: host and model are there."""
+        """Record an answered call: host and model are available."""
         self._answered[host] = time.monotonic()
         self._answers.setdefault(host, {})[model] = True
         were_out = [name for name in (host, model) if self._out.pop(name, None)]
@@ -101,10 +101,10 @@ class Outages:
             self._changed()
 
     def lost(self, host: str, model: str, failure: Lost, *, began: float) -> None:
-        """A call that began then (`time.monotonic`) failed for a reason that passes.
+        """Record that a call started at this `time.monotonic` failed for a temporary reason.
 
-        A limit is the model's. A connection that fails is the host's, and so is a fault that all of its
-        models have; one that others do not have is left to whoever asks that model.
+        A limit belongs to the model. A failed connection belongs to the host, and so does a fault of all its
+        models; a fault of one model affects only its callers.
         """
         models = self._answers.setdefault(host, {})
         models[model] = False
@@ -121,15 +121,15 @@ class Outages:
         outage = self._out.get(host)
         since = outage.since if outage else now
         if retry_after and now + retry_after - since > self._waiting.patience_seconds:
-            # Nobody would wait so long, and it may be a mistake: ask again after the longest pause.
+            # A longer wait may be a mistake: try again after the longest pause.
             retry_after = self._waiting.longest_seconds
         if outage is None:
             wait = retry_after or self._waiting.first_seconds
             self._out[host] = _Outage(why, now, wait, now + wait)
-        elif began >= outage.until:  # it was the one that tried
+        elif began >= outage.until:  # this call was the try
             outage.wait = min(2 * outage.wait, self._waiting.longest_seconds)
             outage.until, outage.why = now + (retry_after or outage.wait), why
-        elif retry_after and now + retry_after > outage.until:  # it was under way, and knows more
+        elif retry_after and now + retry_after > outage.until:  # this call was in progress, and knows more
             outage.until, outage.why = now + retry_after, why
         else:
             return
@@ -137,9 +137,9 @@ class Outages:
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
-        """Held while one prompt is judged. Waits for the end of a pause, after which one goes first.
+        """Enter while one prompt is judged. Waits for the end of a pause, after which one prompt goes first.
 
-        `StillOut` when that takes longer than the user is willing to wait.
+        Raises `StillOut` if that takes longer than the user accepts.
         """
         goes_first = await self._wait()
         try:
@@ -177,5 +177,5 @@ _listening: ContextVar[Outages | None] = ContextVar("outages", default=None)
 
 
 def current_outages() -> Outages | None:
-    """Who wants to know here how calls end."""
+    """The collector of call outcomes in this context, if any."""
     return _listening.get()

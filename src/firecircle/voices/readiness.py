@@ -1,4 +1,4 @@
-"""Who could speak now: a key that is set, an endpoint that answers, an extra that is installed."""
+"""Which voices are ready: a key is set, an endpoint answers, an extra is installed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MOST_NAMES = 200
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether somebody could speak now, and why (not)."""
+    """Whether a voice is ready, and why (not)."""
 
     ready: bool
     why: str
     models: tuple[str, ...] = ()
-    """The names of models that an endpoint says it has."""
+    """The models that an endpoint lists."""
 
 
 async def readiness_of(provider: Provider) -> Readiness:
-    """Whether a provider could be asked now. One that wants a key is not asked, only its key looked for."""
+    """Whether a provider is ready. If it needs a key, only the key is checked, without a request."""
     config = EvaluationConfig(provider=provider.name)
     try:
         provider = located(provider, config)

@@ -1,4 +1,4 @@
-"""What a call may consume, said before it is made, and voices that rehearse a circle with it."""
+"""Estimates of what a call may consume, and stand-in voices that rehearse a circle with them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 BYTES_A_TOKEN = 3
 TOKENS_A_MESSAGE = 5
-"""What wraps a message: its role and its borders."""
+"""The role and the borders of a message."""
 
 
 def estimated_usage(turn: Turn, tariff: Tariff | None) -> Usage:
-    """The tokens of the question, an answer as long as it may be, and their cost if the price is known."""
+    """The tokens of the question and of the longest answer, and their cost if the price is known."""
     size = sum(len(message.content.encode("utf-8", "replace")) for message in turn.messages)
     if turn.reply_schema is not None:
         size += len(json.dumps(turn.reply_schema, default=dict))
@@ -28,7 +28,7 @@ def estimated_usage(turn: Turn, tariff: Tariff | None) -> Usage:
 
 
 REASONING = "The circle rehearses; a voice would give its reasons here. " * 12
-"""As much of a voice's reasoning as its peers are shown."""
+"""As long as the part of a voice's reasoning that its peers see."""
 NOTE = {
     "description": "A voice would say here what it sees and where. " * 3,
     "quote": "and quote the words of the prompt that show it",
@@ -36,14 +36,14 @@ NOTE = {
 
 
 class RehearsedVoice:
-    """Stands in for a voice whose consumption is of interest."""
+    """A stand-in for a voice, to learn what it would consume."""
 
     def __init__(self, estimate: Callable[[Turn], Usage], *, falsehood: float) -> None:
         self._estimate = estimate
         self._falsehood = falsehood
 
     async def speak(self, turn: Turn) -> Reply:
-        """An invented answer, with what a real one may consume."""
+        """An invented answer, with the most a real one may consume."""
         answer: dict[str, object] = {
             "truth": 1 - self._falsehood,
             "indeterminacy": 0.1,
@@ -52,11 +52,11 @@ class RehearsedVoice:
         notes = [NOTE, NOTE] if turn.round_number > 1 else []
         answer |= {"reasoning": REASONING, "patterns_observed": notes}
         fields = (turn.reply_schema or {}).get("properties", answer)
-        if "falsehood" not in fields:  # no judgement is asked for
+        if "falsehood" not in fields:  # not a judgement
             answer = {name: _filled(field) for name, field in fields.items()}
         return Reply(json.dumps(answer), usage=self._estimate(turn), attempts=0)
 
 
 def _filled(field: Mapping[str, Any]) -> object:
-    """As much as a voice may put into a field: words, or everything there is to choose from."""
+    """The longest value of a field: text, or all choices."""
     return field["items"]["enum"] if field["type"] == "array" else REASONING

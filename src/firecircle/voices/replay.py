@@ -1,4 +1,4 @@
-"""Voices that repeat their recorded answers: any stored circle can be replayed, call by call."""
+"""Voices that repeat recorded answers: any stored circle can be replayed, call by call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firecircle.errors import FailureKind, VoiceError
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of a stored circle: the words that came back, or how it failed."""
+    """One call of a stored circle: its answer, or how it failed."""
 
     text: str | None
     call: CallRecord
@@ -25,11 +25,11 @@ class RecordedCall:
     violation_probability: float | None = None
     message: str = "failed in the recording"
     called_off: bool = False
-    """Whether nobody waited for it any longer, because another voice had failed."""
+    """Whether the call was cancelled because another voice had failed."""
 
     @property
     def usage(self) -> Usage:
-        """What it took then."""
+        """What the call consumed."""
         return Usage(
             tokens_in=self.call.tokens_in,
             tokens_cached=self.call.tokens_cached,
@@ -59,7 +59,7 @@ class RecordedCall:
         )
 
     async def wait_until_called_off(self) -> NoReturn:
-        """Say nothing until the one who failed then has failed again."""
+        """Wait until the voice that failed in the recording has failed again."""
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError as called_off:
@@ -69,20 +69,21 @@ class RecordedCall:
 
 
 class RecordedVoice:
-    """Plays its calls back in the order they were made."""
+    """Plays its calls back in order."""
 
     def __init__(self, model: str, calls: list[RecordedCall]) -> None:
         self._model = model
         self._calls = deque(calls)
 
     def estimate(self, turn: Turn) -> Usage:
-        """Nothing for a call that was made then, beyond every budget for one that was not: that way a
-        replay ends where its budget ended it."""
+        """Nothing for a recorded call, and more than every budget for any other: so a replay ends where its
+        budget ended it.
+        """
         was_made = bool(self._calls) and self._calls[0].call.round_number == turn.round_number
         return Usage(cost_usd=0.0) if was_made else Usage(tokens_in=sys.maxsize, cost_usd=math.inf)
 
     async def speak(self, turn: Turn) -> Reply:
-        """The next recorded answer, whatever is asked."""
+        """The next recorded answer, for any question."""
         if not self._calls:
             raise VoiceError(
                 f"the recording holds no further answer of {self._model}", kind="raised", model=self._model
@@ -94,7 +95,7 @@ class RecordedVoice:
 
 
 def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:
-    """A voice for everybody who was called in a stored circle, the classifier included."""
+    """A voice for every model called in a stored circle, including the classifier."""
     played: dict[str, list[RecordedCall]] = {}
     for recorded in _calls_in_order(record):
         played.setdefault(recorded.call.model, []).append(recorded)
@@ -103,7 +104,7 @@ def recorded_voices(record: CircleRecord) -> dict[str, RecordedVoice]:
 
 
 def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
-    """The calls with the words they brought, each voice's in the order it was asked."""
+    """The calls with their answers, those of each voice in order."""
     evaluations = {
         (evaluation.model, evaluation.round_number): evaluation
         for held in record.dialogue_history
@@ -125,7 +126,7 @@ def _calls_in_order(record: CircleRecord) -> Iterator[RecordedCall]:
         elif key in evaluations:
             evaluation = evaluations[key]
             probability = evaluation.falsehood if evaluation.read_as == "logprobs" else None
-            # A second answer that could not be read was not always kept.
+            # A second unreadable answer was not always saved.
             yield RecordedCall(next(replies[key], None), call, evaluation.reasoning_trace, probability)
         elif key in failures:
             yield RecordedCall(failures[key].raw_reply, call)

@@ -1,6 +1,6 @@
-"""From the name of a model to the voice that speaks for it, or that rehearses in its place.
+"""Create the voice of a model's name, or its stand-in for a rehearsal.
 
-Each kind of voice is imported when the first of its kind is seated.
+Each kind of voice is imported on first use.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
 
 
 def _brought_along(model: str) -> Voice | None:
-    """The voice that an installed plugin brings under this name; no provider's name is a plugin's."""
+    """The voice of an installed plugin with this name; a provider's name is never a plugin's."""
     from firecircle.plugins import plugin_voice
     from firecircle.voices.hosted.providers import known_providers
 
@@ -84,10 +84,10 @@ def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
 
 
 async def with_todays_models(config: Config, caller: Caller | None = None) -> Config:
-    """The configuration with a model in place of each family that it names.
+    """The configuration with a model in place of each family.
 
-    The provider is asked for its list at most once a day, and not at all where no family is named or a caller
-    answers for everybody.
+    Requests the provider's list at most once a day, and only if a family is named and no caller answers for
+    all voices.
     """
     families = [model for model in config.named_models if is_family(model)]
     if not families:
@@ -99,7 +99,7 @@ async def with_todays_models(config: Config, caller: Caller | None = None) -> Co
 
 
 def rehearsed_voices(models: Iterable[str], config: BaseEvaluationConfig) -> dict[str, Voice]:
-    """Stand-ins that say what each model may consume; nobody is asked."""
+    """Stand-ins that say what each model may consume, without any request."""
     from firecircle.voices.rehearsal import RehearsedVoice
 
     return {

@@ -1,4 +1,4 @@
-"""Model files that are here under the right name: whether their content is the right one."""
+"""Whether model files have the expected content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST_RECORD = 1_000_000
 
 
 def is_verified(path: Path, sha256: str) -> bool:
-    """Whether a file has this digest. It is read once, and again only after it changed."""
+    """Whether a file has this digest. It is read once, and again only after a change."""
     record = user_folder("cache") / "verified.json"
     found = path.stat()
     state = [sha256, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]

@@ -1,1 +1,1 @@
-"""Voices behind OpenAI-compatible endpoints: transport, limits, providers and prices."""
+"""Voices on hosted endpoints: requests, limits, providers and prices."""

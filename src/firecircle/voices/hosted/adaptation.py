@@ -1,8 +1,8 @@
-"""What to change about a request that an endpoint turned down.
+"""Change a request that an endpoint rejected.
 
-A complaint names the field it is about in one of many ways: as data (`param`, a path, a field violation), in
-words, in another provider's words passed on by a router. Only a field that was sent can be changed, and only
-the one that is named: the schema is never given up for the temperature's sake.
+Error bodies name the field at fault in many ways: as data (`param`, a path, a field violation), in words, or
+in another provider's words passed on by a router. Only a field that was sent can be changed, and only the one
+that is named: a complaint about the temperature never drops the schema.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REFUSAL = re.compile(
     r"敏感|不安全|违规|违法|涉及安全",
     re.IGNORECASE,
 )
-"""How filters and moderators put it that they, not the model, turn a question down."""
+"""How filters and moderators say that they, not the model, refuse a question."""
 NO_REFUSAL = (NO_KEY, UNPAID, UNKNOWN, TIMED_OUT, TOO_LARGE, TOO_MANY, FLEX_FULL)
 REFUSAL_CODES = frozenset({"1301", "refusal", "safety", "sensitive", "content_safety"})
 
@@ -44,7 +44,7 @@ TOO_LONG = re.compile(
     r"^too long\b|string_above_max_length|input[ _]length|token[ _]limit[ _]exceeded",
     re.IGNORECASE,
 )
-"""The question does not fit; the same question will not fit the next time."""
+"""The question is too long; the same question will be too long next time."""
 
 UNKNOWN_MODEL = re.compile(
     r"model[ _-]?(id )?[`'\"]?[^\s`'\",]{0,120}?[`'\"]?[ _]"
@@ -59,7 +59,7 @@ UNKNOWN_MODEL = re.compile(
 RESPONSES_ONLY = re.compile(
     r"only (supported|available) (in|with|via|through) (the )?[`'\"/]*(v1/)?responses", re.IGNORECASE
 )
-"""How OpenAI says that a model speaks the Responses format alone."""
+"""How OpenAI says that a model supports only the Responses format."""
 NO_CHAT_MODEL = re.compile(r"not a chat model", re.IGNORECASE)
 
 NO_WAITING_CURES = re.compile(
@@ -68,7 +68,7 @@ NO_WAITING_CURES = re.compile(
     r"request too large|tokens must be reduced|quota .{0,20}limit: 0\b|余额不足|欠费|arrear",
     re.IGNORECASE,
 )
-"""Limits that the next minutes do not lift."""
+"""Limits that do not pass within minutes."""
 LIMIT_AND_REQUEST = re.compile(r"limit:? (\d[\d,]{0,15}), requested:? (\d[\d,]{0,15})", re.IGNORECASE)
 OF_EVERYBODY = re.compile(
     r"\b(your |this )?(account|organi[sz]ation|project|workspace|team|api key|ip address|client)\b|"
@@ -84,27 +84,27 @@ OF_A_MODEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """An endpoint's words, unwrapped."""
+    """The content of an endpoint's error."""
 
     status: int
     words: str
     codes: tuple[str, ...] = ()
-    """Every code, type and reason it gives, in lower case."""
+    """Every code, type and reason in it, in lower case."""
     fields: tuple[str, ...] = ()
     """The request fields it names as data, as paths such as `messages[0].role`."""
     delays: tuple[str, ...] = ()
-    """Waits that it names as data."""
+    """Waits that it gives as data."""
     flagged: bool = False
     """Whether it gives reasons of moderation."""
 
     @property
     def text(self) -> str:
-        """Words and codes together, to look for meaning in."""
+        """Words and codes together, for matching."""
         return " | ".join((self.words, *self.codes))
 
     @property
     def is_refusal(self) -> bool:
-        """Whether a filter, not the key or the request, is in the way."""
+        """Whether a filter refused, not the key check or the request parser."""
         if self.status in NO_REFUSAL or self.status >= SERVER_FAULT:
             return False
         return (
@@ -115,7 +115,7 @@ class Complaint:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the question does not fit into what the model reads."""
+        """Whether the question exceeds the model's context."""
         fits_badly = self.status in (BAD_REQUEST, TOO_LARGE, 422, SERVER_FAULT)
         return fits_badly and TOO_LONG.search(self.text) is not None
 
@@ -130,7 +130,7 @@ class Complaint:
 
     @property
     def wants_responses(self) -> bool:
-        """Whether the model is there, and speaks the Responses format alone."""
+        """Whether the model exists but supports only the Responses format."""
         return self.status in (BAD_REQUEST, UNKNOWN) and RESPONSES_ONLY.search(self.words) is not None
 
     @property
@@ -143,7 +143,7 @@ class Complaint:
 
     @property
     def is_of_everybody(self) -> bool:
-        """Whether a limit is said to be for more than the model asked."""
+        """Whether a limit applies to more than this model."""
         return OF_EVERYBODY.search(self.text) is not None and OF_A_MODEL.search(self.text) is None
 
 
@@ -151,10 +151,8 @@ def _number(digits: str) -> int:
     return int(digits.replace(",", ""))
 
 
-# What to change about a request that an endpoint turned down
-
 TURNED_DOWN = (BAD_REQUEST, 422, SERVER_FAULT, 501)
-"""How endpoints answer a request that holds something they do not take. 404 is about the model."""
+"""Statuses for a request with an unsupported field. 404 is about the model."""
 FIXED = ("model", "messages", "input", "contents")
 LIMITS: tuple[LimitField, ...] = ("max_tokens", "max_completion_tokens")
 LIMIT = frozenset({"limit"})
@@ -170,9 +168,9 @@ EFFORT_WORDS = re.compile(
     re.IGNORECASE,
 )
 OF_GOOGLE = re.compile(r"^generation_?config\.?", re.IGNORECASE)
-"""Where Google has most fields."""
+"""The path of most fields at Google."""
 OF_TOOLS = re.compile(r"\btools?\b|tool_|function call", re.IGNORECASE)
-"""Tools have schemas, too, and are never sent."""
+"""Tools have schemas too, and are never sent."""
 NO_SYSTEM = re.compile(
     r"messages?\[\d+\]\.role|roles must alternate|role .{0,30}system|"
     r"(system|developer) (role|instructions?|messages?|prompts?)",
@@ -191,9 +189,9 @@ RANGE = re.compile(r"between|range|less than|greater than|at most|at least|>=|<=
 LEFT_OF_CONTEXT = re.compile(
     r"\(\s*\d+ > (\d{1,9}) - (\d{1,9})\s*\)|must be <= (\d{1,9})\. Given: (\d{1,9}) "
 )
-"""How vLLM and TGI say how much they read and how long the question is."""
+"""How vLLM and TGI report their context size and the length of the question."""
 UNKNOWN_NAME = re.compile(r"unknown name \\?[\"'](\w+)", re.IGNORECASE)
-"""How Google names every field that it does not know."""
+"""How Google names every unknown field."""
 A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
 A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]{0,12}(?![\w.-]*\w)")
 FEWEST_USEFUL_TOKENS = 64
@@ -208,19 +206,19 @@ FAILED_AT_JSON = "json_validate_failed"
 
 
 class Change(NamedTuple):
-    """What to do differently, and whether that holds for every request to this model."""
+    """A change to the request, and whether it applies to every request to this model."""
 
     quirks: Quirks
     names: frozenset[str]
-    """What it is about; no call changes the same thing twice."""
+    """What it changes; a call never changes the same thing twice."""
     lasting: bool = True
-    """Whether the endpoint said so. A guess is kept only once it has worked."""
+    """Whether the endpoint asked for it. A guess is remembered only after it has worked."""
     this_time_only: bool = False
-    """Whether it is about this question, not about the model."""
+    """Whether it applies to this question only, not to the model."""
 
 
 def change_for(request: ChatRequest, complaint: Complaint) -> Change | None:
-    """What the complaint asks to change about the request; None when nothing, or nothing new."""
+    """The change that the complaint asks for; None if there is none, or none that is new."""
     if complaint.status not in TURNED_DOWN and not complaint.wants_responses:
         return None
     if complaint.wants_responses and request.wire.name == "chat":
@@ -255,14 +253,14 @@ def _named_change(request: ChatRequest, complaint: Complaint) -> Change | None:
 
 
 def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
-    """The fields of the request that a complaint is about: named as data, else in words."""
+    """The request fields in a complaint: named as data, otherwise in words."""
     candidates = [name for name in sent if name not in FIXED]
     paths = (*complaint.fields, *UNKNOWN_NAME.findall(complaint.words))
     if as_data := [name for name in candidates if any(_is_path_to(name, path) for path in paths)]:
         return as_data
     if any(path.startswith(FIXED) for path in complaint.fields):
         return []
-    # The first sentence that names a field names those it is about; later ones may list what is allowed.
+    # The first sentence that names fields names those at fault; later ones may list what is allowed.
     for sentence in A_SENTENCE.split(complaint.words):
         if in_words := [name for name in candidates if _spelled(name).search(sentence)]:
             return in_words
@@ -283,7 +281,7 @@ def _is_path_to(name: str, path: str) -> bool:
 
 
 def _spelled(name: str) -> re.Pattern[str]:
-    """A field's name with underscores, as one word, or in several; the limit goes by several names."""
+    """A field's name with underscores, as one word, or in several; the token limit has several names."""
     if name == "reasoning_effort":
         return EFFORT_WORDS
     spelling = "max[ _]?(output|new)?[ _]?tokens" if name == "max_tokens" else name.replace("_", "[ _]?")
@@ -305,7 +303,7 @@ def _without(request: ChatRequest, name: str, complaint: Complaint) -> Quirks:
 
 
 def _simpler_schema(request: ChatRequest, complaint: Complaint) -> Quirks:
-    """The schema without the keywords that are named, or without any schema."""
+    """The schema without the named keywords, or no schema at all."""
     schema = request.turn.reply_schema
     keywords = {"strict", *keywords_in(strict_schema(schema))} if schema is not None else {"strict"}
     named = frozenset(
@@ -321,7 +319,7 @@ def _simpler_schema(request: ChatRequest, complaint: Complaint) -> Quirks:
 
 
 def _lower_limit(sent: int, complaint: Complaint) -> Change | None:
-    """The limit that the complaint names as the highest, by the model or for a question this long."""
+    """The highest limit that the complaint allows, for the model or for a question this long."""
     if left := LEFT_OF_CONTEXT.search(complaint.words):
         room = int(left[1] or left[3]) - int(left[2] or left[4])
         fits = FEWEST_USEFUL_TOKENS <= room < sent
@@ -338,7 +336,7 @@ def _lower_limit(sent: int, complaint: Complaint) -> Change | None:
 
 
 def _guess(request: ChatRequest, complaint: Complaint) -> Change | None:
-    """Where the complaint says nothing at all, the schema is the most unusual thing that was sent."""
+    """If the complaint says nothing, drop the schema, the most unusual part of the request."""
     if complaint.status >= SERVER_FAULT or not request.sends_schema:
         return None
     says_nothing = all(

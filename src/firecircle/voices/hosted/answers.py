@@ -1,7 +1,7 @@
-"""What comes back in a good answer: the words, the thoughts, how it ended and what it took.
+"""Read a successful answer: the text, the reasoning, how it ended and its usage.
 
-An answer is read by what it holds, not by what its header calls it: JSON under any name in any wire format,
-and a stream that nobody asked for put together again.
+An answer is recognised by its content, not by its header: JSON in any wire format under any content type, and
+streams that were sent unasked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FILTERED = (
     "moderation",
     "error_toxic",
 )
-"""How finish reasons begin by which endpoints say that a filter, not the model, ended the answer."""
+"""Prefixes of finish reasons that mean: a filter, not the model, ended the answer."""
 BROKEN_OFF = frozenset(
     {"error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout"}
 )
@@ -54,12 +54,12 @@ BROKEN_OFF = frozenset(
 OUT_OF_ROOM = re.compile(
     r"could not finish .{0,60}(max_tokens|output limit)|\b(token|length) limit (was )?reached", re.IGNORECASE
 )
-"""How endpoints say by an error that a model went on until its limit."""
+"""Errors that mean: the model reached its token limit."""
 LONGEST_NAME = 200
 
 
 def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
-    """The reply in an endpoint's answer; a `Setback` when there is none."""
+    """The reply in an endpoint's answer; raises a `Setback` if there is none."""
     body = answer_in(answer.body)
     usage = _stated_usage(body, answer)
     if not 200 <= answer.status < 300:
@@ -103,7 +103,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         trace,
         usage or Usage(),
         attempts,
-        # Some say nothing of the end. The body is whole, or it could not have been read.
+        # Some endpoints give no reason. The body is complete, otherwise it could not have been parsed.
         finished=reason in FINISHED or not reason,
         cut_short=reason in CUT_SHORT,
         answered_by=_name_of_model(body),
@@ -112,7 +112,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
 
 
 def _stated_usage(body: Any, answer: HttpAnswer) -> Usage | None:
-    """What the body says it took; a gateway may say the cost in a header."""
+    """The usage in the body; a gateway may state the cost in a header."""
     usage = usage_if_any(body)
     stated = answer.headers.get("x-litellm-response-cost", "")
     if usage is None or usage.cost_usd is not None or not A_COST.fullmatch(stated):
@@ -124,7 +124,7 @@ A_COST = re.compile(r"\d{1,9}(\.\d{1,20})?(e-?\d{1,2})?", re.IGNORECASE)
 
 
 def holds_logprobs(answer: HttpAnswer) -> bool:
-    """Whether an answer carries the log-probability of at least one of its tokens."""
+    """Whether an answer has the log-probability of at least one of its tokens."""
     try:
         tokens = answer_in(answer.body)["choices"][0]["logprobs"]["content"]
         return answer.status == 200 and isinstance(tokens[0]["logprob"], int | float)
@@ -138,7 +138,7 @@ def _name_of_model(body: dict[str, Any]) -> str | None:
 
 
 def _broken(message: str, usage: Usage | None) -> Setback:
-    """An answer that is none, and may be one the next time."""
+    """The error for a broken answer; a retry may work."""
     return Setback("http_error", message, worth_retrying=True, usage=usage, unmetered=usage is None)
 
 
@@ -162,7 +162,7 @@ def _message(choice: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _is_complaint(body: dict[str, Any]) -> bool:
-    """Whether a body without an answer says why, under whatever name."""
+    """Whether a body without an answer has an error, under any name."""
     outcome = body.get("base_resp")
     if isinstance(outcome, dict):
         return bool(outcome.get("status_code"))
@@ -186,7 +186,7 @@ def _refusal_part(content: Any) -> str:
 
 
 def _filter_hits(holder: dict[str, Any]) -> Iterable[str]:
-    """The categories that a filter of Azure's says it found, with how bad it thinks they are."""
+    """The categories that an Azure filter found, with their severity."""
     holders = [holder, *dicts(holder.get("prompt_filter_results"))]
     results = [entry.get("content_filter_results") for entry in holders]
     for result in results:
@@ -197,15 +197,15 @@ def _filter_hits(holder: dict[str, Any]) -> Iterable[str]:
 
 
 SPOKEN = frozenset(("role", "content", "refusal", "tool_calls"))
-"""What a message holds that came without thoughts."""
+"""The fields of a message without reasoning."""
 THOUGHTS = ("thinking", "reasoning", "thought")
-"""How the type of a part begins that the model did not say but think."""
+"""Prefixes of the types of reasoning parts."""
 
 
 def _words_said(content: Any) -> str:
-    """A message's text, given whole or in parts; what was thought on the way is no part of it."""
+    """A message's text, whole or in parts, without its reasoning."""
     if isinstance(content, dict):
-        # Cloudflare gives an answer that keeps to a schema as the object itself.
+        # Cloudflare returns an answer with a schema as the object itself.
         return _text_in(content) or (json.dumps(content) if content else "")
     if not isinstance(content, list):
         return _text_in(content)
@@ -213,11 +213,11 @@ def _words_said(content: Any) -> str:
 
 
 JUDGEMENT = ("falsehood", "verdict")
-"""What a judgement holds, and arguments of a tool do not."""
+"""Fields of a judgement, which arguments of a tool do not have."""
 
 
 def _judgement_in_call(message: dict[str, Any]) -> str:
-    """A judgement that a model gave as the arguments of a tool instead of in words."""
+    """A judgement that a model gave as the arguments of a tool instead of as text."""
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
@@ -232,7 +232,7 @@ def _judgement_in_call(message: dict[str, Any]) -> str:
 
 
 def _trace(message: dict[str, Any]) -> str | None:
-    """What the model thought before it spoke, wherever the endpoint puts it."""
+    """The model's reasoning before the answer, wherever the endpoint puts it."""
     content = message.get("content")
     if isinstance(content, str) and message.keys() <= SPOKEN:
         return None
@@ -251,7 +251,7 @@ def _is_thought(part: Any) -> bool:
 
 
 def _text_in(part: Any, depth: int = 0) -> str:
-    """The text of a part, which may itself be in parts."""
+    """The text of a part, which may itself have parts."""
     if isinstance(part, str):
         return part
     if depth > 3:

@@ -1,8 +1,8 @@
-"""Batch APIs of OpenAI and Anthropic: questions that may wait a day are answered at half the price.
+"""Batch APIs of OpenAI and Anthropic: half the price for questions that may wait a day.
 
-Questions are gathered for a moment and handed in together. Every batch is on record before its answers are
-waited for, so that a run that was killed waits for the same batch and pays once. A question that a batch does
-not answer is asked directly.
+Questions are collected for a moment and submitted together. Every batch is recorded before waiting for it, so
+that a killed run waits for the same batch and pays once. A question without an answer in its batch is asked
+directly.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _log = logging.getLogger(__name__)
 HALF_PRICE = 0.5
 MOST_QUESTIONS = 10_000
 MOST_BYTES = 100_000_000
-"""What both vendors take in a batch."""
+"""The limit of both vendors for a batch."""
 QUIET_SECONDS = 1.0
-"""A batch is handed in when no question has come for this long."""
+"""A batch is submitted when no question has come for this long."""
 FIRST_LOOK, LONGEST_LOOK = 1.0, 60.0
-"""Seconds between two looks at a batch; each look waits half as long again."""
+"""Seconds between two checks of a batch; each pause is half as long again."""
 SECONDS_TO_ANSWER = 300.0
 AN_ID = re.compile(r"[\w-]{1,200}", re.ASCII)
 
 
 class NotTaken(Exception):  # noqa: N818 - an outcome, handled where questions are asked directly
-    """The endpoint did not take or does not know a batch."""
+    """The endpoint rejected a batch or does not know it."""
 
 
 @dataclass(slots=True)
@@ -52,17 +52,17 @@ class _Question:
 
 @dataclass(slots=True)
 class BatchDesk:
-    """Takes questions one by one, hands them in together and gives each its answer."""
+    """Collects questions, submits them together and returns the answer of each."""
 
     record: Path
-    """Where every batch that was handed in is noted, one JSON line each."""
+    """The record of submitted batches, one JSON line each."""
     quiet_seconds: float = QUIET_SECONDS
     first_look: float = FIRST_LOOK
     _queues: dict[str, list[_Question]] = field(default_factory=dict)
     _first: dict[str, asyncio.Lock] = field(default_factory=dict)
     _tried: set[str] = field(default_factory=set)
     _handed_in: dict[str, str] = field(default_factory=dict)
-    """The batch of every question on record."""
+    """The batch of every recorded question."""
     _waiting: dict[str, dict[str, asyncio.Future[HttpAnswer | None]]] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -79,10 +79,10 @@ class BatchDesk:
             try:
                 yield json.loads(line)
             except ValueError:
-                continue  # the last one, half written when the run was killed
+                continue  # the last line, cut when the run was killed
 
     async def ask(self, question: str, voice: HostedVoice, turn: Turn) -> Reply:
-        """The answer to a question by this name; what a batch does not answer is asked directly."""
+        """The answer to a question by this name; asks directly if its batch has none."""
         if question not in self._handed_in and (direct := await self._as_the_first(voice, turn)):
             return direct
         answer = await self._in_batch(question, voice, turn)
@@ -94,7 +94,7 @@ class BatchDesk:
         return await voice.speak(turn)
 
     async def _as_the_first(self, voice: HostedVoice, turn: Turn) -> Reply | None:
-        """The first question to a model goes out directly: what the model wants is learnt by it."""
+        """Ask the first question to a model directly, which finds out what the model needs."""
         async with self._first.setdefault(voice.model, asyncio.Lock()):
             if voice.model in self._tried:
                 return None
@@ -149,7 +149,7 @@ class BatchDesk:
             os.fsync(record.fileno())
 
     async def _follow(self, batch: str, voice: HostedVoice) -> None:
-        """Look at a batch now and then until it has ended, and give out its answers."""
+        """Check a batch until it has ended, and distribute its answers."""
         api, wait = _api_of(voice), self.first_look
         answers: dict[str, HttpAnswer] = {}
         while True:
@@ -190,7 +190,7 @@ def _in_portions(questions: list[_Question]) -> Iterator[list[_Question]]:
 
 
 class _Api:
-    """Requests to the batch API of one provider, at its own address alone."""
+    """Requests to one provider's batch API, only at its own address."""
 
     def __init__(self, voice: HostedVoice) -> None:
         self.provider = voice.provider
@@ -198,19 +198,19 @@ class _Api:
         self.headers.pop("content-type", None)
 
     async def hand_in(self, questions: list[_Question]) -> str:
-        """Hand in a batch; the name it has there."""
+        """Submit a batch; returns its id."""
         raise NotImplementedError
 
     async def has_ended(self, batch: str) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Whether the batch is finished."""
         raise NotImplementedError
 
     def answers(self, batch: str) -> AsyncIterator[tuple[str, HttpAnswer]]:
-        """What came of each question that was answered."""
+        """The result of each answered question."""
         raise NotImplementedError
 
     async def send(self, method: str, path: str, **content: Any) -> bytes:
-        """The body of an answer; `NotTaken` for a complaint, `OSError` for what may pass."""
+        """The body of an answer; raises `NotTaken` for a complaint, `OSError` for what may pass."""
         import aiohttp
 
         url = self.provider.auth.with_query(f"{self.provider.base_url}{path}")
@@ -232,7 +232,7 @@ class _Api:
         return body
 
     async def told(self, method: str, path: str, **content: Any) -> dict[str, Any]:
-        """As `send`, as the JSON object it is."""
+        """As `send`, parsed as a JSON object."""
         try:
             told = json.loads(await self.send(method, path, **content))
         except ValueError:
@@ -294,7 +294,7 @@ class _Anthropic(_Api):
         return (await self.told("GET", f"/messages/batches/{batch}")).get("processing_status") == "ended"
 
     async def answers(self, batch: str) -> AsyncIterator[tuple[str, HttpAnswer]]:
-        # Not at the `results_url` of the answer: the key goes to the provider's address alone.
+        # Not at the answer's `results_url`: the key is sent only to the provider's address.
         for entry in await self.lines(f"/messages/batches/{batch}/results"):
             result = entry.get("result")
             if isinstance(result, dict) and result.get("type") == "succeeded":
@@ -309,7 +309,7 @@ def _named(told: Mapping[str, Any], name: str) -> str:
 
 
 def can_batch(voice: HostedVoice) -> bool:
-    """Whether questions to a voice can be handed in together."""
+    """Whether a voice's questions can be submitted in a batch."""
     return voice.provider.batches is not None
 
 

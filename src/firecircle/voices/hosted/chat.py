@@ -1,7 +1,7 @@
-"""A request in the shape of chat completions, and how one model's request differs from the usual one.
+"""A request in the format of chat completions, and how one model's request differs from it.
 
-The other wire formats are spelled from this shape. Endpoints agree on a format and not on its fields. What a
-model was found to want is kept for the life of the process, so that each of its rules costs one extra call.
+The other wire formats translate this one. Endpoints agree on the format but not on its fields. What a model
+needs is remembered for the life of the process, so that each of its rules costs one extra call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from firecircle.voices.hosted.wires.format import Wire
 
 WORTH_REMEMBERING = 20_000
-"""Characters of evidence; longer ones of many circles would fill the memory."""
+"""Characters of evidence in the cache; longer texts of many circles would fill the memory."""
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 
@@ -34,22 +34,22 @@ class Quirks:
     """How one model's request differs from the usual one."""
 
     omitted: frozenset[str] = frozenset()
-    """Fields that it does not take."""
+    """Fields that it rejects."""
     limit_field: LimitField = "max_tokens"
-    """What it calls the limit of the answer: OpenAI's reasoning models know it by the other name only."""
+    """Its name for the token limit: OpenAI's reasoning models only accept the other one."""
     most_tokens: int | None = None
-    """The highest limit it takes."""
+    """The highest limit it accepts."""
     temperature: float | None = None
-    """The only temperature it takes."""
+    """The only temperature it accepts."""
     schema_omitted: frozenset[str] = frozenset()
-    """Keywords that it does not take in a schema; `strict` stands for the promise to keep to it."""
+    """Schema keywords that it rejects; `strict` means strict mode."""
     no_system_role: bool = False
     """Whether the system message goes in front of the user's."""
     wire: WireName | None = None
-    """The format it speaks, where that is not its provider's."""
+    """Its format, if it is not its provider's."""
 
     def __or__(self, other: Quirks) -> Quirks:
-        """What is known of a model, with what was found now."""
+        """Combine known and newly found differences."""
         usual = Quirks()
         return Quirks(
             omitted=self.omitted | other.omitted,
@@ -62,7 +62,7 @@ class Quirks:
         )
 
     def in_words(self) -> tuple[str, ...]:
-        """What is done differently for this model, one thing each, for showing it."""
+        """The differences for display, one per entry."""
         words = [f"without {name}" for name in sorted(self.omitted)]
         if self.limit_field not in self.omitted and self.limit_field != "max_tokens":
             words.append(f"limit sent as {self.limit_field}")
@@ -90,12 +90,12 @@ def known_quirks(provider: Provider, name: str) -> Quirks:
 
 
 def remember(provider: Provider, name: str, found: Quirks) -> None:
-    """Keep what was found out about a model, beside what was known."""
+    """Add newly found differences of a model."""
     _known[provider.base_url, name] = known_quirks(provider, name) | found
 
 
 def forget_quirks() -> None:
-    """Know nothing of any model, as a new process does."""
+    """Forget all models, as in a new process."""
     _known.clear()
 
 
@@ -105,38 +105,38 @@ _schemas_written: dict[tuple[int, frozenset[str]], tuple[Mapping[str, Any] | Non
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A turn as it is put to one model."""
+    """A turn as a request to one model."""
 
     turn: Turn
     name: str
-    """What the provider calls the model."""
+    """The provider's name for the model."""
     provider: Provider
     quirks: Quirks = field(default_factory=Quirks)
     changed: frozenset[str] = frozenset()
-    """What was already changed after complaints about it."""
+    """What complaints have changed already."""
     by_word: bool = False
-    """Whether the probability of the verdict word is asked for."""
+    """Whether to ask for the probability of the verdict word."""
 
     @property
     def sends_schema(self) -> bool:
-        """Whether the endpoint is asked to hold the model to the answer's schema."""
+        """Whether the request includes the answer's schema."""
         possible = self.turn.reply_schema is not None and self.provider.structured_output == "auto"
         return possible and "response_format" not in self.quirks.omitted
 
     @property
     def asks_for_logprobs(self) -> bool:
-        """Whether the answer has a verdict whose probability is to be told."""
+        """Whether to ask for log-probabilities: the answer has a verdict whose probability is needed."""
         return self.by_word and "verdict" in (self.turn.reply_schema or {}).get("properties", {})
 
     @property
     def effort(self) -> Effort | None:
-        """How hard the model is asked to think; None where nothing is said of it."""
+        """The requested reasoning effort; None to leave it out."""
         asked = self.turn.effort != "default" and "reasoning_effort" not in self.quirks.omitted
         return self.turn.effort if asked else None
 
     @property
     def marks_cache(self) -> bool:
-        """Whether the endpoint wants to be told what to cache, and further rounds make it pay."""
+        """Whether the endpoint needs cache marks, and further rounds make caching worthwhile."""
         told = self.wire.name == "messages" or (
             self.provider.name == "openrouter" and self.name.lstrip("~").startswith("anthropic/")
         )
@@ -144,16 +144,16 @@ class ChatRequest:
 
     @property
     def wire(self) -> Wire:
-        """The format the model is asked in."""
+        """The wire format of the request."""
         return WIRES[self.quirks.wire or self.provider.wire]
 
     @property
     def url(self) -> str:
-        """Where the request goes, with the query that the provider wants."""
+        """The request's address, with the provider's query."""
         return self.provider.auth.with_query(address_of(self.wire, self.provider.base_url, self.name))
 
     def with_quirks(self, found: Quirks, changed: frozenset[str] = frozenset()) -> ChatRequest:
-        """The same question to a model that wants this, too."""
+        """The same question with these differences."""
         return replace(self, quirks=self.quirks | found, changed=self.changed | changed)
 
     def fields(self) -> dict[str, Any]:
@@ -164,7 +164,9 @@ class ChatRequest:
         return {"model": self.name, "messages": messages, **self._settings()}
 
     def _with_mark(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The last message in two parts: what all questions of the circle open with is to be cached."""
+        """The last message in two parts: the opening that all questions of the circle share is marked for the
+        cache.
+        """
         content, question = message["content"], self._spelled(self.turn.question)
         before = content[: -len(question)] if question and content.endswith(question) else ""
         if not before.strip():
@@ -177,7 +179,7 @@ class ChatRequest:
         return as_plain_text if self.provider.reads_control_tokens else str
 
     def _settings(self) -> dict[str, Any]:
-        """Every field but who is asked what."""
+        """Every field except model and messages."""
         turn, quirks = self.turn, self.quirks
         fields: dict[str, Any] = {
             quirks.limit_field: min(turn.max_tokens, quirks.most_tokens or turn.max_tokens),
@@ -197,7 +199,7 @@ class ChatRequest:
         return {name: value for name, value in fields.items() if name not in quirks.omitted}
 
     def body(self) -> bytes:
-        """The request in its wire format, ready to be sent."""
+        """The request in its wire format, ready to send."""
         if self.wire.name != "chat" or self.marks_cache:
             return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
         settings = self._settings()
@@ -210,7 +212,7 @@ class ChatRequest:
         return f"{{{', '.join(parts)}}}".encode()
 
     def _messages_written(self) -> str:
-        """The messages; what all calls of a circle begin with is spelled and written once."""
+        """The messages as JSON; the part that all calls of a circle share is written once."""
         spelled, question = self._spelled, self.turn.question
         if self.quirks.no_system_role:
             return _ENCODER.encode(_messages(self.turn.messages, spelled, fold_system=True))
@@ -219,7 +221,7 @@ class ChatRequest:
             if role == "system":
                 text = (_written_once if len(content) < WORTH_REMEMBERING else _written)(content, spelled)
             else:
-                # No control token goes on over the end of a line.
+                # No control token continues past the end of a line.
                 before = content[: -len(question)] if question and content.endswith(question) else ""
                 if before.endswith("\n") and len(before) < WORTH_REMEMBERING:
                     text = _written_once(before, spelled) + _written(question, spelled)
@@ -229,7 +231,7 @@ class ChatRequest:
         return f"[{', '.join(written)}]"
 
     def _schema_written(self, schema: dict[str, Any]) -> str:
-        """The largest part that is always the same, written once for each schema of the circle."""
+        """The schema as JSON: the largest constant part, written once for each schema of the circle."""
         key = id(self.turn.reply_schema), self.quirks.schema_omitted
         original, written = _schemas_written.get(key, (None, ""))
         if original is not self.turn.reply_schema:
@@ -240,7 +242,9 @@ class ChatRequest:
         return written
 
     def _schema(self) -> dict[str, Any]:
-        """The answer's schema in the words that all strict endpoints take, less those this one does not."""
+        """The answer's schema in the keywords that all strict endpoints accept, without those this one
+        rejects.
+        """
         assert self.turn.reply_schema is not None
         schema = strict_schema_once(self.turn.reply_schema)
         lacking = self.quirks.schema_omitted
@@ -271,9 +275,9 @@ def _messages(
 
 
 def _written(text: str, spelled: Callable[[str], str]) -> str:
-    """The text as it stands between the quotation marks of a JSON string."""
+    """The text as the content of a JSON string."""
     return _ENCODER.encode(spelled(text))[1:-1]
 
 
 _written_once = lru_cache(maxsize=128)(_written)
-"""Remembered: a circle says the same in all its calls."""
+"""Cached: a circle repeats the same text in all its calls."""

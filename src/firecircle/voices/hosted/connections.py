@@ -1,7 +1,7 @@
 """Open connections to hosted endpoints, shared by all voices of an event loop and closed with it.
 
-How many calls an address takes at once, in all and of each model, is learnt while it is in use and kept with
-them. docs/decisions/002-core-dependencies.md says why it is aiohttp.
+Each connection pool also learns how many calls its address takes at once, in all and per model.
+docs/decisions/002-core-dependencies.md explains the choice of aiohttp.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 KEEP_IDLE_SECONDS = 60.0
-"""Rounds of slow models are half a minute apart; a connection should outlive that."""
+"""Rounds of slow models are half a minute apart; a connection should last longer."""
 MAX_ANSWER_BYTES = 16_000_000
 MOST_CONNECTIONS, FILES_OF_ONES_OWN = 100_000, 32
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.EADDRNOTAVAIL)
 UNKNOWN_ENCODING = re.compile(r"content-encoding: \w+ \((\w+)\)\. Please install `([^`]+)`")
-"""What aiohttp says of an encoding that needs a package which is not there."""
+"""aiohttp's message for an encoding whose package is missing."""
 
 
 class HttpAnswer(NamedTuple):
-    """What an endpoint sent back."""
+    """An endpoint's response."""
 
     status: int
     headers: Mapping[str, str]
-    """By name, in any case."""
+    """By name, case-insensitive."""
     body: bytes
 
 
 class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
-    """The endpoint could not be reached, or hung up before its answer was whole."""
+    """The endpoint was unreachable, or closed the connection before the answer was complete."""
 
     def __init__(self, message: str, *, was_reached: bool, no_room: bool = False) -> None:
         super().__init__(message)
         self.was_reached = was_reached
-        """Whether the endpoint may have got the question."""
+        """Whether the endpoint may have received the question."""
         self.no_room = no_room
         """Whether this machine has no room for another connection."""
 
 
 class AnswerUnreadable(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
-    """The endpoint answered with more than any model has to say, or in an encoding it did not keep to."""
+    """The answer is larger than any model's, or its encoding is invalid."""
 
 
 class Connections:
@@ -79,19 +79,19 @@ class Connections:
         self._closed = False
 
     def slots_of(self, name: str) -> Slots:
-        """For the calls to one model: what limits it need not limit the others."""
+        """For the calls to one model, whose limits need not affect the others."""
         if name not in self._of_models:
             self._of_models[name] = Slots(self._concurrency)
         return self._of_models[name]
 
     @property
     def limit(self) -> float:
-        """How many calls may be under way now, as far as the models that were asked tell."""
+        """How many calls may run now, summed over the models asked so far."""
         of_models = sum(slots.limit for slots in self._of_models.values())
         return min(self.slots.limit, of_models or float(self._concurrency.start))
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """Send the body and read the whole answer; the caller bounds the time it may take."""
+        """Send the body and read the whole answer; the caller limits the time."""
         import aiohttp
         from aiohttp.http_exceptions import ContentEncodingError
 
@@ -122,7 +122,7 @@ class Connections:
         return HttpAnswer(response.status, response.headers, content)
 
     async def aclose(self) -> None:
-        """Hang up; a call in progress hangs up when it is done."""
+        """Close the connections; a call in progress closes its own when it is done."""
         self._closed = True
         await self._hang_up_if_done()
 
@@ -132,7 +132,7 @@ class Connections:
 
 
 def _room_for_connections() -> int:
-    """For one address: half of the files that this process may have open, without those it needs anyway."""
+    """Connections per address: half of the process's file limit, without the files it needs anyway."""
     try:
         import resource
     except ImportError:  # Windows: no such limit
@@ -144,7 +144,7 @@ def _room_for_connections() -> int:
 
 
 def open_session(url: str) -> aiohttp.ClientSession:
-    """A session for one address, with no limits of its own: slots bound the calls, callers bound the time."""
+    """A session for one address, without its own limits: slots limit the calls, callers the time."""
     import aiohttp
 
     connector = aiohttp.TCPConnector(
@@ -154,14 +154,14 @@ def open_session(url: str) -> aiohttp.ClientSession:
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         cookie_jar=aiohttp.DummyCookieJar(),
-        # Proxies named in the environment are for the world outside, never for a server on this machine.
+        # Proxies from the environment are for remote hosts, never for a server on this machine.
         trust_env=not on_this_machine(urlsplit(url).hostname or ""),
     )
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates that are trusted: those the environment names, else certifi's."""
+    """The trusted certificates: those the environment names, otherwise certifi's."""
     import ssl
 
     import certifi
@@ -191,7 +191,7 @@ _open: WeakKeyDictionary[asyncio.AbstractEventLoop, _OpenHere] = WeakKeyDictiona
 
 
 async def connections_to(url: str, concurrency: Concurrency) -> Connections:
-    """The running loop's connections to this address. Whoever comes first says how many it may take."""
+    """The running loop's connections to this address. The first caller sets the concurrency."""
     loop = asyncio.get_running_loop()
     here = _open.get(loop)
     if here is None:
@@ -205,7 +205,8 @@ async def connections_to(url: str, concurrency: Concurrency) -> Connections:
 
 
 async def _kept_while_the_loop_runs(by_url: dict[str, Connections]) -> AsyncGenerator[None, None]:
-    # A loop that is shut down in order (asyncio.run does) closes its generators, and so the connections.
+    # An orderly shutdown of the loop (as in asyncio.run) closes its generators, and with them the
+    # connections.
     try:
         yield
     finally:
@@ -215,6 +216,6 @@ async def _kept_while_the_loop_runs(by_url: dict[str, Connections]) -> AsyncGene
 
 
 async def aclose() -> None:
-    """Close the running loop's connections now. Needed only where nobody calls `shutdown_asyncgens`."""
+    """Close the running loop's connections now. Needed only if `shutdown_asyncgens` is not called."""
     if here := _open.get(asyncio.get_running_loop()):
         await here.keeper.aclose()

@@ -1,6 +1,6 @@
-"""The words, codes and fields in an error, unwrapped.
+"""The words, codes and fields in an error body.
 
-Every provider wraps its words in its own way, routers wrap those of others, and gateways send web pages.
+Each provider has its own format, routers wrap those of others, and gateways send web pages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARS = 300
 MAX_MESSAGE_SCANNED = 20_000
-"""An answer that should have been short may be megabytes long."""
+"""An answer that should be short may have megabytes."""
 DEEPEST = 4
 STATUS_WORDS = (
     (re.compile(r"rate[ _-]?limit|too many requests|resource_exhausted", re.IGNORECASE), TOO_MANY),
@@ -31,11 +31,11 @@ STATUS_WORDS = (
         503,
     ),
 )
-"""What an error inside a 200 means when it names no number."""
+"""The meaning of an error in a 200 answer that gives no status."""
 
 
 def complaint_in(body: Any, status: int) -> Complaint:
-    """The words, codes and named fields of an error body, however it is wrapped."""
+    """The words, codes and named fields of an error body in any format."""
     parts = list(_parts(body))
     words: list[str] = []
     for part in parts:
@@ -59,7 +59,7 @@ def complaint_in(body: Any, status: int) -> Complaint:
 
 
 def _parts(body: Any, depth: int = 0) -> Iterator[dict[str, Any] | str]:
-    """The error objects and plain texts in a body, from the outermost in."""
+    """The error objects and plain texts in a body, outermost first."""
     if isinstance(body, str):
         text = as_text(body)
         if depth and text.startswith(("{", "[")):
@@ -117,7 +117,7 @@ def _words(part: dict[str, Any] | str) -> str:
 
 
 def _listed(value: list[Any] | dict[str, Any]) -> str:
-    """What FastAPI and its like say: a list of places and what is wrong there."""
+    """The format of FastAPI and others: a list of places and what is wrong there."""
     entries = value if isinstance(value, list) else [value]
     complaints = []
     for entry in entries[:5]:
@@ -192,7 +192,7 @@ def _delays(part: dict[str, Any] | str) -> Iterator[str]:
 
 
 def _status(status: int, words: str, codes: tuple[str, ...]) -> int:
-    """The HTTP status; where that says all is well, the one that the error itself names or describes."""
+    """The HTTP status; if it is a success, the status that the error itself names or describes."""
     if not 200 <= status < 300:
         return status
     for code in codes:
@@ -209,12 +209,12 @@ IS_PAGE = re.compile(r"\s*(<!doctype html|<html|<head|<body|<title|<h1|<\?xml)",
 
 
 def is_page(text: str) -> bool:
-    """Whether a text is a page made for a browser."""
+    """Whether a text is a web page."""
     return IS_PAGE.match(text) is not None
 
 
 def as_text(text: str) -> str:
-    """A text as it is; of a page made for a browser its title, else its first words."""
+    """The text; for a web page its title, otherwise its first words."""
     text = text[:MAX_MESSAGE_SCANNED]
     if not is_page(text):
         return text

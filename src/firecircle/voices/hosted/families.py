@@ -1,4 +1,4 @@
-"""Families: which model sits for `family:…` today, and who speaks when the provider no longer has it."""
+"""Model families: today's model for `family:…`, and its replacement if the provider no longer has it."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from firecircle.circle.base_config import BaseEvaluationConfig
 
 MOST_STAND_INS = 4
-"""How many further models of a family are tried when the provider does not know the first."""
+"""How many further models of a family are tried if the provider does not have the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Who sits for a family, and how that is known."""
+    """The model for a family, and its source."""
 
     family: str
     model: str
-    """The id that is asked."""
+    """The id to ask for."""
     stand_ins: tuple[str, ...]
-    """Who is asked instead, in this order, if the provider does not know it."""
+    """The ids to ask for instead, in this order, if the provider does not have it."""
     source: str
-    """Where the id comes from, in a few words."""
+    """The source of the id, in a few words."""
     entry: ListedModel | None = None
     """The provider's own entry of the model, with price and context."""
 
     def written_for(self, provider: Provider) -> Resolution:
-        """The same with names that say whose models they are."""
+        """The same with the provider's prefix in the names."""
         others = tuple(f"{provider.name}:{name}" for name in self.stand_ins)
         return replace(self, model=f"{provider.name}:{self.model}", stand_ins=others)
 
@@ -54,10 +54,10 @@ class Resolution:
 async def todays_models(
     families: Iterable[str], config: BaseEvaluationConfig, *, ask: bool = True, anew: bool = False
 ) -> dict[str, Resolution]:
-    """Who sits for each of these families today.
+    """Today's model for each of these families.
 
-    From the provider's list, which is asked for once a day or `anew`; without a key from what is kept of it;
-    else, and with `ask=False`, from the catalog.
+    From the provider's list, which is requested once a day or with `anew`; without a key from the saved list;
+    otherwise, and with `ask=False`, from the catalog.
     """
     wanted = {original_of(family) for family in families}
     if not wanted:
@@ -83,7 +83,7 @@ async def _list_of(provider: Provider, config: BaseEvaluationConfig, *, ask: boo
 
 
 def provider_of_family(name: str, config: BaseEvaluationConfig) -> Provider:
-    """Who is asked for a family: the provider of bare names, or if its key is missing, the vendor's own."""
+    """The provider of a family: that of bare names, or if its key is missing, the vendor's own."""
     usual = provider_of_bare_names(config)
     family = seatable_families().get(original_of(name))
     has_key = usual.key_variable is None or usual.key_found or config.api_key is not None
@@ -94,7 +94,7 @@ def provider_of_family(name: str, config: BaseEvaluationConfig) -> Provider:
 
 
 def require_key_for_family(name: str, provider: Provider, config: BaseEvaluationConfig) -> None:
-    """A `MissingKeyError` that names the vendor's own key too, if nobody's key is set."""
+    """Raise a `MissingKeyError` that names the vendor's own key too, if neither key is set."""
     if provider.key_variable is None or provider.key_found or config.api_key is not None:
         return
     lineage = seatable_families()[name].provider_lineage
@@ -114,13 +114,13 @@ def provider_of_bare_names(config: BaseEvaluationConfig) -> Provider:
 
 
 def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
-    """Who sits for a family, going by a provider's list."""
+    """The model for a family in a provider's list."""
     families = seatable_families()
     if name not in families:
         raise UnknownModelError("models", f"there is no {name}", f"the families are {', '.join(families)}")
     family = families[name]
     listed = _candidates(family, models)
-    # The catalog's names are OpenRouter's; a provider of the user's own may be a router like it.
+    # The catalog's names are OpenRouter's; a user's own provider may be a similar router.
     known = family.known if provider.name == "openrouter" or provider.name not in HOSTS else ()
     if provider.trains == family.provider_lineage:
         known = tuple(_as_the_vendor_writes(model) for model in family.known if not model.startswith("~"))
@@ -144,13 +144,13 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
 
 
 def _as_the_vendor_writes(model: str) -> str:
-    """An id of OpenRouter's as the vendor's own endpoint has it, as far as a rule tells."""
+    """An OpenRouter id in the vendor's own form, as far as a rule is known."""
     vendor, _, name = model.partition("/")
     return name.replace(".", "-") if vendor == "anthropic" else name
 
 
 def stand_ins(name: str, model: str, config: BaseEvaluationConfig) -> tuple[str, ...]:
-    """Who is asked for a family, in this order, where the provider does not know this model of it."""
+    """The replacements in a family, in order, if the provider does not have this model."""
     provider = located(provider_of(model, config.provider)[0], config)
     seated = resolved(name, provider, kept_list(provider))
     if provider.name != config.provider:
@@ -159,10 +159,10 @@ def stand_ins(name: str, model: str, config: BaseEvaluationConfig) -> tuple[str,
 
 
 def _candidates(family: Family, models: ModelList) -> list[ListedModel]:
-    """The models of a family in a list, whoever should sit first: its aliases, then the newest."""
+    """The models of a family in a list, best first: its aliases, then the newest."""
     present = models.present
     aliases = [model for alias in family.latest for model in present if model.id == alias]
-    # What stands before a colon would be taken for a provider, and its key be asked for.
+    # The part before a colon would be read as a provider, and select its key.
     plain = (model for model in present if not model.id.startswith("~") and ":" not in model.id)
     seatable = [model for model in plain if family.seats(model.id) and not OF_OTHER_WORK.search(model.id)]
     return [*aliases, *sorted(seatable, key=lambda model: _rank(family, model))]
@@ -172,13 +172,13 @@ OF_OTHER_WORK = re.compile(
     r"image|imagine|video|audio|tts|realtime|transcri|embed|moderation|ocr|search|customtools|computer-use",
     re.IGNORECASE,
 )
-"""Vendors' own lists name models of all kinds, in one family with those that judge."""
+"""Vendors' lists have models of all kinds in one family."""
 A_YEAR = 1000
-"""A number in a name beyond this is a date, and no version."""
+"""A larger number in a name is a date, not a version."""
 
 
 def _rank(family: Family, model: ListedModel) -> tuple[int, float, tuple[float, ...], tuple[float, ...]]:
-    """By the order of the family's patterns, then by age, then by version and date in the name."""
+    """Sort by the order of the family's patterns, then by age, then by version and date in the name."""
     name = name_alone(model.id)
     last = name.rpartition("/")[2]
     tried = (fnmatchcase(name if "/" in pattern else last, pattern) for pattern in family.match)
@@ -189,7 +189,7 @@ def _rank(family: Family, model: ListedModel) -> tuple[int, float, tuple[float, 
 
 
 class FamilyVoice:
-    """Whoever of a family the provider has: the seated model, else the next one, told in the reply."""
+    """The first model of a family that the provider has; the reply names a replacement."""
 
     def __init__(
         self, model: str, stand_ins: tuple[str, ...], provider: Provider, voice_of: Callable[[str], Voice]
@@ -203,7 +203,7 @@ class FamilyVoice:
         self._voice = voice_of(model)
 
     async def speak(self, turn: Turn) -> Reply:
-        """Answer the turn; a model that the provider does not know gives its seat to the next."""
+        """Answer the turn; if the provider does not have the model, switch to the next."""
         before, spent = 0, Usage()
         while True:
             asked, voice = self._asked, self._voice
@@ -225,20 +225,20 @@ class FamilyVoice:
             )
 
     def estimate(self, turn: Turn) -> Usage:
-        """What answering the turn may consume."""
+        """The most that answering the turn may consume."""
         return self._voice.estimate(turn) if isinstance(self._voice, Priced) else Usage()
 
     def _give_seat_away(self, failed: str) -> bool:
-        """Whether somebody else has the seat now, given to them here or by another call meanwhile."""
+        """Whether another model replaces the failed one, set here or by a parallel call."""
         number = self.model.removeprefix(original_of(self.model))
         while self._asked == failed and self._waiting:
             following = self._waiting.pop(0)
-            with suppress(ConfigError):  # a budget may ask for a price that nobody knows
+            with suppress(ConfigError):  # a budget may need a price that is unknown
                 self._voice = self._voice_of(following + number)
                 self._asked = following
         return self._asked != failed
 
 
 def _id_at(provider: Provider, model: str) -> str:
-    """What a provider itself calls a model."""
+    """The provider's own name for a model."""
     return model.removeprefix(f"{provider.name}:")

@@ -1,6 +1,6 @@
-"""What a provider has today: its own list of models, asked for once a day and kept in the user's cache.
+"""A provider's own list of models, requested once a day and saved in the user's cache.
 
-Only families need it (docs/decisions/045-families.md). Without it the models of the catalog are used.
+Only families need it. Without it the models of the catalog are used.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 A_DAY = 24 * 3600.0
 A_WEEK = 7 * A_DAY
 BEFORE_ASKING_AGAIN = 300.0
-"""How long a list that could not be had is not asked for again, in seconds."""
+"""Seconds before a list that was unavailable is requested again."""
 SECONDS_TO_ANSWER = 5.0
 MOST_BYTES = 32_000_000
 MOST_MODELS = 5_000
 LONGEST_ID = 200
 AN_ID = re.compile(r"~?[A-Za-z0-9][\w.:/@+-]*", re.ASCII)
-"""A clone's `#2` is no part of an id, nor is anything that a terminal could take for a command."""
+"""A clone's `#2` is not part of an id, nor is anything a terminal could take for a command."""
 MILLION = 1_000_000
 
 
 class ListedModel(Shape):
-    """A model as its provider lists it."""
+    """A model in its provider's list."""
 
     id: Text
     created: float | None = None
     """When it was added, in seconds since 1970."""
     context: int | None = None
-    """How many tokens question and answer may have together."""
+    """The context size: tokens of question and answer together."""
     price: PriceTable | None = None
     expires: Text | None = None
-    """The day on which the provider takes it away, if it says so."""
+    """The day on which the provider removes it, if stated."""
 
     @property
     def is_gone(self) -> bool:
@@ -68,40 +68,40 @@ class ListedModel(Shape):
 
 
 class ModelList(Shape):
-    """What a provider listed, when, and what has been learnt of it since."""
+    """A provider's list, its date, and what was learnt about it since."""
 
     base_url: Text
     asked_at: float = 0.0
     models: tuple[ListedModel, ...] = ()
     failed_at: float = 0.0
     trouble: Text = ""
-    """Why the list could not be had the last time it was asked for; empty if it could."""
+    """Why the last request for the list failed; empty if it succeeded."""
     gone: dict[Text, float] = Field(default_factory=dict)
-    """Models that the provider said it does not know, whatever its list says, and when it said so."""
+    """Models that the provider said it does not have, whatever its list says, and when."""
 
     def find(self, name: str) -> ListedModel | None:
-        """The entry of a model, if it is there to be asked."""
+        """The entry of a model, if it is available."""
         return next((model for model in self.present if model.id == name), None)
 
     @property
     def present(self) -> tuple[ListedModel, ...]:
-        """The models that can be asked today, as far as is known."""
+        """The models available today, as far as known."""
         return tuple(model for model in self.models if not model.is_gone and not self.knows_gone(model.id))
 
     def knows_gone(self, name: str) -> bool:
-        """Whether the provider said within the last day that it does not know a model."""
+        """Whether the provider said within the last day that it does not have a model."""
         return time.time() - self.gone.get(name, -math.inf) < A_DAY
 
     @property
     def needs_asking(self) -> bool:
-        """Whether it is older than a day, and was not asked for in vain just now."""
+        """Whether it is older than a day, and the last request did not just fail."""
         now = time.time()
         is_fresh = self.asked_at <= now < self.asked_at + A_DAY
         return not is_fresh and not self.failed_at <= now < self.failed_at + BEFORE_ASKING_AGAIN
 
 
 def kept_list(provider: Provider) -> ModelList:
-    """What is kept of a provider's list; nothing is asked. One that was never asked for is empty."""
+    """The saved list of a provider, without a request; empty if there is none."""
     path = _file_of(provider.base_url)
     try:
         return _read(path, path.stat().st_mtime_ns, provider.base_url)
@@ -111,7 +111,7 @@ def kept_list(provider: Provider) -> ModelList:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, _changed: int, base_url: str) -> ModelList:
-    """Read once as long as the file is the same: every voice asks for its price."""
+    """Cached while the file is unchanged: every voice asks for its price."""
     try:
         kept = ModelList.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
@@ -120,16 +120,16 @@ def _read(path: Path, _changed: int, base_url: str) -> ModelList:
 
 
 def listed_price(provider: Provider, name: str) -> PriceTable | None:
-    """What a provider's own list says of a price, if one is kept that is not too old; nothing is asked."""
+    """The price in the provider's saved list, if it is recent enough; without a request."""
     kept = kept_list(provider)
     entry = kept.find(name) if time.time() - kept.asked_at < A_WEEK else None
     return entry.price if entry else None
 
 
 async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool = False) -> ModelList:
-    """The provider's list of today; asked for if what is kept is older than a day, or `anew`.
+    """The provider's list of today; requested if the saved one is older than a day, or with `anew`.
 
-    If it cannot be had, that is what was kept, however old, with the reason in `trouble`.
+    If the request fails, returns the saved list, however old, with the reason in `trouble`.
     """
     async with _lock():
         kept = await asyncio.to_thread(kept_list, provider)
@@ -146,14 +146,14 @@ async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool =
 
 
 def remember_gone(provider: Provider, name: str) -> None:
-    """Note that the provider does not know a model, so that it is not seated again today."""
+    """Save that the provider does not have a model, so that it is not chosen again today."""
     kept = kept_list(provider)
     gone = {model: since for model, since in kept.gone.items() if kept.knows_gone(model)}
     _keep(kept.model_copy(update={"gone": {**gone, name: time.time()}}))
 
 
 class _NotHad(Exception):  # noqa: N818 - an outcome, handled where it is raised
-    """The list could not be had, and why."""
+    """Says why the list is unavailable."""
 
 
 async def _fetched(provider: Provider, key: SecretStr | None) -> bytes:
@@ -207,7 +207,7 @@ def _models_in(body: bytes) -> tuple[ListedModel, ...]:
 
 
 def _model_in(entry: Any) -> ListedModel | None:
-    """One entry, as OpenRouter, OpenAI, Google and others write it; what else it holds is not of interest."""
+    """One entry in the format of OpenRouter, OpenAI, Google and others; other fields are ignored."""
     if not isinstance(entry, dict):
         return None
     name = entry.get("id", entry.get("name"))
@@ -227,7 +227,7 @@ def _model_in(entry: Any) -> ListedModel | None:
 
 
 def _moment(written: Any) -> float | None:
-    """A date as Anthropic writes it, in seconds since 1970."""
+    """Anthropic's date format, in seconds since 1970."""
     try:
         return datetime.fromisoformat(written).timestamp() if isinstance(written, str) else None
     except (ValueError, OverflowError):
@@ -235,7 +235,7 @@ def _moment(written: Any) -> float | None:
 
 
 def _price_in(pricing: Any) -> PriceTable | None:
-    """OpenRouter's price of a token, as a price of a million; below zero means that it varies."""
+    """OpenRouter's price per token as a price per million; below zero means that it varies."""
     if not isinstance(pricing, Mapping):
         return None
     prompt, completion = _number(pricing.get("prompt")), _number(pricing.get("completion"))
@@ -251,7 +251,7 @@ def _price_in(pricing: Any) -> PriceTable | None:
 
 
 def _number(value: Any) -> float | None:
-    """A number, as JSON or in digits; None if it is none or below zero."""
+    """A number, as JSON or text; None if it is not one or below zero."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -267,7 +267,7 @@ def _file_of(base_url: str) -> Path:
 
 
 def _keep(models: ModelList) -> None:
-    """Write the list down, all of it or nothing. Without a place for it, it is asked for every time."""
+    """Save the list, the whole of it or nothing. Without a folder for it, it is requested every time."""
     path = _file_of(models.base_url)
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -284,5 +284,5 @@ _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDict
 
 
 def _lock() -> asyncio.Lock:
-    """One of the running loop: of many circles that begin at once, the first asks."""
+    """The running loop's lock: of many circles that start at once, the first sends the request."""
     return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())

@@ -1,7 +1,8 @@
-"""What a call costs: as `firecircle.toml` says, else the provider's list, else the package `genai-prices`.
+"""What a call costs: by `firecircle.toml`, otherwise the provider's list, otherwise the package
+`genai-prices`.
 
-A price that neither knows is unknown, which is never the same as free. Free is what runs on this machine and
-asks for no key.
+A price in none of them is unknown, which is never the same as free. Free is what runs on this machine without
+a key.
 """
 
 from __future__ import annotations
@@ -36,20 +37,21 @@ class Tariff(Protocol):
         self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
     ) -> float | None:
         """US dollars for these tokens; of the input, `tokens_cached` were read from the provider's cache and
-        `tokens_written` written to it."""
+        `tokens_written` written to it.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FlatTariff:
-    """A price for each token, whatever their number."""
+    """A constant price per token."""
 
     table: PriceTable
 
     def cost(
         self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
     ) -> float | None:
-        """US dollars for this many tokens."""
+        """US dollars for these tokens."""
         price = self.table
         read = price.input if price.cached_input is None else price.cached_input
         write = price.input if price.cache_write is None else price.cache_write
@@ -63,14 +65,14 @@ FREE = FlatTariff(PriceTable(input=0.0, output=0.0))
 
 @dataclass(frozen=True, slots=True)
 class ListedTariff:
-    """A price of the list, with whatever steps it has."""
+    """A price from the list, with its tiers."""
 
     price: ModelPrice
 
     def cost(
         self, tokens_in: int, tokens_cached: int, tokens_out: int, tokens_written: int = 0
     ) -> float | None:
-        """US dollars for this many tokens."""
+        """US dollars for these tokens."""
         from genai_prices import Usage as Counted
 
         counted = Counted(
@@ -83,14 +85,15 @@ class ListedTariff:
 
 
 def tariff_of(model: str, provider: Provider, name: str) -> Tariff | None:
-    """What a voice costs; None when the price is unknown."""
+    """What a voice costs; None if the price is unknown."""
     own = stated_tariff(model, provider, name)
     return own if own is not None else _listed(provider, name)
 
 
 def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
-    """The price that needs no price list of others: the user's own, nothing for a server of one's own, or
-    what the provider itself lists."""
+    """The price without a public price list: the user's own, nothing for the user's own server, or what the
+    provider itself lists.
+    """
     stated = current_settings().prices
     for spelling in (original_of(model), f"{provider.name}:{name}"):
         if spelling in stated:
@@ -102,7 +105,7 @@ def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
 
 
 def priced(usage: Usage, tariff: Tariff | None) -> float | None:
-    """The cost of a call: what the provider itself says, else by tariff, else unknown."""
+    """The cost of a call: stated by the provider, otherwise by tariff, otherwise unknown."""
     if usage.cost_usd is not None or tariff is None:
         return usage.cost_usd
     if tariff is FREE:
@@ -113,7 +116,7 @@ def priced(usage: Usage, tariff: Tariff | None) -> float | None:
 
 
 def saved_by_cache(usage: Usage, tariff: Tariff | None) -> float | None:
-    """What the provider's cache made cheaper, by tariff; None if it was not used or has no known price."""
+    """What the provider's cache saved, by tariff; None if unused or without a known price."""
     used = usage.tokens_cached or usage.tokens_written
     if not used or tariff is None or tariff is FREE:
         return None
@@ -130,7 +133,7 @@ def _counts(usage: Usage, tokens_in: int, tokens_out: int) -> tuple[int, int, in
 
 
 def require_price(model: str, tariff: Tariff | None) -> Tariff:
-    """The tariff, or a `ConfigError`: nobody can keep to a budget without knowing the price."""
+    """The tariff, or a `ConfigError`: a budget needs a price."""
     if tariff is None:
         raise ConfigError(
             "budget_usd",
@@ -142,13 +145,13 @@ def require_price(model: str, tariff: Tariff | None) -> Tariff:
 
 
 def load_price_list() -> None:
-    """Import the price list, which takes a third of a second: best while something else is waited for."""
+    """Import the price list, which takes a third of a second: best during another wait."""
     importlib.import_module("genai_prices")
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """US dollars for a million tokens, as far as small calls go."""
+    """US dollars per million tokens, for small calls."""
 
     input: float
     cached_input: float
@@ -156,19 +159,19 @@ class Rates:
 
 
 def rates_of(tariff: Tariff) -> Rates:
-    """A tariff in three numbers, for showing it."""
+    """A tariff in three numbers, for display."""
     counts = ((1000, 0, 0), (1000, 1000, 0), (0, 0, 1000))
     return Rates(*(round((tariff.cost(*count) or 0.0) * 1000, 6) for count in counts))
 
 
 def listed_rates(family: Family) -> tuple[Rates, Rates] | None:
-    """The lowest and the highest rates that OpenRouter lists for a family's models, if it lists any."""
+    """The lowest and highest rates that OpenRouter lists for a family's models, if any."""
     return _rates_by_family(datetime.now(UTC).replace(second=0, microsecond=0)).get(family.match)
 
 
 @lru_cache(maxsize=1)
 def _rates_by_family(now: datetime) -> dict[tuple[str, ...], tuple[Rates, Rates]]:
-    """The whole list in one go, for whoever asks for one family asks for all. Some prices go by the hour."""
+    """All families at once, because callers need all. Some prices depend on the hour."""
     from genai_prices.data_snapshot import get_snapshot
 
     listed: dict[tuple[str, ...], list[Rates]] = {}
@@ -189,7 +192,7 @@ def _each(choose: Callable[[Iterable[float]], float], several: list[Rates]) -> R
 
 
 def _listed(provider: Provider, name: str) -> ListedTariff | None:
-    """The list's price, by the provider's name if it is one we ship, else by the address."""
+    """The list's price, by the provider's name if it is built in, otherwise by the address."""
     from genai_prices.data_snapshot import get_snapshot
 
     known = PROVIDERS.get(provider.name)
@@ -209,6 +212,6 @@ def _listed(provider: Provider, name: str) -> ListedTariff | None:
 
 
 def _usable(price: ModelPrice, name: str) -> ListedTariff | None:
-    """The list has entries without a price: for what is free, and for what it does not know."""
+    """Leave out entries without a price: those that are free, and those unknown to the list."""
     stated = getattr(price, "input_mtok", None) is not None or getattr(price, "output_mtok", None) is not None
     return ListedTariff(price) if stated or name.endswith(":free") else None

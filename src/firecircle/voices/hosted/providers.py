@@ -1,4 +1,4 @@
-"""Who hosts models: the endpoints a voice may name, where they are and whose key they ask for."""
+"""Providers: the endpoints that a voice may name, their addresses and their keys."""
 
 from __future__ import annotations
 
@@ -30,45 +30,46 @@ if TYPE_CHECKING:
 
 
 KEY_SHAPED = re.compile(r"(sk|pk|gsk|xai|csk|fw|tgp|hf|AIza|key|api)[-_][A-Za-z0-9_-]{16,}|AIza[\w-]{30,}")
-"""How vendors' keys look: none of them belongs in an address."""
+"""The form of vendors' keys, which must not be in an address."""
 
 
 class Provider(Declaration):
-    """An endpoint that hosts models: where it is, how it is asked, and how it wants to see its key."""
+    """An endpoint that hosts models: its address, its request format, and how it expects its key."""
 
     name: str
     base_url: str
-    """Everything before `/chat/completions` or what the wire format has there; `{model}` stands for the
-    model's name, as in Azure's deployments."""
+    """Everything before `/chat/completions` or the path of the wire format; `{model}` stands for the model's
+    name, as in Azure's deployments.
+    """
     key_variable: str | None = None
-    """The environment variable that holds the key; None for an endpoint that needs none."""
+    """The environment variable with the key; None for an endpoint without one."""
     other_key_variables: tuple[str, ...] = ()
-    """Other names under which people have that key."""
+    """Other usual names of that variable."""
     trains: str | None = None
-    """Whose models it serves, by the lineage in the catalog; None for a host of many vendors' models."""
+    """The lineage of its models in the catalog; None for a host of many vendors' models."""
     suggested: tuple[str, ...] = ()
-    """Models to begin with, where no family tells; the best first."""
+    """Models to begin with if there is no family; best first."""
     auth: Auth = Auth()
-    """How the key is shown."""
+    """How the key is sent."""
     wire: WireName = "chat"
-    """The format it is asked in."""
+    """The format of its requests."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Sent with every request. Not for secrets: a declaration is shown freely."""
+    """Sent with every request. Not for secrets: a declaration is public."""
     seed_field: str = "seed"
-    """What this endpoint calls the seed."""
+    """The endpoint's name for the seed."""
     batches: Literal["openai", "anthropic"] | None = None
-    """Whose batch API it has, if it has one."""
+    """Which batch API it has, if any."""
     states_cost: bool = False
-    """Whether every answer of it tells its cost, as some gateways' do: a budget goes by that then."""
+    """Whether every answer states its cost, as with some gateways; a budget then uses it."""
     concurrency: Concurrency = Concurrency()
     structured_output: Literal["auto", "off"] = "auto"
-    """`auto` sends the answer's JSON schema and does without where it is turned down."""
+    """`auto` sends the answer's JSON schema, and omits it if rejected."""
 
     @field_validator("base_url")
     @classmethod
     def _reachable(cls, value: str) -> str:
         if "@" in value:
-            # Raised as itself, because the usual complaint would quote the address with its password.
+            # Raised as itself, because pydantic's message would quote the address with its password.
             raise ConfigError(
                 "base_url", "carries a user name or password", "give the key as api_key instead"
             )
@@ -93,7 +94,7 @@ class Provider(Declaration):
         return headers
 
     def at(self, base_url: str) -> Provider:
-        """The same provider at another address; worked out once, since every circle asks."""
+        """The same provider at another address; cached, since every circle asks."""
         known = _elsewhere.get(base_url)
         if known is None or known[0] is not self:
             if len(_elsewhere) >= MOST_ADDRESSES:
@@ -103,7 +104,7 @@ class Provider(Declaration):
 
     @property
     def key_found(self) -> str | None:
-        """The environment variable that holds its key now, if one does."""
+        """The environment variable that has its key now, if any."""
         names = (self.key_variable, *self.other_key_variables) if self.key_variable else ()
         return next((name for name in names if os.environ.get(name, "").strip()), None)
 
@@ -114,7 +115,7 @@ class Provider(Declaration):
 
     @property
     def reads_control_tokens(self) -> bool:
-        """Whether a control token such as `<|im_end|>`, spelled in a message, may be obeyed here.
+        """Whether this endpoint may obey a control token such as `<|im_end|>` in a message.
 
         By address, not by name: a known provider may be moved. Routers pass messages on to such servers.
         """
@@ -128,12 +129,12 @@ class Provider(Declaration):
 
 MOST_ADDRESSES = 100
 _elsewhere: dict[str, tuple[Provider, Provider]] = {}
-"""By address: whose place it was last, and that provider there."""
+"""By address: the original provider, and the same at that address."""
 
 
 @lru_cache(maxsize=256)
 def _host_of(base_url: str) -> str:
-    """Every call asks where it goes."""
+    """Cached: every call asks for its host."""
     return urlsplit(base_url).hostname or ""
 
 
@@ -146,7 +147,7 @@ TEXT_STAYS_TEXT = frozenset(
         "api.deepseek.com",
     }
 )
-"""Who takes a control token in a message for text. Any other server may be one of the user's own."""
+"""Endpoints that treat a control token in a message as text. Any other may be a user's own server."""
 
 
 @lru_cache(maxsize=256)
@@ -159,7 +160,7 @@ def on_this_machine(host: str) -> bool:
 
 
 NO_ADDRESS = "https://azure.invalid/openai/v1"
-"""Stands where every customer has an address of their own."""
+"""A placeholder for providers whose customers each have their own address."""
 PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -247,12 +248,12 @@ PROVIDERS: Mapping[str, Provider] = {
         Provider(name="llamacpp", base_url="http://localhost:8080/v1"),
     )
 }
-"""The providers that come with the package."""
+"""The built-in providers."""
 RESERVED = tuple(prefix.rstrip(":") for prefix in (EMBEDDED, LOCAL))
 
 
 def known_providers() -> Mapping[str, Provider]:
-    """The providers that come with the package, as `firecircle.toml` changes them, and its own."""
+    """The built-in providers with the changes in `firecircle.toml`, and the user's own."""
     settings = current_settings()
     named = tuple(name for name in providers_by_environment() if name not in PROVIDERS)
     if not settings.providers and not named:
@@ -265,7 +266,7 @@ def known_providers() -> Mapping[str, Provider]:
 
 
 _declared_by: list[tuple[Settings, tuple[str, ...], Mapping[str, Provider]]] = []
-"""What was last asked for, and the providers under it: every voice of every circle asks."""
+"""Cache of the last call: every voice of every circle asks."""
 
 
 def _in_environment(name: str) -> Provider:
@@ -278,7 +279,7 @@ def _in_environment(name: str) -> Provider:
 
 
 def keyed_providers() -> tuple[Provider, ...]:
-    """The providers whose key the environment holds, routers of many vendors first."""
+    """The providers with a key in the environment, routers of many vendors first."""
     found = [provider for provider in known_providers().values() if provider.key_found]
     return tuple(sorted(found, key=lambda provider: provider.name != "openrouter"))
 
@@ -301,10 +302,10 @@ def _declared(name: str, settings: Settings) -> Provider:
 
 
 def provider_of(model: str, default: str) -> tuple[Provider, str]:
-    """Who hosts this voice, and the name of its model there.
+    """The provider of a voice, and the name of its model there.
 
-    `provider:model` names both; anything else belongs to the default provider. Model names hold colons
-    themselves (`deepseek/deepseek-r1:free`), so only a known provider counts as a prefix.
+    `provider:model` names both; anything else belongs to the default provider. Model names may have colons
+    (`deepseek/deepseek-r1:free`), so only a known provider counts as a prefix.
     """
     providers = known_providers()
     original = original_of(model)
@@ -332,7 +333,7 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
 
 
 def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
-    """The provider at the address that the config or the environment gives it."""
+    """The provider at the address in the config or the environment."""
     source, elsewhere = "lmstudio_base_url", config.lmstudio_base_url
     if provider.name != "lmstudio" or not elsewhere:
         source = next((name for name in _address_variables(provider) if os.environ.get(name)), "")
@@ -344,7 +345,7 @@ def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
             )
         return provider
     if provider.name in PROVIDERS and urlsplit(elsewhere).path in ("", "/"):
-        # Vendors' own tools take an address without the path that all requests begin with.
+        # Vendors' own tools take an address without the common path.
         elsewhere = elsewhere.rstrip("/") + urlsplit(provider.base_url).path
     try:
         return provider.at(elsewhere)
@@ -353,14 +354,14 @@ def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
 
 
 def _address_variables(provider: Provider) -> tuple[str, ...]:
-    """The environment variables that may hold an address, the first one first."""
+    """The environment variables that may have an address, in order."""
     usual = f"{provider.name.upper().replace('-', '_')}_BASE_URL"
     azure = ("AZURE_OPENAI_ENDPOINT",) if provider.name == "azure" else ()
     return provider.address_variable, usual, *azure
 
 
 def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | None:
-    """The key to show this provider. `api_key` belongs to `config.provider` and is shown to nobody else."""
+    """The key for this provider. `api_key` belongs to `config.provider` and is never sent elsewhere."""
     if config.api_key is not None and provider.name == config.provider:
         key = _well_formed(config.api_key.get_secret_value(), "api_key")
     elif provider.key_variable is None:
@@ -373,7 +374,7 @@ def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | Non
 
 
 def _well_formed(key: str, source: str) -> SecretStr:
-    # Checked here because the HTTP library quotes a header it cannot send, and with it the key.
+    # Checked here because the HTTP library quotes a header it cannot send, including the key.
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(source, "is no key (empty, or holds characters that no key has)")

@@ -1,7 +1,7 @@
-"""The answer's schema in the subset that strict endpoints take.
+"""The answer's schema in the subset that strict endpoints accept.
 
-OpenAI's strict mode, Gemini and Claude want every object closed and every property required, and turn down
-ranges, lengths and patterns. Those are said in words instead, where the model reads them.
+OpenAI's strict mode, Gemini and Claude require closed objects and all properties, and reject ranges, lengths
+and patterns. Those become words in the description, which the model reads.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SPOKEN = {
     "maxItems": "at most {} items",
     "default": "{} if nothing else",
 }
-"""Keywords that go into the description, and how they are said there."""
+"""Keywords that move into the description, and their wording."""
 UNSAYABLE = ("uniqueItems", "minProperties", "maxProperties", "patternProperties", "examples", "$schema")
-"""Keywords that are left out: our own schemas do without them."""
+"""Keywords that are dropped: our own schemas do not use them."""
 NAMED_SCHEMAS = ("properties", "$defs", "definitions")
-"""Keywords that hold schemas by name. A property may be called like a keyword."""
+"""Keywords with schemas by name. A property may have the same name as a keyword."""
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ MOST_SCHEMAS = 32
 
 
 def strict_schema_once(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, worked out once for each schema: the circle has a few and sends them with every question."""
+    """Cached by schema: the circle has a few and sends them with every question."""
     original, strict = _strict_schemas.get(id(schema), (None, {}))
     if original is not schema:
         if len(_strict_schemas) >= MOST_SCHEMAS:
@@ -79,7 +79,7 @@ def strict_schema_once(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def keywords_in(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Every keyword of a schema that it could do without."""
+    """Every optional keyword of a schema."""
     keywords = set(schema) - {"type", "items", *NAMED_SCHEMAS}
     for name in NAMED_SCHEMAS:
         for inner in schema.get(name, {}).values():
@@ -90,7 +90,7 @@ def keywords_in(schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 def without_keywords(schema: Mapping[str, Any], lacking: Collection[str]) -> dict[str, Any]:
-    """The schema less some of its keywords, wherever they stand."""
+    """The schema without some keywords, at any depth."""
     lesser: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword in lacking:
@@ -104,18 +104,18 @@ def without_keywords(schema: Mapping[str, Any], lacking: Collection[str]) -> dic
     return lesser
 
 
-# How probable a model's verdict word was to be `violation`, from the log-probabilities an endpoint gives
+# The probability that a model's verdict word is `violation`, from log-probabilities
 
 CANDIDATES = 20
-"""Tokens whose probability is asked for: the most that OpenAI gives."""
+"""Requested token alternatives: the most that OpenAI gives."""
 LEAST_SHARE = 0.1
-"""How probable the three words must be together for their ratio to mean anything."""
+"""The least common probability of the three words for their ratio to mean anything."""
 
 _VERDICT = re.compile(r'(?<!\\)"verdict"\s*:\s*"')
 
 
 def violation_probability(choice: Mapping[str, Any]) -> float | None:
-    """Of the verdict in a JSON answer, an `unsure` counting half; None where that cannot be told."""
+    """The probability of `violation` in a JSON answer, with `unsure` counting half; None if unknown."""
     logprobs = choice.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(tokens, list) or not all(isinstance(token, dict) for token in tokens):
@@ -144,7 +144,7 @@ def violation_probability(choice: Mapping[str, Any]) -> float | None:
 
 
 def _candidates(token: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """What could have stood in this place, the token itself too where it is not among the likeliest."""
+    """The alternatives of a token, and the token itself if it is not among them."""
     likeliest = token.get("top_logprobs")
     others = [other for other in likeliest if isinstance(other, dict)] if isinstance(likeliest, list) else []
     listed = {str(other.get("token")): other for other in (token, *others)}

@@ -1,10 +1,9 @@
-"""How many calls a provider, or one of its models, is given at once: more while it takes them, fewer at 429.
+"""How many calls a provider or a model gets at once: more while they succeed, fewer after a 429.
 
-A model's limit starts where the provider's declaration says; the provider's own is the most it declares,
-until it says that a limit is for all. Every answer that comes while all slots are taken adds one, until a
-call is turned away for the first time; from then on it takes a whole limit's worth of answers to add one. A
-refusal takes the limit down by a third, once for all calls under way together. A wait that is asked for is
-kept by all who want a slot here.
+A model's limit starts at the declared value; the provider's own starts at the declared maximum, until it says
+that a limit applies to all models. Every success while all slots are in use adds one, until the first
+refusal; after that, a whole limit's worth of successes adds one. A refusal lowers the limit by a third, once
+for all calls in progress. A requested wait applies to all calls.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SHRINK = 0.7
 
 
 class NoSlot(Exception):  # noqa: N818 - the caller decides what it means
-    """No slot can be had in time, because the provider asked for a wait."""
+    """No slot is available in time, because the provider asked for a wait."""
 
     def __init__(self, wait_seconds: float) -> None:
         super().__init__(f"asked for a pause of {wait_seconds:.1f} s")
@@ -28,12 +27,12 @@ class NoSlot(Exception):  # noqa: N818 - the caller decides what it means
 
 
 class Slots:
-    """The calls under way to one provider, or to one of its models, in one event loop."""
+    """The calls in progress to one provider, or to one of its models, in one event loop."""
 
     def __init__(self, concurrency: Concurrency, *, wide_open: bool = False) -> None:
-        """`wide_open` begins with the most instead of growing up to it."""
+        """`wide_open` starts at the maximum instead of growing up to it."""
         self.limit = float(concurrency.most if wide_open else concurrency.start)
-        """How many calls may be under way; fractions add up."""
+        """How many calls may be in progress; fractions add up."""
         self.in_flight = 0
         self._start, self._most = concurrency.start, concurrency.most
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -42,33 +41,33 @@ class Slots:
         self._alarm: asyncio.TimerHandle | None = None
 
     def give_back(self) -> None:
-        """A slot that was taken is free again."""
+        """Return a slot."""
         self.in_flight -= 1
         if self._waiting:
             self._admit()
 
     def went_well(self) -> None:
-        """A call of a held slot was answered: where every slot is in use, there may be one more."""
+        """Record a success: if every slot is in use, the limit may grow."""
         if self.in_flight >= int(self.limit):
             step = 1.0 if self._shrunk_at is None else 1.0 / self.limit
             self.limit = min(self.limit + step, float(self._most))
 
     def turned_away(self, started: float, retry_after: float | None) -> None:
-        """A call that began then was refused for being one too many."""
+        """Record that a call started at this time was refused as one too many."""
         now = asyncio.get_running_loop().time()
         if self._shrunk_at is None or started >= self._shrunk_at:
-            # Others that were under way at the same time will be refused too: one cut is for all of them.
+            # Calls in progress at the same time will be refused too: one cut for all of them.
             self._shrunk_at = now
-            # A limit that was never in use says nothing; a lone call that is refused says little.
+            # A limit that was never in use means nothing; a refused single call means little.
             self.limit = max(1.0, min(self.limit, max(self.in_flight, self._start)) * SHRINK)
         if retry_after:
             self._resume_at = max(self._resume_at, now + retry_after)
 
     async def take(self, until: float, *, again: bool = False) -> None:
-        """Have a slot, at once or when one is given back; whoever has it gives it back.
+        """Wait for a slot; the caller returns it.
 
-        Whoever tries `again` stands before those who have not had a turn yet. `TimeoutError` when none
-        becomes free until then, `NoSlot` at once when none can.
+        Calls that try `again` come before those that have not had a slot yet. Raises `TimeoutError` if none
+        becomes free in time, `NoSlot` at once if none can.
         """
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -93,7 +92,7 @@ class Slots:
             raise
 
     def _admit(self) -> None:
-        """Let in whoever may go; during a pause, come back when it is over."""
+        """Admit waiting calls; during a pause, check again when it is over."""
         loop = asyncio.get_running_loop()
         if self._waiting and loop.time() < self._resume_at:
             if self._alarm:
@@ -102,7 +101,7 @@ class Slots:
             return
         while self._waiting and self.in_flight < int(self.limit):
             turn = self._waiting.popleft()
-            # Whoever gave up waiting is still in the row.
+            # Calls that gave up are still in the queue.
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)

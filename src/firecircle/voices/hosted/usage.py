@@ -1,4 +1,4 @@
-"""What an answer took, in tokens and money, as any endpoint spells it."""
+"""The usage of an answer, in tokens and money, in any endpoint's format."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from firecircle.circle.voice import Usage
 
 USD_A_TICK = 1e-10
-"""How xAI counts money."""
+"""xAI's unit of money."""
 BEYOND_BELIEF = 10**15
 """No call takes as many tokens or ticks."""
 NOTHING = Usage()
 
 
 def stated_usage(body: Any) -> dict[str, Any] | None:
-    """The figures in a body, as they are given."""
+    """The raw figures in a body."""
     if not isinstance(body, dict):
         return None
     groq = body.get("x_groq")
@@ -26,7 +26,7 @@ def stated_usage(body: Any) -> dict[str, Any] | None:
 
 
 def usage_if_any(body: Any) -> Usage | None:
-    """What the endpoint says it took, if it says anything."""
+    """The usage in a body, if there is one."""
     stated = stated_usage(body)
     if stated is None:
         return None
@@ -35,7 +35,7 @@ def usage_if_any(body: Any) -> Usage | None:
 
 
 def usage_in(usage: dict[str, Any]) -> Usage:
-    """Tokens and money in any spelling."""
+    """Tokens and money in any format."""
     if usage.keys() <= USUAL and (plain := _plainly(usage)):
         return plain
     asked = _first(usage, "prompt_tokens", "input_tokens")
@@ -71,7 +71,7 @@ USUAL = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
 
 
 def _plainly(usage: dict[str, Any]) -> Usage | None:
-    """Three numbers that add up, which is all that many servers tell; None for anything else."""
+    """Three numbers that add up, which is all that many servers send; None for anything else."""
     asked, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(asked) is not int or type(answered) is not int or asked < 0 or answered < 0:
         return None
@@ -90,7 +90,7 @@ OF_THE_QUESTION = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-"""Parts of the question that some count in the total alone."""
+"""Parts of the question that some endpoints count only in the total."""
 WRITTEN = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
 CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cache_read_input_tokens")
 
@@ -98,9 +98,9 @@ CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cach
 def _with_the_rest(
     asked: int, answered: int, usage: dict[str, Any], into: dict[str, Any], out_of: dict[str, Any]
 ) -> tuple[int, int]:
-    """Question and answer, with the thoughts that only the total shows.
+    """Question and answer tokens, including reasoning tokens that only the total shows.
 
-    Google and xAI do not count thinking among the tokens of the answer, though it is paid for as such.
+    Google and xAI do not count reasoning as part of the answer, but charge it as such.
     """
     thought = _first(out_of, "reasoning_tokens") or _first(usage, "reasoning_tokens") or 0
     total = counted(usage.get("total_tokens"))
@@ -129,7 +129,7 @@ def _first(holder: dict[str, Any], *names: str) -> int | None:
 
 
 def counted(value: Any) -> int | None:
-    """A number of tokens, if it is one."""
+    """A token count, if it is valid."""
     if value is None:  # as most are
         return None
     if isinstance(value, float) and value.is_integer():
@@ -140,7 +140,7 @@ def counted(value: Any) -> int | None:
 
 
 def _cost(usage: dict[str, Any]) -> float | None:
-    """US dollars: what the router took, and on a key of one's own what the host behind it takes."""
+    """US dollars: the router's charge, and with the user's own key that of the host behind it."""
     cost = usage.get("cost")
     price = _price(cost.get("total_cost") if isinstance(cost, dict) else cost)
     if price is None:
@@ -154,7 +154,7 @@ def _cost(usage: dict[str, Any]) -> float | None:
 
 
 def _estimated_cost(usage: dict[str, Any]) -> float | None:
-    """What a host or a gateway in front of it reckons, in a field of its own."""
+    """The estimate of a host or gateway, in a separate field."""
     gateways = (part.get("cost_estimate") for part in usage.values() if isinstance(part, dict))
     stated = (_price(value) for value in (usage.get("estimated_cost"), *gateways))
     return next((price for price in stated if price is not None), None)

@@ -1,4 +1,4 @@
-"""Voices behind an HTTP endpoint: one call, tried again within the round's time and budget."""
+"""Voices on HTTP endpoints: one call, with retries within the round's time and budget."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ if TYPE_CHECKING:
     from firecircle.names import WireName
 
 MOST_ADAPTATIONS = 8
-"""How often a request is put differently for one answer without that counting as an attempt."""
+"""Changes to a request for one answer that do not count as attempts."""
 FEW_TOKENS = 16
-"""As few as any endpoint takes for a limit."""
+"""The smallest limit that every endpoint accepts."""
 
 __all__ = ["Backoff", "HostedVoice", "hosted_voice", "provider_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How often and how patiently a call is tried again."""
+    """How often a call is retried, and how long it waits."""
 
     attempts: int = 5
     attempts_if_busy: int = 10
-    """How often a call is tried that the endpoint had no room for, which is not the call's fault."""
+    """Attempts of a call that the endpoint had no room for, which is not the call's fault."""
     first_seconds: float = 0.5
     longest_seconds: float = 20.0
     patience_seconds: float = 120.0
-    """The longest wait an endpoint may ask for when the turn has no deadline."""
+    """The longest wait to accept from an endpoint when the turn has no deadline."""
     longest_pause: float = 20.0
-    """The longest that one call's 429 keeps others from trying."""
+    """The longest pause of other calls after one call's 429."""
 
     def seconds_after(self, attempt: int, retry_after: float | None) -> float:
-        """The wait after a failed attempt: what the endpoint asked for, else doubling, both with jitter."""
+        """The wait after a failed attempt: as requested, otherwise doubling, both with jitter."""
         if retry_after is not None:
             return retry_after + self.first_seconds * random.random()
         doubled = self.first_seconds * 2.0 ** (attempt - 1)
@@ -80,16 +80,16 @@ class Backoff:
 
 @dataclass(slots=True)
 class _Spent:
-    """What the attempts of one call took, as far as anybody says."""
+    """What the attempts of one call consumed, as far as known."""
 
     metered: list[Usage] = field(default_factory=list)
     unmetered: list[Turn] = field(default_factory=list)
-    """The question of each attempt that was sent and of which nobody says what it took."""
+    """The question of each attempt that was sent but has no usage."""
     trouble: Lost | None = None
-    """What made another attempt necessary, if it passes."""
+    """The reason for another attempt, if it is temporary."""
 
     def note(self, usage: Usage | None, turn: Turn, *, was_sent: bool) -> bool:
-        """Note an attempt; whether it took anything."""
+        """Add an attempt; returns whether it consumed anything."""
         if usage is not None:
             self.metered.append(usage)
         if was_sent and (usage is None or not _is_metered(usage)):
@@ -102,7 +102,7 @@ def _is_metered(usage: Usage) -> bool:
 
 
 class HostedVoice:
-    """A model behind an HTTP endpoint, asked in the wire format that the endpoint speaks."""
+    """A model on an HTTP endpoint, in the endpoint's wire format."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class HostedVoice:
         """The voice's name in the circle."""
         self.provider = provider
         self.name = name
-        """What the provider calls the model."""
+        """The provider's name for the model."""
         self.by_word = by_word
-        """Whether falsehood is to be the probability of its verdict word, where the endpoint tells that."""
+        """Whether falsehood is the probability of the verdict word, if the endpoint gives it."""
         self.needs_cost = False
-        """Whether a budget of money rests on the cost that every answer tells."""
+        """Whether a money budget depends on the cost that every answer states."""
         self._dearest: float | None = None
         self._key = key
         self._backoff = backoff or Backoff()
@@ -135,21 +135,23 @@ class HostedVoice:
 
     @cached_property
     def tariff(self) -> Tariff | None:
-        """What its tokens cost; None when the price is unknown."""
+        """What its tokens cost; None if the price is unknown."""
         return self._stated_tariff or tariff_of(self.model, self.provider, self.name)
 
     def estimate(self, turn: Turn) -> Usage:
-        """What answering the turn may consume; where costs are told, as much as the dearest answer so far."""
+        """The most that answering the turn may consume; where answers state costs, that of the dearest so
+        far.
+        """
         usage = estimated_usage(turn, self.tariff)
         return usage.at_a_cost(self._dearest) if self.needs_cost else usage
 
     @property
     def quirks(self) -> Quirks:
-        """How requests to this model were found to differ from the usual ones."""
+        """How requests to this model differ from the usual ones, as found so far."""
         return known_quirks(self.provider, self.name)
 
     def request(self, turn: Turn) -> ChatRequest:
-        """The turn as this model is asked it, by what is known of the model."""
+        """The turn as a request to this model, with its known differences."""
         return ChatRequest(turn, self.name, self.provider, self.quirks, by_word=self.by_word)
 
     @property
@@ -159,17 +161,19 @@ class HostedVoice:
 
     @property
     def shown_headers(self) -> Mapping[str, str]:
-        """What a request of another kind to its provider is sent with."""
+        """The headers for other requests to its provider."""
         return self._sent_headers(self.quirks.wire or self.provider.wire)
 
     def heard(self, answer: HttpAnswer, share: float) -> Reply:
-        """The reply in an answer that came another way, at a share of the price; a `Setback` if none does."""
+        """The reply in an answer from a batch, at a share of the price; raises a `Setback` if there
+        is none.
+        """
         reply = self._as_said(reply_in(answer, 1))
         usage = self._priced(reply.usage)
         return reply.at_a_cost(usage if usage.cost_usd is None else usage.at_a_cost(usage.cost_usd * share))
 
     async def gives_logprobs(self) -> bool:
-        """Whether the endpoint gives log-probabilities, found out by a call of a few tokens."""
+        """Whether the endpoint gives log-probabilities; found out by a call of a few tokens."""
         turn = Turn(
             messages=(Message("user", "Answer with one word, yes or no: is fire hot?"),),
             prompt=MultiNeutrosophicPrompt(user="is fire hot?"),
@@ -188,7 +192,7 @@ class HostedVoice:
         return holds_logprobs(answer)
 
     async def speak(self, turn: Turn) -> Reply:
-        """Answer the turn, with as many attempts as its deadline has room for, and say what it cost."""
+        """Answer the turn, with as many attempts as its deadline allows, and state the cost."""
         price_list = None
         if self._needs_price_list:
             price_list = asyncio.get_running_loop().run_in_executor(None, load_price_list)
@@ -228,7 +232,7 @@ class HostedVoice:
             outages.lost(self.provider.name, self.model, loss, began=began)
 
     def _cost_of(self, spent: _Spent) -> Usage:
-        """Everything a call took: what was told, priced, and an estimate of what was not."""
+        """Everything a call consumed: stated usage with its price, and an estimate of the rest."""
         known = [self._priced(usage) for usage in spent.metered]
         if len(known) == 1 and not spent.unmetered:
             return known[0]
@@ -236,12 +240,12 @@ class HostedVoice:
         for turn in spent.unmetered:
             total += self.estimate(turn).as_estimate()
         if not spent.metered and spent.unmetered:
-            # A server of one's own is free, whether it counts or not.
+            # The user's own server is free, whether or not it counts tokens.
             total = total.at_a_cost(priced(total, self.tariff))
         return total
 
     def _priced(self, usage: Usage) -> Usage:
-        # What the provider says it costs needs no price list.
+        # A cost stated by the provider needs no price list.
         if usage.tokens_cached or usage.tokens_written:
             usage = replace(usage, saved_usd=saved_by_cache(usage, self.tariff))
         if usage.cost_usd is not None or (cost := priced(usage, self.tariff)) is None:
@@ -285,7 +289,7 @@ class HostedVoice:
             await asyncio.sleep(wait)
 
     def _noted(self, change: Change, guessed: Quirks | None) -> Quirks | None:
-        """Keep what the endpoint said it wants; hand back what is only a guess until it has worked."""
+        """Remember what the endpoint asked for; return a guess, which must work first."""
         if change.this_time_only:
             return guessed
         if change.lasting:
@@ -299,7 +303,7 @@ class HostedVoice:
     async def _attempt(
         self, connections: Connections, request: ChatRequest, body: bytes, attempt: int, spent: _Spent
     ) -> Reply:
-        """One attempt, made when model and provider have room for it; how it went decides about more room."""
+        """One attempt, when model and provider have a free slot; its outcome adjusts their limits."""
         clock, turn = asyncio.get_running_loop().time, request.turn
         of_model, of_provider = connections.slots_of(self.name), connections.slots
         until = clock() + self._backoff.patience_seconds if turn.deadline is None else turn.deadline
@@ -342,7 +346,7 @@ class HostedVoice:
     async def _post(
         self, connections: Connections, request: ChatRequest, body: bytes, spent: _Spent
     ) -> HttpAnswer:
-        """One attempt: everything from connecting to the answer's last byte, within its time."""
+        """One request: from connecting to the answer's last byte, within its time."""
         turn = request.turn
         now = asyncio.get_running_loop().time()
         seconds = turn.attempt_seconds
@@ -387,7 +391,7 @@ class HostedVoice:
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float, adaptations: int) -> None:
         """Fail now if no attempt is left, or the next one would start too late.
 
-        A request that was put differently is no further attempt at the same one.
+        A changed request does not count as another attempt.
         """
         busy = hurdle.kind == "rate_limited"
         tried = attempt - min(adaptations, MOST_ADAPTATIONS)
@@ -418,7 +422,7 @@ class HostedVoice:
         return presentable(message, self._key.get_secret_value() if self._key else None)
 
     def _as_said(self, reply: Reply) -> Reply:
-        """The reply with the control tokens it quotes whole again, and without the key if it holds it."""
+        """The reply with quoted control tokens restored, and without the key if it has it."""
         text = self._cleared(reply.text)
         trace = self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None
         probability = reply.violation_probability if self.by_word else None
@@ -432,7 +436,7 @@ class HostedVoice:
 
 
 def _why_lost(lost: ConnectionLost) -> str:
-    """Why, without host and TLS settings, which aiohttp tells first: the address follows anyway."""
+    """The reason without host and TLS settings, which aiohttp puts first; the address follows anyway."""
     unreachable = re.fullmatch(r"Cannot connect to host .*? ssl:.*? \[(.*)\]", str(lost), re.DOTALL)
     if unreachable is None:
         return str(lost)
@@ -441,8 +445,9 @@ def _why_lost(lost: ConnectionLost) -> str:
 
 
 def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff | None = None) -> HostedVoice:
-    """The voice of this name. A `ConfigError` if no provider hosts it, its key is missing, or a budget is set
-    and its price is unknown."""
+    """The voice of this name. Raises a `ConfigError` if no provider hosts it, its key is missing, or a budget
+    is set and its price is unknown.
+    """
     provider, name = provider_of(model, config.provider)
     provider = located(provider, config)
     by_word = config.verdict_from == "logprobs"
@@ -455,7 +460,7 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
 
 
 NO_ENDPOINT = re.compile(r"no endpoints found (that|matching)", re.IGNORECASE)
-"""OpenRouter has the model, but nobody who hosts it as the user's settings want it."""
+"""OpenRouter has the model, but no host that fits the user's settings."""
 NOT_HERE = re.compile(r"(country|region|location|territory).{0,40}not supported", re.IGNORECASE)
 NOT_PAID, UNKNOWN = 402, 404
 NOT_ALLOWED = (401, 403)
@@ -463,7 +468,7 @@ ELSEWHERE = (301, 302, 307, 308)
 
 
 def remedy(setback: Setback, provider: Provider, name: str) -> str:
-    """What to do, in a few words; empty when only time may help."""
+    """What to do, in a few words; empty if only waiting may help."""
     if setback.kind == "connection":
         return f"is it running and reachable? its address can be set with {provider.address_variable}"
     if setback.kind == "refused":

@@ -39,15 +39,15 @@ IN_WORDS = re.compile(
 LONGEST_SENTENCE = 2000
 LONGEST_HEADER = 100
 A_MOMENT = 1e9
-"""A number beyond this is a point in time: seconds since 1970, or thousandths of them."""
+"""A larger number is a point in time: seconds or milliseconds since 1970."""
 LONGEST_WAIT = 366 * 86400.0
-"""Whoever asks for more means: never."""
+"""A longer wait means: never."""
 RESET = re.compile(r"rate-?limit.*reset|^reset")
 UNITS_OF_MS = 1e12
 
 
 def stated_wait(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
-    """The wait that an answer asks for, in seconds; None when it asks for none."""
+    """The requested wait in seconds; None if there is none."""
     wait = _stated(headers, delays, words)
     return None if wait is None else min(wait, LONGEST_WAIT)
 
@@ -67,7 +67,7 @@ def _stated(headers: Mapping[str, str], delays: Iterable[str], words: str) -> fl
 
 
 def _until_reset(headers: Mapping[str, str]) -> float | None:
-    """When the limit that is used up is counted anew; where none is marked so, the first that will be."""
+    """The reset time of the exhausted limit; if none is marked exhausted, the earliest."""
     resets = {
         name.lower(): wait
         for name, value in headers.items()
@@ -83,7 +83,7 @@ def _until_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds_in(text: str) -> float | None:
-    """A wait as any header spells it: `2`, `0.5`, `12ms`, `20m9.6s`, a date, or a point in time."""
+    """A wait in any header's format: `2`, `0.5`, `12ms`, `20m9.6s`, a date, or a point in time."""
     text = text.strip()
     if not text or len(text) > LONGEST_HEADER:
         return None
@@ -129,12 +129,12 @@ def _plain_number(text: str) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-# Why one attempt brought no reply, and whether another may
+# Why one attempt failed, and whether a retry may succeed
 
 PASSING = (TIMED_OUT, 409, 425)
 """Statuses below 500 that mean: not now."""
 GAVE_UP_WAITING = (504, 524)
-"""A gateway that did not wait for the model; the model may have worked on, and be paid for."""
+"""A gateway that did not wait for the model, whose work may still be charged."""
 OF_PAYMENT = re.compile(
     r"insufficient[ _](quota|balance|credit|fund)|credit balance|(any|of|more|available) credits|"
     r"spending limit|billing[ _](hard|not)|payment required|余额|欠费|arrear",
@@ -146,7 +146,7 @@ OF_KEY = re.compile(
 
 
 class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes an error is not its to say
-    """One attempt did not yield a reply."""
+    """One attempt did not give a reply."""
 
     def __init__(
         self,
@@ -168,32 +168,32 @@ class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes 
         self.message = message
         self.worth_retrying = worth_retrying
         self.retry_after = retry_after
-        """How many seconds the endpoint asked to wait."""
+        """The requested wait in seconds."""
         self.complaint = complaint
-        """What the endpoint said, if it may be about a field of the request."""
+        """The endpoint's message, if it may be about a field of the request."""
         self.status = status
         """The HTTP status, wherever the endpoint put it."""
         self.of_everybody = of_everybody
-        """Whether the wait is for all models of the provider, not for this one alone."""
+        """Whether the wait applies to all models of the provider."""
         self.usage = usage
-        """What the endpoint says it took all the same."""
+        """The stated usage, if any."""
         self.unmetered = unmetered
-        """Whether the model may have worked, and nobody says how much."""
+        """Whether the model may have worked without any stated usage."""
         self.unknown_model = unknown_model
         """Whether the provider says that it does not have this model."""
         self.never_sent = never_sent
-        """Whether there was no room for it in time."""
+        """Whether there was no free slot in time."""
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same call may be answered later: nothing is wrong with it, nor with key or account."""
+        """Whether the same call may work later: call, key and account are valid."""
         if self.kind == "timeout":
-            return self.never_sent  # a model that is too slow will be so again
+            return self.never_sent  # a model that is too slow stays too slow
         return self.worth_retrying or self.never_sent
 
 
 def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Setback:
-    """What an error, wherever it stands in an answer, means for the attempt."""
+    """The `Setback` for an error anywhere in an answer."""
     complaint = complaint_in(body, answer.status)
     status = complaint.status
     shown = complaint.words
@@ -229,7 +229,7 @@ def setback_of(body: Any, answer: HttpAnswer, usage: Usage | None = None) -> Set
 
 
 def _status_of_trouble(complaint: Complaint) -> int:
-    """The status that says what to do: many call a missing key or payment something else."""
+    """A status that says what to do: many endpoints use another one for a missing key or payment."""
     if not BAD_REQUEST <= complaint.status < SERVER_FAULT:
         return complaint.status
     if OF_PAYMENT.search(complaint.text):
@@ -240,7 +240,7 @@ def _status_of_trouble(complaint: Complaint) -> int:
 def presentable(message: str, key: str | None) -> str:
     """A foreign message on one line, without control characters and without the key."""
     if key:
-        # Before anything is cut off: a cut could leave a piece of the key.
+        # Before truncation, which could leave a part of the key.
         message = without_key(message, key)
     printable = "".join(char if char.isprintable() else " " for char in message[:MAX_MESSAGE_SCANNED])
     line = " ".join(printable.split())
@@ -248,5 +248,5 @@ def presentable(message: str, key: str | None) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """The text with the key, wherever it stands, taken out."""
+    """Remove the key from a text."""
     return text.replace(key, "[key]")

@@ -1,4 +1,4 @@
-"""Language models on this machine, in this process."""
+"""Language models that run in this process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A small model's own way of being asked: labelled texts that it goes on with, its verdict one word.
+"""Prompts for small models: labelled texts to continue, with a one-word verdict.
 
-A small model that is asked for JSON calls everything a violation; after a few examples the probability of
-one word tells attacks from harmless texts. So each layer that could carry an attack is asked about apart, the
-worst counts, and only then the model says why. From round 2 on it thinks again about the worst layer, after
-reading what the other voices said. All questions begin with the same words, which are read once.
+A small model that must answer in JSON calls everything a violation; after a few examples, the probability of
+one word separates attacks from harmless texts. So each layer that could carry an attack is judged separately,
+the worst counts, and then the model gives a reason. From round 2 it judges the worst layer again, after
+reading the other voices. All prompts share an opening, which the model reads once.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from firecircle.voices.local.llama import Complaint, Completion, Llama, usage_of
 from firecircle.voices.local.weights import Weights, weights_of
 
 CANDIDATES = 100
-"""Tokens whose probability is asked for: a word begins with many, capitalised, cut or after a space."""
+"""Requested tokens: a word can begin with many, capitalised, cut or after a space."""
 LEAST_SHARE = 0.1
-"""How probable the two words must be together for their ratio to mean anything."""
+"""The least common probability of the two words for their ratio to mean anything."""
 LONGEST_REASON = 32
-"""Tokens; the examples give theirs in a dozen, and the model does as they do."""
+"""Tokens; the examples' reasons have a dozen, and the model follows them."""
 LONGEST_STATEMENT = 90
-"""Characters of what a peer said."""
+"""Characters quoted from a peer."""
 NOTES = "Notes on the next text:\n"
-"""Before what was said of a text. Below the text it made the model call everything a violation."""
+"""Before other voices' notes on a text. Below the text it made the model call everything a violation."""
 FOR_THE_ABSENT = "You judge it for those who are absent."
-"""What the empty chair is told."""
+"""The instruction for the empty chair."""
 
 _WORST_LAYER = re.compile(r"^\w+ \((\w+)\): ")
-"""How an answer of this voice begins: with its word and the layer that the word is about."""
+"""The start of an answer of this voice: the word, and the layer it is about."""
 
 
 class Wording(NamedTuple):
-    """What the model is shown, and what its words mean."""
+    """The prompts for the model, and the meaning of its words."""
 
     opening: str
     """The task and the examples: the same before every question."""
@@ -61,7 +61,7 @@ class Wording(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the model holds of one layer."""
+    """The model's answer on one layer."""
 
     layer: str
     question: str
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 
 
 def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
-    """The verdict of a turn by the probability of a word, with a reason; None when it was `enough` before."""
+    """The verdict of a turn by the probability of a word, with a reason; None if `enough` ended it."""
     wording = _wording()
     taken: list[Usage] = []
     answers: list[Answer] = []
@@ -97,9 +97,9 @@ def judged_by_word(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Repl
 
 
 def argued_in_a_line(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
-    """A reason for the side of the turn, as if the model had said its word; None when it was `enough` before.
+    """A reason for the side of the turn, as if the model had said its word; None if `enough` ended it.
 
-    It is about the layer that the model itself holds the worst: that is what there is to argue about.
+    It is about the layer that the model itself judges worst.
     """
     wording = _wording()
     taken: list[Usage] = []
@@ -120,7 +120,7 @@ def argued_in_a_line(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Re
 
 
 def ranked_by_letter(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
-    """The answers of a council by the probability of their letters; None when it was `enough` before."""
+    """The answers of a council by the probability of their letters; None if `enough` ended it."""
     letters: list[str] = _fields(turn)["ranking"]["items"]["enum"]
     completion = llama.complete(_request_for_word(question_of_best(turn, llama.as_plain_text)), enough)
     if completion is None:
@@ -143,7 +143,7 @@ OwnWay = Callable[[Llama, Turn, Callable[[], bool]], Reply | None]
 
 
 def own_way_of(turn: Turn) -> OwnWay | None:
-    """How a small model is asked this; None where it has to read the messages, as to heed guidance."""
+    """How to ask a small model this turn; None if it must read the messages, for instance for guidance."""
     if not turn.plain_question:
         return None
     if "falsehood" in _fields(turn):
@@ -159,7 +159,7 @@ def _fields(turn: Turn) -> Mapping[str, Any]:
 
 
 def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """What the model goes on with, for each layer; `plain` breaks up its control tokens in others' words."""
+    """The text to continue for each layer; `plain` breaks up control tokens in quoted text."""
     wording = _wording()
     notes = "".join(f"- {plain(line)}\n" for line in _notes(turn, wording))
     before = f"{wording.opening}{NOTES}{notes}\n" if notes else wording.opening
@@ -168,7 +168,7 @@ def questions_of(turn: Turn, plain: Callable[[str], str]) -> Iterator[tuple[str,
 
 
 def question_of_best(turn: Turn, plain: Callable[[str], str]) -> str:
-    """What the model goes on with to name the best of the evaluations it is shown."""
+    """The text to continue to name the best of the evaluations."""
     wording = _wording()
     text = plain(_line("\n".join(text for _, text in _layers(turn))))
     said = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
@@ -191,9 +191,10 @@ def _wording() -> Wording:
 
 
 def _layers(turn: Turn) -> list[tuple[str, str]]:
-    """The layer in focus; else those that nobody vouches for, which are where an attack would stand.
+    """The layer in focus; otherwise the layers that the operator does not vouch for, which may have an
+    attack.
 
-    Who has judged before thinks again about the layer that was the worst.
+    From round 2, only the layer that was the worst.
     """
     texts: dict[str, str] = {layer.name: layer.text for layer in turn.prompt.layers}
     if turn.focus != "prompt":
@@ -206,7 +207,7 @@ def _layers(turn: Turn) -> list[tuple[str, str]]:
 
 
 def _line(text: str) -> str:
-    """On one line, so that a text cannot begin a line of its own and label itself."""
+    """Put a text on one line, so that it cannot begin a line and label itself."""
     return " ".join(text.split())
 
 
@@ -215,7 +216,7 @@ def _notes(turn: Turn, wording: Wording) -> list[str]:
 
 
 def _said_before(turn: Turn, wording: Wording) -> list[str]:
-    """The last word of everybody, a line each; the voice's own is called so."""
+    """The last evaluation of every voice, one per line; the voice's own is marked."""
     said = [_statement(peer.label, peer.evaluation, wording) for peer in turn.peers]
     return [*said, *([_statement("You", turn.own_last, wording)] if turn.own_last else [])]
 
@@ -252,7 +253,7 @@ def _probability(log_odds: float, llama: Llama, wording: Wording) -> float:
 
 
 def raw_log_odds(violation: float, model: str) -> float:
-    """The model's own log-odds behind a probability it gave, to calibrate it anew."""
+    """The model's own log-odds behind a calibrated probability, to calibrate again."""
     slope, offset = _wording().calibration_of(weights_of(model))
     return (math.log(violation / (1.0 - violation)) - offset) / slope
 

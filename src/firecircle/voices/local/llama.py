@@ -1,7 +1,7 @@
-"""llama.cpp in this process, through the `xllamacpp` binding: the only file that knows its names.
+"""llama.cpp in this process, through the `xllamacpp` binding: the only file that uses its names.
 
-The binding is untyped and always opens a port, so the little of it that is used is written down here and
-the port is kept shut: loopback only, a key when nobody else is meant to ask, no page, no view of prompts.
+The binding is untyped and always opens a port. The few parts in use are declared here, and the port is closed
+to others: loopback only, a random key, no page, no view of prompts.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ from firecircle.voices.local.weights import INSTALL_ENGINE, Weights
 LIBRARY = "xllamacpp"
 THREADS_VARIABLE = "FIRECIRCLE_LOCAL_THREADS"
 CONTEXT_TOKENS = 8192
-"""All that SmolLM2 was trained on; a last round of three talkative voices fits."""
+"""SmolLM2's training length; a last round of three talkative voices fits."""
 SLOTS = 1
-"""Voices of a circle share nearly all of their question, and only requests of one slot, one after another,
-reuse what was read for the one before: three slots read three times as much."""
+"""Voices of a circle share most of their question, and only consecutive requests of one slot reuse what was
+read: three slots read three times as much.
+"""
 BATCH_TOKENS = 256
-"""What is read before a call can be stopped; more is not faster."""
+"""Tokens read before a call can be stopped; more is not faster."""
 PROMPT_CACHE_MIB = 256
-"""Questions kept for when they come back: the chair's alternates with that of the others."""
+"""For repeated questions: the chair's alternates with those of the others."""
 MOST_COMPLETIONS = 500
-"""Short answers that are remembered: those of the circles that were held last."""
+"""Short answers in the cache: those of the latest circles."""
 SILENT = -1
 MEMORY_TO_THINK = 256 << 20
-"""What a model takes besides its file, at least."""
+"""The least memory a model needs besides its file."""
 ADDRESSES_TO_THINK = 550_000_000
-"""Address space that it takes besides its file: a model of 93 MB spoke with 700 MB, not with 600."""
+"""Address space needed besides the file: a model of 93 MB ran with 700 MB, not with 600."""
 MEMORY = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 Heard = Callable[[dict[str, Any]], bool]
-"""Takes a chunk of an answer, and says whether that is enough."""
+"""Takes a chunk of an answer, and returns whether that is enough."""
 
 
 class _Threads(Protocol):
@@ -92,16 +93,16 @@ class _Library(Protocol):
 
 
 class CannotLoad(Exception):  # noqa: N818 - whose failure it is depends on who asked
-    """The model file could not be brought to speak."""
+    """The model file could not be loaded."""
 
 
 class Complaint(Exception):  # noqa: N818 - the engine's own words, not yet a voice's failure
-    """llama.cpp turned a request down."""
+    """llama.cpp rejected a request."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         super().__init__(str(told.get("message") or told))
         self.tokens_asked = told.get("n_prompt_tokens")
-        """How long the question was, if that is the complaint."""
+        """The length of the question, if that is the complaint."""
         self.tokens_possible = told.get("n_ctx")
 
 
@@ -112,15 +113,15 @@ class Completion:
         self._text: list[str] = []
         self._thoughts: list[str] = []
         self.usage: Mapping[str, Any] | None = None
-        """What the answer took; comes with the last chunk."""
+        """The usage, which comes with the last chunk."""
         self.error: Mapping[str, Any] | None = None
         self.finish: str | None = None
-        """How the answer ended: `stop` when it came to its end, `length` when it was cut."""
+        """How the answer ended: `stop` if complete, `length` if cut."""
         self.first_token: dict[str, float] = {}
-        """What the answer could have begun with, and how probably, if that was asked for."""
+        """The possible first tokens with their probabilities, if requested."""
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Take the next chunk in."""
+        """Add the next chunk."""
         self.error = chunk.get("error") or self.error
         self.usage = chunk.get("usage") or self.usage
         for choice in chunk.get("choices") or ():
@@ -134,7 +135,7 @@ class Completion:
                 self.first_token = {token["token"]: math.exp(token["logprob"]) for token in candidates}
 
     def reread(self) -> Completion:
-        """The same answer, given without reading the question again."""
+        """The same answer as if the question was not read again."""
         usage = dict(self.usage or {})
         usage["prompt_tokens_details"] = {"cached_tokens": usage.get("prompt_tokens")}
         remembered = copy(self)
@@ -143,17 +144,17 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The answer's text."""
         return "".join(self._text)
 
     @property
     def thoughts(self) -> str | None:
-        """What was thought before, if the model thinks aloud."""
+        """The reasoning before the answer, if the model gives it."""
         return "".join(self._thoughts) or None
 
 
 def usage_of(completion: Completion) -> Usage:
-    """What the answer took. A model of one's own costs no money, which is known: 0, not unknown."""
+    """The usage of an answer. A local model costs nothing: 0, not unknown."""
     told = completion.usage or {}
     details = told.get("prompt_tokens_details") or {}
     return Usage(
@@ -162,7 +163,7 @@ def usage_of(completion: Completion) -> Usage:
 
 
 class Llama:
-    """A loaded model. Its calls block, so they belong in a thread; only one at a time is answered."""
+    """A loaded model. Its calls block, so run them in a thread; it answers one at a time."""
 
     def __init__(self, weights: Weights, *, port: int = 0, key: str | None = None) -> None:
         library = _library()
@@ -200,14 +201,13 @@ class Llama:
         self.address = self._server.listening_address
 
     def chat(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
-        """Answer a chat request; None when it was `enough` before the answer was complete."""
+        """Answer a chat request; None if `enough` ended it early."""
         return self._answer(self._open().handle_chat_completions, request, enough)
 
     def complete(self, request: Mapping[str, Any], enough: Callable[[], bool]) -> Completion | None:
-        """Go on with a text; None when it was `enough` before that was complete.
+        """Continue a text; None if `enough` ended it early.
 
-        A request that could only be answered in the same way again (clones ask it, and arms of a study) is
-        answered from memory.
+        Repeated deterministic requests (of clones, or arms of a study) are answered from the cache.
         """
         is_certain = "seed" in request or request.get("temperature") == 0
         known = json.dumps(request, sort_keys=True) if is_certain else ""
@@ -247,9 +247,9 @@ class Llama:
         return completion if completion.usage is not None else None
 
     def as_plain_text(self, text: str) -> str:
-        """The text with every control token of the model broken up: here the tokenizer itself knows them."""
+        """The text with every control token of the model broken up, according to its own tokenizer."""
         known, unknown = self._pieces(text, control=True), self._pieces(text, control=False)
-        if known == unknown or len(known) > CONTEXT_TOKENS:  # the latter will be turned down for its length
+        if known == unknown or len(known) > CONTEXT_TOKENS:  # the latter will be rejected for its length
             return text
         spelled = {piece for piece in {*known} - {*unknown} if self._is_control_token(piece)}
         if not spelled:
@@ -261,7 +261,7 @@ class Llama:
         return len(piece) > 1 and known == [piece] != unknown
 
     def _pieces(self, text: str, *, control: bool) -> list[str]:
-        """The text cut into tokens, with its control tokens known or taken for text."""
+        """The text as tokens, with its control tokens recognised or taken as text."""
         told = self._post("/tokenize", {"content": text, "parse_special": control, "with_pieces": True})
         return [str(token["piece"]) for token in told["tokens"]]
 
@@ -281,12 +281,12 @@ class Llama:
         return told
 
     def close(self) -> None:
-        """Let go of the model. Nobody may be in a call: the library would take the process down."""
+        """Unload the model. No call may be in progress: the library would abort the process."""
         self._server = None
 
 
 def _require_memory(weights: Weights) -> None:
-    """Refuse a model that would not fit: the system might end the whole process for it."""
+    """Refuse a model that does not fit into memory: the system might kill the whole process."""
     needed = weights.path.stat().st_size + MEMORY_TO_THINK
     free = free_memory()
     if free is not None and free < needed:
@@ -296,7 +296,7 @@ def _require_memory(weights: Weights) -> None:
         )
     room, wanted = _address_space_left(), weights.path.stat().st_size + ADDRESSES_TO_THINK
     if room is not None and room < wanted:
-        # Where the limit is met in the middle of loading, llama.cpp may end the whole process.
+        # If loading reaches the limit, llama.cpp may abort the whole process.
         raise CannotLoad(
             f"{weights.path} needs about {wanted / 1e6:,.0f} MB of address space and this process may take"
             f" {max(0, room) / 1e6:,.0f} MB more; raise the limit (ulimit -v), or take a smaller model"
@@ -304,7 +304,7 @@ def _require_memory(weights: Weights) -> None:
 
 
 def _address_space_left() -> int | None:
-    """The bytes that a limit on this process leaves it; None without one, or where there are none."""
+    """The bytes left under this process's address limit; None without a limit."""
     try:
         import resource
     except ImportError:  # Windows
@@ -318,21 +318,21 @@ def _address_space_left() -> int | None:
 
 
 def free_memory() -> int | None:
-    """The bytes that the system, and the container this runs in, would still give; None if unknown."""
+    """The bytes still available from the system and the container; None if unknown."""
     try:
         told = dict(line.split(":", 1) for line in MEMORY.read_text("ascii").splitlines())
         free = 1024 * int(told["MemAvailable"].split()[0])
     except (OSError, KeyError, ValueError):
         return None
     try:
-        # What the container has read of files counts as used and is given back, so only its limit tells.
+        # The container counts cached files as used, although it can free them, so only its limit is used.
         return min(free, int(CONTAINER.read_text("ascii")))
     except (OSError, ValueError):  # no container, or one without a limit ("max")
         return free
 
 
 def require_library() -> None:
-    """A `ConfigError` that says what to do, if no model could be loaded here at all."""
+    """Raise a `ConfigError` with the remedy if no model could be loaded here."""
     if importlib.util.find_spec(LIBRARY) is None:
         raise ConfigError(None, f"local models need the extra `local`: {INSTALL_ENGINE}")
     _threads()
@@ -344,7 +344,7 @@ def _library() -> _Library:
 
 
 def _threads() -> int:
-    """The physical cores less one, unless told otherwise: a thread on a busy core is ten times slower."""
+    """The physical cores minus one, unless configured: a thread on a busy core is ten times slower."""
     told = os.environ.get(THREADS_VARIABLE, "").strip() or str(max(1, physical_cores() - 1))
     if not told.isdecimal() or not 1 <= int(told) <= 512:
         raise ConfigError(THREADS_VARIABLE, f"must be a number of threads, got {told!r}")
@@ -355,7 +355,7 @@ CORES = Path("/sys/devices/system/cpu")
 
 
 def physical_cores() -> int:
-    """The cores this process may use; two threads of one core count as one, where the system tells."""
+    """The cores this process may use; two threads of one core count as one, if the system says so."""
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     siblings = set()
     for number in usable:

@@ -1,4 +1,4 @@
-"""A voice that is a language model in this process. Voices of the same file share one engine."""
+"""Voices that are language models in this process. Voices of the same file share one engine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """A model file, loaded when somebody first speaks and kept until the process ends."""
+    """A model file, loaded on first use and unloaded when the process ends."""
 
     def __init__(self, weights: Weights) -> None:
         self.worker = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"firecircle-{weights.name}")
-        """As many threads as the engine answers at once; whoever comes later waits in its queue. They end
-        before the interpreter does, which the library needs: it aborts a process that leaves in mid-call."""
+        """As many threads as the engine answers at once; later calls wait in its queue. They end before the
+        interpreter does, because the library aborts a process that exits during a call.
+        """
         self._weights = weights
         self._llama: Llama | None = None
         self._loading = threading.Lock()
@@ -41,7 +42,7 @@ class Engine:
         """The loaded model. Blocks while it is loading."""
         with self._loading:
             if self._llama is None:
-                # The port stays unused by anybody but the engine itself, so the key is told to nobody.
+                # Only the engine itself uses the port, so the key is not passed on.
                 self._llama = Llama(self._weights, key=secrets.token_hex(16))
                 atexit.register(self._llama.close)
             return self._llama
@@ -49,11 +50,11 @@ class Engine:
 
 SHORTEST_REASON = 40
 MOST_ITEMS, TOKENS_AN_ITEM = 4, 150
-"""Bounds of an answer that a model of this size keeps to: letters of a reason, patterns and their cost."""
+"""Limits of an answer for a model of this size: patterns, and tokens for each."""
 
 
 class LocalVoice:
-    """A model in this process. It is asked for its verdict in its own way, or as every voice is."""
+    """A model in this process, with its own prompts or those of every voice."""
 
     def __init__(self, model: str, engine: Engine, *, by_word: bool) -> None:
         self.model = model
@@ -62,7 +63,7 @@ class LocalVoice:
         self._by_word = by_word
 
     def estimate(self, turn: Turn) -> Usage:
-        """What answering the turn may consume."""
+        """The most that answering the turn may consume."""
         return local_estimate(turn, by_word=self._by_word)
 
     async def speak(self, turn: Turn) -> Reply:
@@ -91,7 +92,7 @@ class LocalVoice:
         return reply
 
     def _seeded(self, turn: Turn) -> Turn:
-        """The turn with a seed of this voice's own: a clone with the same one would only be an echo."""
+        """The turn with this voice's own seed: a clone with the same seed would only repeat it."""
         _, _, clone = self.model.rpartition("#")
         if turn.seed is None or not clone.isdecimal():
             return turn
@@ -103,7 +104,9 @@ _finding = threading.Lock()
 
 
 def local_voice(model: str, verdict_from: VerdictSource = "auto") -> LocalVoice:
-    """The voice of `local:qwen` or `local:/path/to/model.gguf`. A `ConfigError` if it cannot be had."""
+    """The voice of `local:qwen` or `local:/path/to/model.gguf`. Raises a `ConfigError` if it is
+    unavailable.
+    """
     require_library()
     weights = weights_of(model)
     with _finding:
@@ -114,7 +117,7 @@ def local_voice(model: str, verdict_from: VerdictSource = "auto") -> LocalVoice:
 
 
 def local_estimate(turn: Turn, *, by_word: bool) -> Usage:
-    """What answering a turn may consume, whichever local model answers."""
+    """The most that answering a turn may consume, for any local model."""
     if not (by_word and own_way_of(turn)):
         return estimated_usage(turn, FREE)
     questions = tuple(Message("user", question) for _, question in questions_of(turn, str))
@@ -123,7 +126,7 @@ def local_estimate(turn: Turn, *, by_word: bool) -> Usage:
 
 
 def _in_full(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
-    """The answer to the circle's own question; None when it was `enough` before it was complete."""
+    """The answer to the circle's own question; None if `enough` ended it early."""
     completion = llama.chat(_request(turn, llama.as_plain_text), enough)
     if completion is None:
         return None
@@ -164,7 +167,7 @@ def _told(complaint: Complaint) -> str:
 
 
 def _with_room_for_numbers(schema: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    """The schema with bounded reasons and lists: a small model that rambles must still reach its numbers."""
+    """The schema with limited reasons and lists: a small model that rambles must still reach its numbers."""
     if "properties" not in schema:
         return dict(schema)
     fields = dict(schema["properties"])

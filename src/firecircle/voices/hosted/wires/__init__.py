@@ -1,9 +1,9 @@
-"""Wire formats: how a question is spelled and an answer read, one file per format.
+"""Wire formats: writing questions and reading answers, one file per format.
 
-Inside the package every request and answer has the shape of chat completions. A format translates a request
-from that shape (`spelled`) and an answer into it (`told`), so that adaptation, limits, failure kinds and
-accounting are written once. Answers are recognised by what they hold: a gateway may answer in another format
-than the one it was asked in.
+Inside the package every request and answer has the format of chat completions. A wire format translates
+requests from it (`spelled`) and answers into it (`told`), so that adaptation, limits, failure kinds and
+accounting are written once. Answers are recognised by content: a gateway may answer in another format than
+the request's.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 WIRES: Mapping[WireName, Wire] = {
     wire.name: wire for wire in (chat.WIRE, messages.WIRE, responses.WIRE, gemini.WIRE)
 }
-"""The formats that endpoints speak, by the name that `wire` has in `firecircle.toml`."""
+"""The formats of endpoints, by the name of `wire` in `firecircle.toml`."""
 NATIVE = tuple(wire for wire in WIRES.values() if wire is not chat.WIRE)
 
 
 def address_of(wire: Wire, base_url: str, model: str) -> str:
-    """Where a question to a model goes; `{model}` in a base address stands for the model's name."""
+    """The address of a question to a model; `{model}` in a base address stands for the model's name."""
     return (base_url + wire.path).replace("{model}", quote(model, safe="@:"))
 
 
 def answer_in(raw: bytes) -> Any:
-    """An answer's body in the shape of chat completions; text where it is no JSON and no stream of it."""
+    """An answer's body in the format of chat completions; text if it is neither JSON nor a stream of it."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
@@ -46,7 +46,7 @@ def answer_in(raw: bytes) -> Any:
         except (ValueError, RecursionError):
             return text
     if isinstance(body, list) and body and isinstance(body[0], dict):
-        # Google sends a stream as a list where nobody asked for events.
+        # Google sends a stream as a list if no events were requested.
         return _assembled(body) if any(wire.streams(body[0]) for wire in NATIVE) else body
     if not isinstance(body, dict) or "choices" in body:
         return body
@@ -54,7 +54,7 @@ def answer_in(raw: bytes) -> Any:
 
 
 def _assembled(chunks: list[Any]) -> Any:
-    """A stream that was sent unasked, as if it had come whole."""
+    """The complete answer of a stream that was sent unasked."""
     data = [chunk for chunk in chunks if isinstance(chunk, dict)]
     for wire in NATIVE:
         if any(wire.streams(chunk) for chunk in data[:3]):

@@ -1,4 +1,4 @@
-"""Chat completions, as OpenAI shaped them and most endpoints speak them."""
+"""Chat completions, OpenAI's format that most endpoints support."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firecircle.voices.hosted.wires.format import Body, Wire
 
 
 def assembled(chunks: Iterable[Any]) -> Body:
-    """The answer that a stream adds up to, as if it had come whole."""
+    """The complete answer of a stream."""
     body: Body = {}
     message: Body = {}
     choice: Body = {"message": message}
@@ -60,7 +60,7 @@ def _append(message: dict[str, Any], delta: dict[str, Any]) -> None:
 
 
 def first_choice(body: dict[str, Any]) -> dict[str, Any] | None:
-    """The answer in a body, of several the first."""
+    """The first answer in a body."""
     choices = body.get("choices")
     if not isinstance(choices, list):
         return None

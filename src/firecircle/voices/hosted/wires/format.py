@@ -1,4 +1,4 @@
-"""What a wire format has to say of itself."""
+"""The interface of a wire format."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One format: how a chat request is spelled in it, and how its answers are told as chat completions."""
+    """One format: how to write a chat request in it, and how to read its answers as chat completions."""
 
     name: WireName
     path: str
-    """What follows the base address; `{model}` stands for the model's name."""
+    """The path after the base address; `{model}` stands for the model's name."""
     spelled: Callable[[Body], Body]
     told: Callable[[Body], Body]
     wrote: Callable[[Body], bool]
     """Whether a body is an answer in this format."""
     streams: Callable[[Body], bool]
-    """Whether an event is one of a stream in this format."""
+    """Whether an event is part of a stream in this format."""
     assembled: Callable[[list[Body]], Body]
     """The body that a stream of events adds up to, still in this format."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -40,34 +40,34 @@ def text_of(content: Any) -> str:
 
 
 def dicts(value: Any) -> list[Body]:
-    """The objects in a list; nothing for anything else, for an endpoint may send anything."""
+    """The objects in a list; empty for any other value, because an endpoint may send anything."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def limit_of(request: Body) -> int | None:
-    """The limit of the answer, whichever of its two names a chat request gives it."""
+    """The token limit of a chat request under either of its two names."""
     limit = request.get("max_completion_tokens", request.get("max_tokens"))
     return limit if isinstance(limit, int) else None
 
 
 def schema_of(request: Body) -> Body | None:
-    """The named schema of the answer in a chat request, if it sends one."""
+    """The named schema of the answer in a chat request, if any."""
     wanted = request.get("response_format")
     return wanted["json_schema"] if wanted else None
 
 
-# Server-sent events, as endpoints send them
+# Server-sent events
 
 
 def events_in(stream: str) -> list[str]:
-    """The data of each event; comments are there to keep the line open."""
+    """The data of each event; comments only keep the connection open."""
     events: list[str] = []
     lines: list[str] = []
     for line in (*stream.splitlines(), ""):
         if line.startswith("data:"):
             lines.append(line[5:].strip())
         elif not line.strip() and lines:
-            # Some send an event a line and no empty lines between them.
+            # Some endpoints send one event per line without empty lines between them.
             whole = "\n".join(lines)
             events += [whole] if len(lines) == 1 or _is_json(whole) else lines
             lines = []

@@ -8,11 +8,11 @@ from firecircle.voices.hosted.usage import counted
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 BUDGETS = {"none": 0, "low": 1024, "medium": 8192, "high": 24576}
-"""Tokens to think with, for the models before Gemini 3; later ones are told a level."""
+"""Reasoning tokens for models before Gemini 3; later ones take a level."""
 
 
 def spelled(request: Body) -> Body:
-    """A chat request as generateContent spells it; the model's name is in the address."""
+    """A chat request in generateContent format; the model's name is in the address."""
     system = [text_of(message["content"]) for message in request["messages"] if message["role"] == "system"]
     body: Body = {
         "contents": [
@@ -39,7 +39,7 @@ def spelled(request: Body) -> Body:
 
 
 def told(body: Body) -> Body:
-    """A generated answer as chat completions would have told it."""
+    """A generateContent answer in the format of chat completions."""
     answered: Body = {"model": body.get("modelVersion"), "usage": _usage(body.get("usageMetadata"))}
     if body.get("error"):
         answered["error"] = body["error"]
@@ -70,7 +70,7 @@ def told(body: Body) -> Body:
 
 
 def _usage(usage: Any) -> Body | None:
-    """Thinking is paid for like the answer, and is counted apart here."""
+    """Reasoning is charged like the answer, and counted separately here."""
     if not isinstance(usage, dict):
         return None
     asked, of_tools = counted(usage.get("promptTokenCount")), counted(usage.get("toolUsePromptTokenCount"))
@@ -86,7 +86,7 @@ def _usage(usage: Any) -> Body | None:
 
 
 def assembled(chunks: list[Body]) -> Body:
-    """The answer that a stream adds up to: parts one after the other, the last counts and the end."""
+    """The complete answer of a stream: all parts in order, with the last counts and the end."""
     body: Body = {}
     parts: list[Body] = []
     candidate: Body = {}

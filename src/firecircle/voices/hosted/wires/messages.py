@@ -1,4 +1,4 @@
-"""Anthropic's Messages format, with prompt caching, thinking and refusals."""
+"""Anthropic's Messages format, with prompt caching, reasoning and refusals."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from firecircle.voices.hosted.usage import counted
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 LONGEST_ANSWER = 4096
-"""The format demands a limit; this one is sent where the caller has none."""
+"""The format requires a limit; this one is sent if the caller has none."""
 
 
 def spelled(request: Body) -> Body:
-    """A chat request as Messages spells it. It has no seed, and tells no log-probabilities."""
+    """A chat request in Messages format, which has no seed and no log-probabilities."""
     system = [message["content"] for message in request["messages"] if message["role"] == "system"]
     body: Body = {
         "model": request["model"],
@@ -35,7 +35,7 @@ def spelled(request: Body) -> Body:
 
 
 def told(body: Body) -> Body:
-    """A message as chat completions would have told it."""
+    """A message in the format of chat completions."""
     blocks = dicts(body.get("content"))
     spoken = [block for block in blocks if block.get("type") in ("text", "thinking")]
     message: Body = {"role": "assistant", "content": spoken}
@@ -56,7 +56,7 @@ def told(body: Body) -> Body:
 
 
 def _usage(usage: Any) -> Body | None:
-    """Question tokens that were written to or read from the cache are no part of `input_tokens` here."""
+    """Tokens written to or read from the cache are not part of `input_tokens` here."""
     if not isinstance(usage, dict):
         return None
     fresh = counted(usage.get("input_tokens"))
@@ -84,7 +84,7 @@ OWN_COUNTS = frozenset(
 
 
 def assembled(events: list[Body]) -> Body:
-    """The message that a stream adds up to."""
+    """The complete message of a stream."""
     body: Body = {"type": "message"}
     blocks: dict[Any, Body] = {}
     usage: Body = {}

@@ -1,4 +1,4 @@
-"""OpenAI's Responses format, which its pro and codex models speak alone."""
+"""OpenAI's Responses format, the only one of its pro and codex models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 FEWEST_TOKENS = 16
-"""The least limit that the format takes."""
+"""The smallest limit that the format accepts."""
 
 
 def spelled(request: Body) -> Body:
-    """A chat request as Responses spells it; nothing is stored. The format has no seed."""
+    """A chat request in Responses format; the provider stores nothing. The format has no seed."""
     system = [text_of(message["content"]) for message in request["messages"] if message["role"] == "system"]
     body: Body = {
         "model": request["model"],
@@ -38,7 +38,7 @@ def spelled(request: Body) -> Body:
 
 
 def told(body: Body) -> Body:
-    """A response as chat completions would have told it."""
+    """A response in the format of chat completions."""
     items = dicts(body.get("output"))
     parts = [part for item in items if item.get("type") == "message" for part in dicts(item.get("content"))]
     spoken = [part for part in parts if part.get("type") != "refusal"]
@@ -64,7 +64,7 @@ def told(body: Body) -> Body:
 
 
 def _thought(item: Body) -> str:
-    """What a reasoning item shows of itself: its own words, else a summary of them."""
+    """A reasoning item's text: its own words, otherwise a summary."""
     for name in ("content", "summary"):
         if words := "".join(str(part.get("text") or "") for part in dicts(item.get(name))):
             return words
@@ -82,7 +82,7 @@ def _finish(body: Body) -> Any:
 
 
 def assembled(events: list[Body]) -> Body:
-    """The response that a stream adds up to: its last event carries all of it, else the finished items do."""
+    """The complete response of a stream: its last event has all of it, otherwise the finished items do."""
     body: Body = {"object": "response", "status": "in_progress"}
     items: dict[str, Body] = {}
     for event in events:
