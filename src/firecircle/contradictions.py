@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.shapes import Shape, Text
@@ -463,23 +463,15 @@ def _by_pairs(directives: Sequence[_Directive]) -> Iterator[_Found]:
         )
 
 
-@cache
-def _encoder() -> Any:
-    from firecircle.voices.embedded.learned.unpacked import encoder
-
-    return encoder()
-
-
 def _likeness(texts: Sequence[str]) -> Sequence[Sequence[float]]:
     """How alike the clauses are for the multilingual encoder, without their negations."""
-    import numpy as np
+    from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
     if not texts:
         return []
     negative = _lexicon().negative
-    rows = _encoder().encode([negative.sub(" ", text).strip() or text for text in texts])
-    unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    alike: Sequence[Sequence[float]] = (unit @ unit.T).tolist()
+    rows = sentence_vectors([negative.sub(" ", text).strip() or text for text in texts])
+    alike: Sequence[Sequence[float]] = (rows @ rows.T).tolist()
     return alike
 
 

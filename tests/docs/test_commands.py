@@ -25,7 +25,7 @@ NOT_CARRIED_OUT = {
     "firecircle lab run": "likewise",
     "firecircle lab report": "likewise",
     "FIRECIRCLE_LOCAL_THREADS=1 firecircle lab run docs/": "takes hours",
-    "firecircle harden --voice": "asks a language model on this machine",
+    "firecircle harden @system.txt --voice": "asks a language model on this machine",
     "firecircle evaluate --offline": "asks a language model on this machine",
     "firecircle circles cancel": "needs a circle that sits in another terminal; its own tests have one",
     "firecircle circles import 2026.jsonl --store postgresql": "needs that database; its own tests have one",

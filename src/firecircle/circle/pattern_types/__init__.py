@@ -64,8 +64,8 @@ class KnownType(Shape):
     kinds: tuple[Variety, ...] = Field(min_length=1)
     author: str = Field(min_length=1)
     """What a system prompt could say against it."""
-    addressed_by: tuple[str, ...] = Field(min_length=1)
-    """Words of a system text that say something about it, in a sentence that also limits something."""
+    guards: tuple[str, ...] = Field(min_length=1)
+    """Sentences by which a system text guards against it, in several wordings, to recognise others by."""
     attacks: tuple[str, ...] = Field(min_length=1)
     """Short attacks on an assistant that guards `{thing}`, for `harden`; the first is tried first."""
 

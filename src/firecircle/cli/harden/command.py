@@ -1,4 +1,4 @@
-"""`firecircle harden`: what the wording of a system prompt leaves open, and what an addition changes."""
+"""`firecircle harden`: what the wording of a system prompt leaves open, and which attacks get through."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
-    from firecircle.lab.hardening.measuring import Hardening
+    from firecircle.lab.hardening.measuring import Case, Hardening
     from firecircle.store.circles import CircleStore
 
 ONE_OF_EACH_TYPE = 8
+PROPOSED = "proposed"
 
 
 def harden(
@@ -24,34 +25,45 @@ def harden(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Measure it: this language model plays the assistant, such as local:qwen or provider:model.",
+            help="Send attacks to this model as the assistant, such as local:qwen or provider:model.",
         ),
     ] = None,
-    addition: Annotated[
+    batch: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Measure this addition instead of the proposed one: text, or @file."
+            metavar="FILE",
+            help="Your attacks, in any form that `evaluate --batch` reads. Default: bundled ones.",
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Compare with a changed system prompt: text, @file, or `proposed` for what is shown.",
         ),
     ] = None,
     attacks: Annotated[
-        int, typer.Option(metavar="N", min=1, max=16, help="So many attacks, of each type the first ones.")
-    ] = ONE_OF_EACH_TYPE,
-    fair: Annotated[
-        int, typer.Option(metavar="N", min=0, max=4, help="So many fair questions, to see what it costs.")
-    ] = 2,
-    seed: Annotated[int, typer.Option(metavar="N", help="For the model's answers.")] = 1,
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Send so many attacks. Default: 8 bundled ones, or the whole file."
+        ),
+    ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(metavar="USD", help="Stop before more than this is spent.")
+    ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what a system prompt guards, which manipulations its wording leaves open, and what to add.
+    """Show which manipulations a system prompt leaves open, and which attacks get through to a model.
 
-    With --voice a model plays the assistant under this text, without and with the addition, while attacks
-    ask for something it keeps; what changed is told, good or bad. F would not show it: F judges the incoming
-    message, so that a stricter system prompt raises F.
+    Without --voice only the wording is read. With it each attack is sent to the model under this text, and
+    under the changed one with --after; the answers show what was given away. A stopped measurement goes on
+    with the same command. Exit status 2 if it stopped before the last attack.
 
     \b
     firecircle harden @system.txt
-    firecircle harden @system.txt --voice local:qwen
+    firecircle harden @system.txt --voice local:qwen --after proposed
+    firecircle harden @system.txt --voice provider:model --batch attacks.csv --budget-usd 1
     """
     require_lab("harden")
     from firecircle.cli.evaluate.inputs import text_of
@@ -62,21 +74,47 @@ def harden(
     text = text_of("TEXT", system)
     if not text.strip():
         raise ConfigError("TEXT", "is empty", "give a system prompt")
-    if addition is not None and voice is None:
-        raise ConfigError("--addition", "is measured with a model", "add --voice, such as local:qwen")
+    for option, value in (("--after", after), ("--batch", batch), ("--attacks", attacks)):
+        if value is not None and voice is None:
+            raise ConfigError(option, "is for attacks on a model", "add --voice, such as local:qwen")
     with open_store(store) as opened:
         blind, stored = _from_store(opened.circles)
     wording = read_wording(text, blind)
-    added = wording.addition if addition is None else text_of("--addition", addition)
     measured = None
     if voice is not None:
-        if not added.strip():
-            raise ConfigError(
-                "--voice", "the wording leaves no type open, so there is nothing to add", "give --addition"
-            )
-        measured = _measured(text, added, voice, attacks, fair, seed)
-    show_hardening(wording, added, measured, blind, _bundled(), stored, as_json=as_json)
-    return 0
+        changed = None if after is None else text_of("--after", after)
+        if after == PROPOSED:
+            if not wording.addition:
+                raise ConfigError(
+                    "--after", "nothing is proposed: the wording leaves no type open", "give a text"
+                )
+            changed = f"{text.rstrip()}\n{wording.addition}"
+        measured = _measured(text, changed, voice, _cases(batch, attacks), budget_usd)
+    show_hardening(wording, measured, blind, _bundled(), stored, as_json=as_json)
+    return 2 if measured is not None and measured.stopped else 0
+
+
+def _cases(batch: str | None, most: int | None) -> list[Case]:
+    from firecircle.lab.hardening.measuring import FAIR, Case, bundled_cases, fair_cases
+
+    if batch is None:
+        return bundled_cases(most or ONE_OF_EACH_TYPE)
+    from firecircle.cli.batch.reading import read_batch
+    from firecircle.lab.datasets import FieldMap
+    from firecircle.names import is_benign
+    from firecircle.prompt import MultiNeutrosophicPrompt
+
+    rows = read_batch(batch, FieldMap(), None, MultiNeutrosophicPrompt(user="")).records
+    cases = [
+        Case(f"{number}:{row.id}", FAIR if is_benign(row.label) else row.family or "attack", row.prompt)
+        for number, row in enumerate(rows, start=1)
+    ]
+    hostile = [case for case in cases if case.kind != FAIR][:most]
+    if not hostile:
+        raise ConfigError(
+            "--batch", f"{batch} has no attack", "label some rows attack, or leave the label out"
+        )
+    return [*hostile, *([case for case in cases if case.kind == FAIR] or fair_cases())]
 
 
 def _from_store(circles: CircleStore) -> tuple[tuple[str, ...], Counter[str]]:
@@ -101,24 +139,18 @@ def _bundled() -> Counter[str]:
     return Counter(example.pattern_type for example in load_examples() if example.label == "attack")
 
 
-def _measured(system: str, addition: str, voice: str, attacks: int, fair: int, seed: int) -> Hardening:
+def _measured(
+    system: str, changed: str | None, voice: str, cases: list[Case], budget_usd: float | None
+) -> Hardening:
     import asyncio
 
     from firecircle.cli.output import progress
     from firecircle.cli.printable import printable_line
     from firecircle.lab.hardening.measuring import measure
 
-    asking = f"asking {printable_line(voice)}: reply"
-    with progress(asking, 2 * (attacks + fair), after=0.0) as show_progress:  # one may take a while
+    total = len(cases) * (1 if changed is None else 2)
+    with progress(f"asking {printable_line(voice)}: reply", total, after=0.0) as show_progress:
         show_progress(0)
         return asyncio.run(
-            measure(
-                system,
-                addition,
-                voice,
-                most_attacks=attacks,
-                most_fair=fair,
-                seed=seed,
-                on_reply=show_progress,
-            )
+            measure(system, changed, voice, cases, budget_usd=budget_usd, on_reply=show_progress)
         )

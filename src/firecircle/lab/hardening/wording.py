@@ -1,50 +1,87 @@
-"""What the wording of a system text guards and addresses, read without asking anybody."""
+"""What the wording of a system text guards against, read without asking any model.
+
+A sentence guards against a type of manipulation if the multilingual encoder finds it more like the guards of
+that type (`guards` in its file) than like what any system prompt says (`plain.txt`); see `bench.guards`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from firecircle.circle.pattern_types import known_types
-from firecircle.names import PATTERN_TYPES, PatternType
+from firecircle.contradictions import Contradiction, find_contradictions
+from firecircle.names import PATTERN_TYPES
 from firecircle.shapes import Shape, Text
 from firecircle.store.bank.guidance import author_text
 from firecircle.voices.embedded.language.prompt_reading import guard_marks
+from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 
 LONGEST = 20_000
+MOST_SENTENCES = 400
+ALIKE = 0.3
+"""Likeness to the two nearest guards of a type below which a sentence is not one."""
+NEAREST = 2
+_LIMITING = re.compile(
+    r"\b(?:not?|never|nobody|none|nothing|neither|only|cannot|unless|regardless|however|whatever|refuse[sd]?"
+    r"|decline[sd]?|ignore[sd]?|treat|must|keep|stay|remain|even|without|void|confidential|no matter|same"
+    r"|stop|separately)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""A guard limits something."""
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+|\n|\Z)")
 _NAMED = re.compile(
     r"\b(?:never|not|n['’]t)\s+(?:\w+\s+){1,3}?((?:an?|the|any|another|your|these)\s+[\w' -]{3,40}\w)",
     re.IGNORECASE,
 )
 """What a sentence says must never be done to something: the something."""
-_LIMITING = re.compile(
-    r"\b(?:not?|never|nobody|nothing|none|only|cannot|unless|regardless|however|whatever|refuse|decline|ignore|treat"
-    r"|must|keep|even (?:if|when)|without)\b|n['’]t\b",
-    re.IGNORECASE,
+_SECRET = re.compile(
+    r"\b(?:secret|password|passphrase|code|key|token|confidential|internal|private|pin)\b", re.IGNORECASE
+)
+_VALUE = re.compile(
+    r"[\w.+-]+@[\w-]+\.\w+|\bhttps?://\S+|[\"“']([^\"”'\n]{4,60})[\"”']|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,}\b"
+    r"|\b(?=\w*[A-Z]\w*[A-Z])[A-Z][A-Z0-9_-]{4,}\b"
 )
 
 
+class Guard(NamedTuple):
+    """A sentence, and the type of manipulation it guards against; None for other limits."""
+
+    sentence: str
+    pattern_type: str | None
+
+
 class Addressed(Shape):
-    """One type of manipulation, and the sentences of a system text that say something against it."""
+    """One type of manipulation, and the sentences of a system text that guard against it."""
 
     pattern_type: Text
     sentences: tuple[Text, ...]
+    ours: bool
+    """Whether one of them is the sentence that `harden` proposes: it says nothing until it is measured."""
     addition: Text
     """What could be added against it."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the wording says nothing about it."""
-        return not self.sentences
+        """Whether no sentence speaks of it."""
+        return not self.sentences and not self.ours
 
 
 class Wording(Shape):
     """What a system text says, as far as words tell."""
 
     guards: tuple[Text, ...]
-    """The sentences that hold something back or tie it to a condition."""
+    """The sentences that hold something back, tie it to a condition, or guard against a manipulation."""
+    facts: tuple[Text, ...]
+    """Values in sentences about secrets, which an answer must not hold."""
     types: tuple[Addressed, ...]
+    contradictions: tuple[Contradiction, ...]
 
     @property
     def guarded_thing(self) -> str:
@@ -62,19 +99,60 @@ class Wording(Shape):
 
 def read_wording(system: str, first: Sequence[str] = ()) -> Wording:
     """Read a system text; the types in `first` come first, then the usual order."""
-    sentences = list(_sentences(system[:LONGEST]))
+    text = " ".join(system.split())
+    ours = {kind for kind in PATTERN_TYPES if author_text(kind) in text}
+    own = system
+    for kind in ours:  # across line breaks too
+        own = re.sub(r"\s+".join(map(re.escape, author_text(kind).split())), "\n", own)
+    sentences = list(_sentences(own[:LONGEST]))[:MOST_SENTENCES]
+    recognised = recognise_guards(sentences)
     order = dict.fromkeys((*(kind for kind in first if kind in PATTERN_TYPES), *PATTERN_TYPES))
     return Wording(
-        guards=tuple(sentence for sentence in sentences if guard_marks(sentence)),
+        guards=tuple(
+            guard.sentence for guard in recognised if guard.pattern_type or guard_marks(guard.sentence)
+        ),
+        facts=tuple(dict.fromkeys(_facts(sentences))),
         types=tuple(
             Addressed(
                 pattern_type=kind,
-                sentences=tuple(sentence for sentence in sentences if _addresses(sentence, kind)),
+                sentences=tuple(guard.sentence for guard in recognised if guard.pattern_type == kind),
+                ours=kind in ours,
                 addition=author_text(kind),
             )
             for kind in order
         ),
+        contradictions=find_contradictions(system),
     )
+
+
+def recognise_guards(sentences: Sequence[str]) -> list[Guard]:
+    """For each sentence the type of manipulation that it guards against, by its meaning."""
+    if not sentences:
+        return []
+    rows = sentence_vectors(sentences)
+    plain, guards = _examples()
+    to_plain = (rows @ plain.T).max(axis=1)
+    to_guards = np.stack(
+        [np.sort(rows @ of_type.T, axis=1)[:, -NEAREST:].mean(axis=1) for of_type in guards.values()], axis=1
+    )
+    return [
+        Guard(sentence, _type_of(sentence, dict(zip(guards, likeness.tolist(), strict=True)), float(usual)))
+        for sentence, likeness, usual in zip(sentences, to_guards, to_plain, strict=True)
+    ]
+
+
+def _type_of(sentence: str, likeness: dict[str, float], usual: float) -> str | None:
+    kind = max(likeness, key=lambda name: likeness[name])
+    return kind if likeness[kind] >= max(ALIKE, usual) and _LIMITING.search(sentence) else None
+
+
+@cache
+def _examples() -> tuple[NDArray[np.float32], dict[str, NDArray[np.float32]]]:
+    """The vectors of what any system prompt says, and of the guards of each type."""
+    plain = resources.files("firecircle.lab.hardening").joinpath("plain.txt").read_text("utf-8").splitlines()
+    return sentence_vectors(plain), {
+        kind.value: sentence_vectors(known.guards) for kind, known in known_types().items()
+    }
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -83,9 +161,8 @@ def _sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _addresses(sentence: str, pattern_type: str) -> bool:
-    folded = sentence.casefold().replace("’", "'")
-    return bool(_LIMITING.search(sentence)) and any(
-        re.search(rf"\b{re.escape(phrase)}", folded)
-        for phrase in known_types()[PatternType(pattern_type)].addressed_by
-    )
+def _facts(sentences: Sequence[str]) -> Iterator[str]:
+    for sentence in sentences:
+        if _SECRET.search(sentence):
+            for value in _VALUE.finditer(sentence):
+                yield value[1] or value[0]

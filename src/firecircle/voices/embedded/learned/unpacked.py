@@ -12,12 +12,15 @@ import hashlib
 import json
 import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firecircle.errors import ConfigError
 from firecircle.files import write_whole
@@ -54,6 +57,20 @@ def encoder(folder: Path | None = None) -> Any:
     use._sp = _tokenizer(tensors)
     use._backend = _backend(tensors, use._sp)
     return use
+
+
+@cache
+def _shared() -> tuple[Any, Lock]:
+    return encoder(), Lock()
+
+
+def sentence_vectors(texts: Sequence[str]) -> NDArray[np.float32]:
+    """The texts as vectors of length one, for likeness; the encoder is loaded once in a process."""
+    use, one_at_a_time = _shared()
+    with one_at_a_time:
+        rows = use.encode([text.encode("utf-8", "replace").decode("utf-8") for text in texts])
+    unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return unit
 
 
 def unpack(folder: Path | None = None) -> Path | None:
