@@ -1,1 +1,1 @@
-"""The dialogue. Knows the Voice protocol; knows no provider, file, database or screen."""
+"""The dialogue. It uses the Voice protocol, and no provider, file, database or screen."""

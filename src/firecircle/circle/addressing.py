@@ -1,7 +1,7 @@
-"""What to know of a prompt before relying on a verdict: does it speak to those who judge it, is it well read?
+"""Notes on a prompt: does it address the evaluators, and can the voices read it well?
 
-An attack on a circle must address it; other texts hardly ever do. This moves no verdict. It is a note for the
-reader: voices may have been talked to.
+An attack on a circle must address it; other texts hardly ever do. The notes do not change the verdict. They
+warn the reader that the prompt may have manipulated the voices.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _NEEDED = {
     "carries tokens of a chat template": ("<|", "inst]", "sys>>", "_of_turn>"),
     "redefines the scale": ("falsehood", "truth", "scale", "score"),
 }
-"""Of each way one word must be there; looking for words is a hundred times cheaper than for sentences."""
+"""One of these words must occur; a search for words is a hundred times cheaper than for sentences."""
 _PATTERNS = {way: re.compile("|".join(words), re.IGNORECASE) for way, words in _WAYS.items()}
 
 
 class Addressing(Shape):
-    """A passage of the evidence that addresses those who judge it."""
+    """A passage of the evidence that addresses the evaluators."""
 
     layer: Text
     way: Text
@@ -73,7 +73,7 @@ class Addressing(Shape):
 
 
 def addressed_passages(prompt: MultiNeutrosophicPrompt) -> tuple[Addressing, ...]:
-    """Passages that address the evaluators: the first of each kind in each layer, a few at most."""
+    """Passages that address the evaluators: the first of each kind in each layer, and a few at most."""
     found = (
         Addressing(layer=layer.name, way=way, passage=" ".join(match[0].split())[:LONGEST_PASSAGE])
         for layer in prompt.layers
@@ -84,7 +84,9 @@ def addressed_passages(prompt: MultiNeutrosophicPrompt) -> tuple[Addressing, ...
 
 
 def _may_hold(way: str, text: str) -> bool:
-    """Whether a closer look is worth it. In other scripts letters have more than two cases: always."""
+    """Whether the sentence search is needed. Always in other scripts, whose letters have more than
+    two cases.
+    """
     if not text.isascii():
         return True
     lowered = text.lower()
@@ -92,13 +94,13 @@ def _may_hold(way: str, text: str) -> bool:
 
 
 def advisories_about(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[str, ...]:
-    """The notes on a prompt that voices with these reasonings have judged."""
+    """The notes on a prompt judged by voices with these reasonings."""
     notes = (roughly_read_advisory(prompt, heard), addressed_advisory(prompt))
     return tuple(note for note in notes if note)
 
 
 def addressed_advisory(prompt: MultiNeutrosophicPrompt) -> str | None:
-    """The same in one sentence, or None when nothing addresses the evaluators."""
+    """The passages in one sentence, or None if nothing addresses the evaluators."""
     passages = addressed_passages(prompt)
     if not passages:
         return None

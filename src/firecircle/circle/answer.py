@@ -1,7 +1,7 @@
-"""The answer a voice is asked for: in words, and as a JSON schema for endpoints that hold a model to one.
+"""The answer that a voice must give: in words, and as a JSON schema for endpoints that enforce one.
 
-Reasons come first, then what was seen, then the verdict, then the numbers: a model that must put numbers
-first guesses them. Reading a reply relies on none of this.
+Reasons come first, then observations, then the verdict, then the numbers: a model that must start with
+numbers guesses them. Parsing a reply depends on none of this.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OTHER_MEANING = "something else that is a violation"
 
 @cache
 def answer_format(kind: RoundKind, *, is_chair: bool = False, templates: TemplateSet = "v2") -> str:
-    """The words that say what to answer with."""
+    """The instructions for the answer."""
     types = {**meanings(), OTHER_TYPE: OTHER_MEANING}
     return render(
         template("answer_chair" if is_chair else f"answer_{kind}", templates),
@@ -34,7 +34,7 @@ def answer_format(kind: RoundKind, *, is_chair: bool = False, templates: Templat
 
 @cache
 def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any]:
-    """The JSON schema of an answer of this round."""
+    """The JSON schema of an answer in this round."""
     unit = {"type": "number", "minimum": 0, "maximum": 1}
     fields: dict[str, Any] = {"speaks_for": {"type": "string"}} if is_chair else {}
     fields["reasoning"] = {"type": "string"}

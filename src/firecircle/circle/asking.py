@@ -1,4 +1,4 @@
-"""Asking voices within a budget, one or several at once: their turns in a circle, or each alone."""
+"""Ask voices within a budget, one or several at once: in the turns of a circle, or independently."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Turns:
     _limits: dict[str, Limits] = field(default_factory=dict)
 
     def is_extra(self, number: int) -> bool:
-        """Whether a round is held only because the voices are divided."""
+        """Whether a round takes place only because the voices are divided."""
         return number > self.config.max_rounds
 
     def prompt_for(
         self, page: RoundPage, model: str, history: Sequence[DialogueRound], *, joins: bool = False
     ) -> VoicePrompt:
-        """What a voice is asked beyond what all are asked; the chair has a question of its own.
+        """The part of the question that is only for this voice; the chair has its own question.
 
-        `history` are the rounds before this one; a voice that `joins` in it has no statement among them yet.
+        `history` has the rounds before this one; a voice that `joins` in it has no statement among them yet.
         """
         kind, is_chair = page.kind, model == page.chair
         if kind == "baseline":
@@ -66,7 +66,7 @@ class Turns:
         return VoicePrompt.assembled(model=model, is_chair=True, text=writable(question))
 
     def turn(self, page: RoundPage, asked: VoicePrompt) -> Turn:
-        """The question to one voice, with all that goes with it."""
+        """The complete turn for one voice."""
         model = asked.model
         question = asked.question(page.question)
         limits = self._limits.get(model)
@@ -107,13 +107,13 @@ class Turns:
             )
 
     def _peers_of(self, model: str, before: int) -> tuple[Peer, ...]:
-        """The last words of everybody else, under their labels, with what they quoted and what was found."""
+        """The last evaluation of every other voice, under its label, with its quotes found in the prompt."""
         labels = self.questions.labels
         others = [other for other in sorted(labels, key=labels.__getitem__) if other != model]
         return tuple(self._peer(evaluation) for evaluation in self.ledger.last_words(others, before))
 
     def _peer(self, evaluation: NeutrosophicEvaluation) -> Peer:
-        """One who said this, as all others see it."""
+        """A voice with this evaluation, as all others see it."""
         key = (evaluation.model, evaluation.round_number)
         if key not in self._peers:
             quotes = peer_quotes(evaluation, self.prompt)
@@ -124,24 +124,26 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks the voices of a judgement, and holds every question against what is left of the budget."""
+    """Asks the voices of a judgement, and checks every question against the remaining budget."""
 
     voices: Mapping[str, Voice]
     budget: Budget
     turn: Callable[[RoundPage, VoicePrompt], Turn]
-    """The question to one voice, with all that goes with it."""
+    """Makes the turn of a question to one voice."""
     calls: Callable[[], Sequence[CallRecord]]
-    """Every call of this judgement so far."""
+    """Returns every call of this judgement so far."""
     clarify: Callable[[str, float, float], str]
     strict: bool = False
 
     def shortage(self, page: RoundPage, questions: Iterable[VoicePrompt]) -> str | None:
-        """How much is spent, if what is left is not enough for all these questions; else None."""
+        """What is spent and needed, if the rest of the budget is too small for all these questions; otherwise
+        None.
+        """
         coming = ((self.voices[asked.model], self.turn(page, asked)) for asked in questions)
         return self.budget.shortage_for(coming, self.calls)
 
     async def ask(self, page: RoundPage, model: str) -> Hearing:
-        """Ask one voice the question on the page. Only a cancellation escapes; all else is on record."""
+        """Ask one voice the question on the page. Records every failure; only a cancellation is raised."""
         heard = page.hearings[model] = Hearing(model)
         turn = self.turn(page, page.prompts[model])
         asked_at = time.time()
@@ -166,14 +168,14 @@ class Asker:
         return heard
 
     def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
-        """Whether a further question fits beside the answers that are still under way."""
+        """Whether the budget covers a further question besides the answers in progress."""
         if not self.budget.limited:
             return True
         others = self._under_way(page, but=model)
         return self.budget.shortage(self.calls(), [*others, estimate_of(self.voices[model], again)]) is None
 
     def _affords(self, page: RoundPage, heard: Hearing, more: Usage) -> bool:
-        """Whether a further attempt of a call fits beside all that is under way; if so, it is set aside."""
+        """Whether the budget covers a further attempt besides everything in progress; if so, reserves it."""
         if not self.budget.limited:
             return True
         fits = self.budget.shortage(self.calls(), [*self._under_way(page), more]) is None
@@ -182,7 +184,7 @@ class Asker:
         return fits
 
     def _under_way(self, page: RoundPage, but: str | None = None) -> Iterable[Usage]:
-        """What the answers still to come may take, with the retries that were granted."""
+        """The most that answers in progress may consume, with their granted retries."""
         for asked in page.under_way:
             if asked.model != but:
                 yield estimate_of(self.voices[asked.model], self.turn(page, asked))
@@ -191,7 +193,7 @@ class Asker:
 
 
 def _timed(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, float]) -> list[CallRecord]:
-    """The calls of one voice with when each began, one after another, and how long it waited to try again."""
+    """One voice's consecutive calls with the start of each, and its waits for retries."""
     timed = []
     for number, call in enumerate(calls):
         waited = min(waits.get(number, 0.0), call.latency_seconds)
@@ -203,12 +205,12 @@ def _timed(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, flo
 async def hear_all(
     asking: Iterable[Coroutine[Any, Any, Hearing]], *, until_one_fails: bool = False, in_turn: bool = False
 ) -> None:
-    """Ask all at once and hear everybody out, or only until the first one fails; no task is left behind.
+    """Ask all at once and wait for all, or until the first failure; leaves no task behind.
 
-    `in_turn` asks one after another, which is quicker where nobody has to be waited for.
+    `in_turn` asks one after another, which is faster if no voice has to be waited for.
     """
     if in_turn:
-        await asyncio.sleep(0)  # others may want to be heard between two rounds
+        await asyncio.sleep(0)  # let other tasks run between two rounds
         for answering in asking:
             if (await answering).failure and until_one_fails:
                 break
@@ -216,7 +218,7 @@ async def hear_all(
     hearings = [asyncio.create_task(hearing) for hearing in asking]
     try:
         under_way = set(hearings)
-        # Whoever waits for all need not wake up for each.
+        # Waiting for all needs no wake-up for each.
         when = asyncio.FIRST_COMPLETED if until_one_fails else asyncio.FIRST_EXCEPTION
         while under_way:
             over, under_way = await asyncio.wait(under_way, return_when=when)
@@ -239,10 +241,10 @@ async def judge_alone(
     listener: PanelListener | None = None,
     guidance: Sequence[str] = (),
 ) -> Panel:
-    """Ask each voice the plain question once. Raises `EvaluationError` when nobody could answer.
+    """Ask each voice the baseline question once. Raises `EvaluationError` if no voice could answer.
 
-    `listener` is handed the panel in either case. `guidance` tells voices that read the question what to
-    look out for; embedded voices look at the prompt alone.
+    `listener` receives the panel in either case. `guidance` tells language models what to look out for;
+    embedded readers only read the prompt.
     """
     prompt.require_text(config.focus)
     models = tuple(voices)

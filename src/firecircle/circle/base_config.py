@@ -1,4 +1,4 @@
-"""The settings that all modes share, and those of voices that judge apart."""
+"""The settings that all modes share, and those of independent voices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from firecircle.names import DEFAULT_MODELS, Effort, EvaluationMode, Focus
 from firecircle.shapes import Declaration, Unit, with_fields_in_help
 
 PATTERN_THRESHOLD = 0.5
-"""The share of the voices that must agree on a pattern, unless a circle is told another."""
+"""The share of the voices that must agree on a pattern, by default."""
 VerdictSource = Literal["numbers", "logprobs", "auto"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -41,55 +41,59 @@ class BaseEvaluationConfig(Declaration):
     """Settings that all three modes share."""
 
     models: tuple[str, ...] = DEFAULT_MODELS
-    """Who judges, by name: `family:…`, `vendor/model`, `provider:model`, `local:…` or `embedded:…`."""
+    """The voices, by name: `family:…`, `vendor/model`, `provider:model`, `local:…` or `embedded:…`."""
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
     """The provider's key, if it is not in the environment. No dump contains it."""
     provider: str = "openrouter"
-    """Who answers for a bare model name such as `vendor/model`."""
+    """The provider of a bare model name such as `vendor/model`."""
     lmstudio_base_url: str | None = None
-    """Where LM Studio answers, if not where it usually does."""
+    """The address of LM Studio, if not the usual one."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """The longest answer a voice may give, in tokens; None leaves it to the catalog: 1,000, more for a model
-    that thinks first. The same goes for the two times below: 30 s and 60 s, or minutes."""
+    """The longest answer of a voice, in tokens; None means the catalog's: 1,000, more for a model that
+    reasons first. The same applies to the two times below: 30 s and 60 s, or minutes.
+    """
     temperature: float | None = Field(default=0.7, ge=0, le=2)
-    """None (in a file and on the command line `none`) sends none and leaves it to the endpoint."""
+    """None (in a file and on the command line `none`) leaves it to the endpoint."""
     reasoning_effort: Effort | dict[str, Effort] | None = None
-    """How hard voices are asked to think: `none`, `low`, `medium`, `high` or `default` for all, or a word for
-    each model. None leaves it to `[limits]` in the settings file, else to the endpoint."""
+    """The reasoning effort: `none`, `low`, `medium`, `high` or `default` for all, or one for each model. None
+    leaves it to `[limits]` in the settings file, otherwise to the endpoint.
+    """
     timeout_seconds: Seconds | None = None
-    """Bounds one attempt of one call."""
+    """The limit of one attempt of one call."""
     timeout_per_round: Seconds | None = None
-    """Bounds one round of calls (in the single and parallel modes the only one), retries included."""
+    """The limit of one round of calls with retries; the single and parallel modes have one round."""
     verdict_from: VerdictSource = "auto"
-    """Where falsehood comes from: the numbers a voice writes, or the probability of its verdict word where
-    that can be had. `auto` is the numbers of hosted voices and the probability of local ones."""
+    """The source of falsehood: the numbers a voice writes, or the probability of its verdict word if
+    available. `auto` uses the numbers of hosted voices and the probability of local ones.
+    """
     cache_enabled: bool = False
-    """Whether replies are kept on this machine, so that the same question is paid for once."""
+    """Whether replies are saved on this machine, so that the same question is paid for once."""
     cache_config: CacheConfig | None = None
-    """If given, it decides instead of `cache_enabled`."""
+    """Replaces `cache_enabled` if given."""
     focus: Focus = "prompt"
-    """What is judged: the whole prompt, or one layer with the others as context."""
+    """What to judge: the whole prompt, or one layer with the others as context."""
     alarm_threshold: Unit = 0.7
     """A falsehood at or above this is an alarm."""
     budget_tokens: int | None = Field(default=None, ge=1)
-    """Stop before more tokens than this are used; None is no limit."""
+    """Stop before using more tokens than this; None means no limit."""
     budget_usd: float | None = Field(default=None, gt=0)
-    """Stop before more US dollars than this are spent; None is no limit."""
+    """Stop before spending more US dollars than this; None means no limit."""
     seed: int | None = None
     """Makes markers, labels and orders repeatable; hosted models may still answer differently."""
     templates: TemplateSet = "v2"
-    """The prompts that voices are asked with: `v2`, or `v1` for the wording of releases before it."""
+    """The version of the prompts: `v2`, or `v1` for the wording of earlier releases."""
     families: dict[str, str] = Field(default_factory=dict)
-    """Filled in when the circle is seated: for which family each model sits. One that the provider does not
-    know gives its seat to the next of its family."""
+    """Set when voices are created: the family of each model. If the provider does not have a model, the next
+    of its family replaces it.
+    """
 
     @property
     def named_models(self) -> tuple[str, ...]:
-        """Every model that is named in it."""
+        """Every model named in the settings."""
         return self.models
 
     def seated_as(self, ids: Mapping[str, str]) -> Self:
-        """The same with a model in place of each of these families."""
+        """The same settings with a model in place of each of these families."""
         named = [model for model in self.named_models if original_of(model) in ids]
         if not named:
             return self
@@ -109,16 +113,16 @@ class BaseEvaluationConfig(Declaration):
         return self.model_copy(update={**self._with_names(seated), "families": {**self.families, **families}})
 
     def _with_names(self, seated: Callable[[str], str]) -> dict[str, Any]:
-        """The fields that name models, with others in their place."""
+        """The fields that name models, with replacements."""
         return {"models": tuple(map(seated, self.models))}
 
     @property
     def first_asked(self) -> tuple[str, ...]:
-        """Whom the first question goes to."""
+        """The voices that get the first question."""
         return self.models
 
     def limits(self, model: str) -> Limits:
-        """How much room and time a model is given: as configured, else as the catalog says."""
+        """Room and time of a model: as configured, otherwise from the catalog."""
         effort = self.reasoning_effort
         if isinstance(effort, dict):
             effort = effort.get(model, effort.get(original_of(model)))
@@ -137,7 +141,7 @@ class BaseEvaluationConfig(Declaration):
 
     @property
     def uses_cache(self) -> bool:
-        """Whether replies are kept and answered from the cache."""
+        """Whether replies are saved and reused."""
         return self.cache_enabled if self.cache_config is None else self.cache_config.enabled
 
     @field_validator("temperature", mode="before")
@@ -161,9 +165,9 @@ class EvaluationConfig(BaseEvaluationConfig):
     """Settings of the single and parallel modes."""
 
     mode: EvaluationMode = EvaluationMode.SINGLE
-    """One voice once (the first model), or all of them apart."""
+    """One voice once (the first model), or all of them independently."""
     max_recursion_depth: int = Field(default=1, ge=0)
-    """Taken from the documents of the protocol; nothing here judges its own judgements."""
+    """From the documents of the protocol; judgements are never judged here."""
 
     if TYPE_CHECKING:
 
@@ -177,7 +181,7 @@ class EvaluationConfig(BaseEvaluationConfig):
 
     @property
     def first_asked(self) -> tuple[str, ...]:
-        """The first model alone in the single mode, else all of them."""
+        """The first model in the single mode, otherwise all of them."""
         return self.models[:1] if self.mode is EvaluationMode.SINGLE else self.models
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What may be consumed, and whether the next calls still fit into what is left."""
+"""The budget of a judgement, and whether the next calls fit into the rest of it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from firecircle.circle.voice import Priced, Turn, Usage, Voice
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The tokens and the money granted; None is no limit."""
+    """The budget in tokens and money; None means no limit."""
 
     tokens: int | None
     money: float | None
 
     @classmethod
     def of(cls, config: BaseEvaluationConfig) -> Budget:
-        """What a configuration grants."""
+        """The budget of a configuration."""
         return cls(config.budget_tokens, config.budget_usd)
 
     @property
     def limited(self) -> bool:
-        """Whether there is anything to keep to."""
+        """Whether there is a limit."""
         return self.tokens is not None or self.money is not None
 
     def shortage(self, made: Sequence[CallRecord], coming: Iterable[Usage]) -> str | None:
-        """How much is spent and how much more may be needed, if what is left is not enough; else None."""
+        """What is spent and what may be needed, if the rest is too small; otherwise None."""
         coming = tuple(coming)
         if self.tokens is not None:
             spent = sum(
@@ -53,17 +53,17 @@ class Budget:
     def shortage_for(
         self, questions: Iterable[tuple[Voice, Turn]], made: Callable[[], Sequence[CallRecord]]
     ) -> str | None:
-        """As `shortage`, for questions by what each voice expects of them; nothing is added up in vain."""
+        """As `shortage`, for questions by each voice's estimate; without a limit, computes nothing."""
         if not self.limited:
             return None
         return self.shortage(made(), [estimate_of(voice, turn) for voice, turn in questions])
 
 
 def dollars(amount: float) -> str:
-    """An amount of money, small ones with more digits."""
+    """An amount of money, with more digits for small ones."""
     return f"${amount:.4f}" if amount == 0 or amount >= 0.01 else f"${amount:.6f}"
 
 
 def estimate_of(voice: Voice, turn: Turn) -> Usage:
-    """What a voice expects a turn to consume; nothing is known of one that does not say."""
+    """The most that a voice expects a turn to consume; unknown if the voice has no estimate."""
     return voice.estimate(turn) if isinstance(voice, Priced) else Usage()

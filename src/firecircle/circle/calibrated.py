@@ -1,9 +1,9 @@
-"""The calibrated verdict: how probable manipulation is, from what every voice said in every round.
+"""The calibrated verdict: the probability of manipulation, from all evaluations of every round.
 
-The consensus takes the highest falsehood, so one voice that often errs decides for all. A calibration was
+The consensus takes the highest falsehood, so one voice that is often wrong decides for all. A calibration is
 fitted on labelled circles of the same voices (`firecircle calibrate --verdict`): a logistic regression over
-the log-odds of each voice's F in each round. No weight is below zero, so a higher F never lowers the
-probability. Nothing here asks anybody: a calibration travels in the configuration of the circle it judged.
+the log-odds of each voice's F in each round. No weight is negative, so a higher F never lowers the
+probability. A calibration is part of the configuration of the circle it judged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pydantic import Field, model_validator
 from firecircle.shapes import Moment, Shape, Text, Unit
 
 SUREST = 0.99
-"""No word counts as surer than this, so that none decides alone for ever."""
+"""No evaluation counts as more certain than this, so that none decides alone."""
 FEWEST_HEARD = 0.5
-"""The share of the weight that voices which were heard must carry; below it the maximum decides."""
+"""The least share of the weight that the heard voices must have; below it the maximum decides."""
 MOST_ROUNDS, MOST_VOICES = 4, 10
 
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
@@ -28,52 +28,52 @@ Spread = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e6)]
 
 
 class VoiceWeights(Shape):
-    """What one voice's words count, round by round, and what it usually says."""
+    """The weights of one voice's evaluations by round, and its usual evaluations."""
 
     weights: tuple[Weight, ...]
-    """Of the log-odds of its F in each round."""
+    """For the log-odds of its F in each round."""
     means: tuple[Finite, ...]
     spreads: tuple[Spread, ...]
-    """Mean and standard deviation of these log-odds in the circles it was fitted on."""
+    """Mean and standard deviation of these log-odds in the training circles."""
 
 
 class TriedRule(Shape):
-    """What one rule achieved on the labelled circles."""
+    """The performance of one rule on the labelled circles."""
 
     auc: Unit
     recall_at_1_percent: Unit
-    """The share of attacks found where 1% of benign prompts raise an alarm."""
+    """The share of attacks found with 1% false alarms."""
     recall_at_5_percent: Unit
     recall: Unit
-    """At the alarm threshold it was tried at."""
+    """At its alarm threshold."""
     false_alarm_rate: Unit
     calibration_error: Unit
-    """How far the value is from the observed share of attacks, on average over tenths (ECE)."""
+    """The mean distance of the value from the observed share of attacks over tenths (ECE)."""
 
 
 class Fit(Shape):
-    """Where a calibration comes from, and what it achieved on circles that it was not fitted on."""
+    """The origin of a calibration, and its performance on circles outside its training set."""
 
     id: Text
     fitted_at: Moment
     version: Text
     """Of firecircle."""
     origin: Text
-    """Which labelled circles, in a few words."""
+    """The labelled circles, in a few words."""
     run_id: Text | None = None
     attacks: int = Field(ge=0)
     benign: int = Field(ge=0)
     folds: Text
-    """How circles were kept apart from the weights they were judged by."""
+    """How circles were separated from the weights that judged them."""
     ridge: Finite
-    """How strongly the weights were pulled towards zero."""
+    """The strength of the penalty on the weights."""
     threshold: Unit
     calibrated: TriedRule
     maximum: TriedRule
     auc_gain: tuple[Finite, Finite, Finite]
     """Calibrated minus maximum, with the interval of a paired bootstrap: value, low, high."""
     thresholds: dict[Text, Unit] = Field(default_factory=dict)
-    """The lowest alarm threshold that keeps false alarms within `1%` and `5%` on these circles."""
+    """The lowest alarm threshold with at most `1%` and `5%` false alarms on these circles."""
 
 
 class VerdictCalibration(Shape):
@@ -81,7 +81,7 @@ class VerdictCalibration(Shape):
 
     voices: dict[Text, VoiceWeights] = Field(min_length=1, max_length=MOST_VOICES)
     rounds: int = Field(ge=1, le=MOST_ROUNDS)
-    """It goes by this many rounds; a circle must be allowed to hold as many."""
+    """The rounds it uses; a circle must allow as many."""
     offset: Finite
     fit: Fit
 
@@ -95,11 +95,11 @@ class VerdictCalibration(Shape):
         return self
 
     def fits(self, models: Sequence[str], max_rounds: int) -> bool:
-        """Whether it is for circles of these voices that hold as many rounds."""
+        """Whether it is for circles with these voices and at least as many rounds."""
         return frozenset(models) == frozenset(self.voices) and max_rounds >= self.rounds
 
     def heard_share(self, heard: Sequence[str]) -> float:
-        """The share of the weight that these voices carry."""
+        """The share of the weight that these voices have."""
         shares = {
             name: sum(w * s for w, s in zip(voice.weights, voice.spreads, strict=True))
             for name, voice in self.voices.items()
@@ -110,8 +110,8 @@ class VerdictCalibration(Shape):
     def probability(self, said: Mapping[str, Sequence[float | None]]) -> float | None:
         """The probability of manipulation from each voice's F by round, None where it did not speak.
 
-        A round without a word of a voice has its word of the round before. A voice that is missing counts as
-        if it had said what the others said, each measured by what it usually says. None when nobody is heard.
+        In a round without an evaluation, a voice's earlier one counts. A missing voice counts as if it agreed
+        with the others, each relative to its usual evaluations. None if no voice was heard.
         """
         heard = {
             name: standing
@@ -134,7 +134,7 @@ class VerdictCalibration(Shape):
 
 
 def words_by_round(words: Sequence[float | None], rounds: int) -> tuple[float, ...] | None:
-    """A voice's F that stands after each round; before its first word, that word. None if there is none."""
+    """A voice's latest F after each round; before its first, that first one. None if there is none."""
     first = next((word for word in words[:rounds] if word is not None), None)
     if first is None:
         return None
@@ -146,6 +146,6 @@ def words_by_round(words: Sequence[float | None], rounds: int) -> tuple[float, .
 
 
 def log_odds(falsehood: float) -> float:
-    """The logarithm of the odds, within bounds."""
+    """The log-odds, within bounds."""
     bounded = min(max(falsehood, 1 - SUREST), SUREST)
     return math.log(bounded / (1 - bounded))

@@ -1,4 +1,4 @@
-"""When and how a prompt is judged, and who came to sit; kept, so that it can be replayed."""
+"""When and how a prompt is judged, and by which set of voices; saved for replays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firecircle.session import SessionMemory, format_turn_context
 from firecircle.shapes import Shape, Text
 
 SeatingKind = Literal["default", "chosen", "rotated", "offline"]
-"""Nobody was named, somebody was, rotation drew them from a pool, or only this machine was to be asked."""
+"""The set of voices is the default, was named, was drawn by rotation, or is limited to this machine."""
 
 _NAMED_SETS = {
     EMBEDDED_MODELS: "three embedded readers",
@@ -26,7 +26,7 @@ _NAMED_SETS = {
 
 
 class Seating(Shape):
-    """Kept with every judgement: the same prompt may get another verdict from another set of voices."""
+    """The set of voices of a judgement: another set may give another verdict."""
 
     kind: SeatingKind
     set_name: Text
@@ -35,7 +35,7 @@ class Seating(Shape):
     def of(
         cls, models: Sequence[str], kind: SeatingKind = "chosen", *, not_asked: str | None = None
     ) -> Seating:
-        """How these models sit; `not_asked` could have joined them and was not needed."""
+        """How these models were chosen; `not_asked` could have joined them but was not needed."""
         sure = f", sure without {not_asked}" if not_asked else ""
         return cls(kind=kind, set_name=_set_name(models) + sure)
 
@@ -45,7 +45,7 @@ class Seating(Shape):
 
 
 def readers_missing(models: Sequence[str]) -> tuple[str, ...]:
-    """A line for circles that lack the neural reader, and how to have it."""
+    """A line for circles without the neural reader, and how to install it."""
     if tuple(models) != EMBEDDED_MODELS[:2]:
         return ()
     return (
@@ -65,7 +65,7 @@ def _set_name(models: Sequence[str]) -> str:
 
 
 ChairPhase = Literal["opening", "exploration", "integration", "synthesis"]
-"""Of the chair: when it first speaks, in further talk, when the circle is divided, in the last round."""
+"""Phases of the chair: its first round, further discussion, a divided circle, the last round."""
 
 
 class Circumstances(Shape):
@@ -74,22 +74,22 @@ class Circumstances(Shape):
     nonce: Text
     """The code of the markers around the evidence."""
     turn_number: int | None = None
-    """The number of the conversation turn under judgement, if known."""
+    """The number of the conversation turn to judge, if known."""
     turn_context: Text = ""
     """The one line about the session, empty when there is no earlier turn."""
     baseline_question: Text | None = None
-    """Asked in round 1 instead of the plain question."""
+    """Replaces the baseline question of round 1."""
     chair_template: Text | None = None
     """The empty chair's prompt, if it is not the built-in one."""
     chair_roles: dict[ChairPhase, Text] = Field(default_factory=dict)
     """Whom the chair speaks for and what it asks, by phase, if a decision domain says so."""
     seating: Seating | None = None
-    """How the voices came to sit; None in recordings from before this was kept."""
+    """How the voices were chosen; None in older recordings."""
     templates: TemplateSet = "v1"
-    """The prompts that are used; recordings from before this was kept used the first ones."""
+    """The version of the prompts; older recordings used the first."""
 
     def asks_in_other_words(self, *, is_chair: bool = False) -> bool:
-        """Whether a voice is asked something else than the built-in question."""
+        """Whether a voice gets another question than the built-in one."""
         if is_chair:
             return self.chair_template is not None or bool(self.chair_roles)
         return self.baseline_question is not None
@@ -124,13 +124,13 @@ def circumstances_of(
 
 
 def _beginning_of(prompt: MultiNeutrosophicPrompt) -> tuple[str, str]:
-    """What all turns of a conversation have in common: the operator's text and the user's first words."""
+    """What all turns of a conversation share: the operator's text and the user's first message."""
     said = (turn.content for turn in prompt.turns or () if turn.role == "user")
     return prompt.system, next(said, prompt.user)
 
 
 def _agreed_turn_number(prompt: MultiNeutrosophicPrompt, session: SessionMemory | None) -> int | None:
-    """The known turns and the session must tell the same number."""
+    """The turn number, on which the earlier turns and the session must agree."""
     known = prompt.turn_number
     if session is None:
         return known

@@ -1,4 +1,4 @@
-"""Asking a voice to name the patterns that their observers did not name themselves."""
+"""Ask a voice to classify patterns whose observers named no type."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 AT_ONCE = 25
-"""How many observations one question holds; weak models lose count beyond that."""
+"""Observations per question; weak models lose count beyond that."""
 MOST_OBSERVATIONS = 200
 LONGEST_OBSERVATION = 1_000
-"""What a classifier is shown at most: a member that notes thousands of things costs few calls."""
+"""The longest observation shown to a classifier, so that thousands of notes cost few calls."""
 
 
 @dataclass(slots=True)
 class Classification:
-    """The types a voice gave, the calls it took, and what went wrong if something did."""
+    """The types that a voice assigned, its calls, and what went wrong, if anything."""
 
     types: dict[str, str] = field(default_factory=dict)
     calls: list[CallRecord] = field(default_factory=list)
@@ -41,7 +41,7 @@ async def classify_observations(
     config: FireCircleConfig,
     made: Sequence[CallRecord] = (),
 ) -> Classification:
-    """Let a voice type every observation that declares none of the eight types.
+    """Classify every observation that declares none of the eight types.
 
     The calls `made` before count against the budget.
     """
@@ -74,7 +74,7 @@ async def classify_descriptions(
     round_number: int,
     made: Sequence[CallRecord] = (),
 ) -> Classification:
-    """Let a voice type these descriptions; the keyword heuristic answers for any it leaves out."""
+    """Classify these descriptions; the keyword heuristic answers for any that the voice leaves out."""
     outcome = Classification()
     heard = Hearing(model)
     budget = Budget.of(config)

@@ -1,4 +1,4 @@
-"""The columns of a verdict. Every flat form of one is cut from this table.
+"""The columns of a verdict, the source of all its flat forms.
 
 A column is one entry of `COLUMNS`, which names its forms. `row`: `to_row`, data frames, and the CSV, JSONL
 and Parquet files of batches. `json`: `--json` and MCP. `store`: the table `circles` and the lists that read
@@ -23,18 +23,18 @@ Cell = str | float | bool | None
 Kind = type[str] | type[int] | type[float] | type[bool]
 Form = Literal["row", "json", "store", "scan", "run"]
 IN_PARQUET: dict[Kind, str] = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-"""What DuckDB calls each kind."""
+"""DuckDB's name of each type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the columns are read from, whatever judged the prompt."""
+    """The source of the columns, for every mode."""
 
     mode: str
     verdict: VerdictWord
     threshold: float
     consensus: NeutrosophicEvaluation | None
-    """None where there is no verdict."""
+    """None without a verdict."""
     rounds: int
     round1_falsehood: float | None
     voices: int
@@ -53,7 +53,7 @@ class Judgement:
 
 
 def judgement_of(judged: FireCircleResult | Panel) -> Judgement:
-    """The facts of a circle or a panel, also of one that came to no verdict."""
+    """The facts of a circle or a panel, with or without a verdict."""
     if isinstance(judged, FireCircleResult):
         first = judged.rival_verdicts.get("round1_max")
         return Judgement(
@@ -91,7 +91,7 @@ def judgement_of(judged: FireCircleResult | Panel) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One fact of a verdict: its name, type and meaning, how it is read, and the forms that have it."""
+    """One fact of a verdict: its name, type and meaning, how to read it, and the forms that have it."""
 
     name: str
     kind: Kind
@@ -171,7 +171,7 @@ COLUMNS = (
 
 
 def columns_of(form: Form) -> tuple[Column, ...]:
-    """The columns of a form, in their order."""
+    """The columns of a form, in order."""
     return tuple(column for column in COLUMNS if form in column.forms)
 
 

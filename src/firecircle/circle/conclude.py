@@ -1,6 +1,6 @@
 """The verdict: everything that follows from a circle's record, computed from the record alone.
 
-Because nothing here asks a voice, a stored circle can be concluded again, under other settings too.
+Because this module asks no voice, a stored circle can be concluded again, also under other settings.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ CONCLUSIVE = ("all_rounds_held", "converged")
 def conclude(
     record: CircleRecord, brought_by: Callable[[str], ModelCharacteristics] | None = None
 ) -> FireCircleResult:
-    """The result of a circle. An aborted or cancelled one has no consensus, but all the rest.
+    """The result of a circle. An aborted or cancelled one has everything except a consensus.
 
-    Who has looked up what each voice is declared to bring, says so with `brought_by`.
+    `brought_by` may pass the voices' characteristics if they are known already.
     """
     config = record.config
     active = active_voices(record.config.models, record.substitutions, record.failures)
@@ -80,7 +80,7 @@ def conclude(
     raises_alarm = partial(reaches, threshold=config.alarm_threshold)
     heard = {said.model: said.reasoning for said in last_words(history, active)}
     unread = unread_advisory(record.prompt, heard)
-    # What no voice reads has no probability: the calibration was fitted on prompts that were read.
+    # An unread prompt has no probability: the calibration was fitted on prompts that were read.
     calibrated = calibrated_probability(config, history, active) if consensus and not unread else None
     rule = deciding_rule(config, calibrated, active)
     decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
@@ -137,7 +137,7 @@ def conclude(
 def _missing_for_consensus(
     config: FireCircleConfig, active: Sequence[str], quorum: QuorumVerdict
 ) -> str | None:
-    """Why a circle that was held to its end has no consensus under these settings."""
+    """Why a complete circle has no consensus under these settings."""
     if len(active) < config.min_viable_models:
         return f"{len(active)} active voices, and min_viable_models asks for {config.min_viable_models}"
     if config.enforce_quorum and not quorum.valid:
@@ -146,7 +146,7 @@ def _missing_for_consensus(
 
 
 def _neutral(config: FireCircleConfig) -> Iterator[str]:
-    """Who sat with neutral roles, because nothing is known of them."""
+    """Advise that voices have neutral roles, because the catalog does not know them."""
     voices = config.neutral_voices if config.enforce_quorum else ()
     if voices:
         why = "small, or unknown to the catalog"
@@ -154,7 +154,7 @@ def _neutral(config: FireCircleConfig) -> Iterator[str]:
 
 
 def _unheeded(config: FireCircleConfig) -> tuple[str, ...]:
-    """What was asked for and does not hold."""
+    """Advise on settings that have no effect."""
     if not (config.empty_chair and config.empty_chair_rotation and config.empty_chair_model):
         return ()
     keeper = config.empty_chair_model
@@ -186,7 +186,7 @@ def highest_falsehood(
 def calibrated_probability(
     config: FireCircleConfig, history: Sequence[DialogueRound], active: Sequence[str]
 ) -> float | None:
-    """How probable manipulation is by the calibration of these voices; zombies' words do not count."""
+    """The probability of manipulation by the calibration of these voices, without lost voices."""
     if config.calibration is None:
         return None
     by_round = [
@@ -198,7 +198,7 @@ def calibrated_probability(
 
 
 def deciding_rule(config: FireCircleConfig, calibrated: float | None, active: Sequence[str]) -> AlarmRule:
-    """The rule that was asked for, but the maximum where too many of the weighty voices were lost."""
+    """The configured rule, but the maximum if voices with too much of the weight were lost."""
     known = config.calibration
     if config.alarm_rule == "maximum" or known is None or calibrated is None:
         return "maximum"
@@ -208,7 +208,7 @@ def deciding_rule(config: FireCircleConfig, calibrated: float | None, active: Se
 def final_quorum(
     record: CircleRecord, active: Sequence[str], characteristics: Mapping[str, ModelCharacteristics]
 ) -> QuorumVerdict:
-    """The quorum the survivors form at the end, and whether the absent were ever spoken for."""
+    """The quorum of the remaining voices at the end, and whether the empty chair was ever occupied."""
     config = record.config
     chairs = [held.occupied_chair for held in record.dialogue_history if held.occupied_chair]
     advisories = []
@@ -216,7 +216,8 @@ def final_quorum(
         advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
     voices = [characteristics[model] for model in active]
     groups = {voice.lineage_group for voice in voices}
-    # One trainer is a shortfall by itself. The built-in readers differ by method: one group is no news.
+    # A single trainer is a shortfall by itself. The embedded readers differ by method, so their common group
+    # needs no note.
     trainers = {voice.provider_lineage for voice in voices}
     if len(trainers) > 1 and len(groups) == 1 and groups != {group_of("embedded_rules")}:
         advisories.append(f"All voices come from one group of trainers ({groups.pop()})")

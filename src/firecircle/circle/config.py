@@ -1,4 +1,4 @@
-"""How a circle is held. A configuration that could never yield a consensus is refused here."""
+"""The configuration of a circle. A configuration that could never give a consensus is refused."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class FailureMode(Enum):
 
 
 def quorum_of(models: Sequence[str], declared: Mapping[str, ModelCharacteristics]) -> QuorumVerdict:
-    """Whether these voices are a quorum by the usual rules."""
+    """Whether these voices form a quorum under the default rules."""
     return judge_quorum(
         [find_characteristics(model, declared) or neutral_characteristics(model) for model in models]
     )
 
 
 def quorum_cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> str:
-    """Which embedded readers, the fewest of them, would make these voices a quorum."""
+    """The fewest embedded readers that would make these voices a quorum."""
     readers = [reader for reader in embedded_models() if reader not in {voice.model_id for voice in voices}]
     for number in range(1, len(readers) + 1):
         for added in combinations(readers, number):
@@ -107,68 +107,72 @@ class FireCircleConfig(BaseEvaluationConfig):
     circle_size: CircleSize | None = None
     """Follows from the number of models; if given, it must agree."""
     max_rounds: int = Field(default=3, ge=1, le=4)
-    """The most rounds to hold, the first of which everybody judges alone."""
+    """The maximum number of rounds. In the first, voices judge independently."""
 
     empty_chair: bool = True
     """Whether from round 2 on one voice speaks for those who are absent."""
     empty_chair_rotation: bool = True
-    """Whether the chair moves to the next voice in every round; False where `empty_chair_model` is given."""
+    """Whether the chair moves to the next voice in every round; False if `empty_chair_model` is given."""
     empty_chair_model: str | None = None
-    """The voice that holds the chair in every round. With `empty_chair_rotation=True` it does not, and the
-    result says so."""
+    """The voice in the chair in every round. With `empty_chair_rotation=True` it has no effect, and the
+    result says so.
+    """
     empty_chair_prompt_path: str | None = None
     """A file with a prompt of your own for the chair."""
     decision_domain: str | None = None
-    """The field the prompt comes from, such as finance: whom the chair speaks for follows from it."""
+    """The field of the prompt, such as finance, which decides whom the chair speaks for."""
 
     failure_mode: FailureMode = FailureMode.RESILIENT
-    """`strict` aborts at the first lost voice, `resilient` goes on while the quorum holds."""
+    """`strict` aborts at the first lost voice, `resilient` continues while the quorum remains."""
     min_viable_models: int = Field(default=2, ge=2)
-    """With fewer voices left than this there is no consensus."""
+    """With fewer voices than this there is no consensus."""
     reserves: tuple[str, ...] = ()
-    """Who sits in, in this order, when a lost voice breaks the quorum."""
+    """Voices that step in, in this order, when a lost voice breaks the quorum."""
 
     model_characteristics: dict[str, ModelCharacteristics] = Field(
         default_factory=dict, validate_default=True
     )
-    """Declared here or in `firecircle.toml`; kept with the result, to be readable without that file."""
+    """Declared here or in `firecircle.toml`; saved with the result, which is then readable without
+    that file.
+    """
     min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
-    """How much of the weighted roles the surviving voices must cover together."""
+    """How much of the weighted roles the remaining voices must cover together."""
     min_provider_groups: int = Field(default=2, ge=1)
-    """How many lineages the surviving voices must come from."""
+    """How many lineages the remaining voices must come from."""
     lineage_by: LineageBy = "trainer"
-    """What counts as a lineage: who trained the base model, or the wider `group` of trainers."""
+    """What counts as a lineage: the trainer of the base model, or the wider `group` of trainers."""
     min_independent_voices: float | None = Field(default=None, ge=1, exclude_if=lambda floor: floor is None)
-    """Refuse voices that amount to fewer independent ones, by the labelled circles of the store."""
+    """Refuse voices that amount to fewer independent ones, according to the store's labelled circles."""
     require_empty_chair_role: bool = True
-    """Whether somebody must have held the chair for the quorum to stand after round 1."""
+    """Whether the quorum after round 1 requires an occupied empty chair."""
     enforce_quorum: bool = True
-    """False judges without a quorum, for experiments; models need not be declared then."""
+    """False judges without a quorum, for experiments; models need no declaration then."""
 
     pattern_threshold: Unit = PATTERN_THRESHOLD
-    """The share of the active voices that must hold a pattern to the end for it to be agreed on."""
+    """The share of the active voices that must report a pattern to the end to agree on it."""
     pattern_classification: Literal["heuristic", "llm"] = "heuristic"
-    """How patterns without a declared type are named: by keywords, or by `classifier_model`."""
+    """How to classify patterns without a declared type: by keywords, or by `classifier_model`."""
     classifier_model: str | None = None
-    """Who names patterns if `pattern_classification` is `llm`."""
+    """The classifier if `pattern_classification` is `llm`."""
 
     early_stop_convergence: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     """From round 2 on the circle ends when the standard deviation of F is below this."""
     extra_round_on_divergence: bool = True
-    """Whether a large circle that is still divided in round 3 holds a fourth."""
+    """Whether a large circle that is still divided in round 3 runs a fourth."""
     anonymize_peers: bool = True
     """Whether voices see each other as Evaluator A, B, … instead of by name."""
 
     alarm_rule: AlarmRule = Field(default="maximum", exclude_if=lambda rule: rule == "maximum")
     """What raises the alarm at `alarm_threshold`: the highest F of any voice (`maximum`), or the probability
-    that a fitted calibration makes of all their words (`calibrated`)."""
+    that a fitted calibration computes from all of them (`calibrated`).
+    """
     calibration: VerdictCalibration | None = Field(default=None, exclude_if=lambda known: known is None)
-    """Filled in when the circle is seated: the weights for these voices, where any are known."""
+    """Set when voices are created: the weights for these voices, if known."""
     measured_errors: MeasuredErrors | None = Field(default=None, exclude_if=lambda known: known is None)
-    """Filled in when the circle is seated: the errors these voices made together, where the store knows."""
+    """Set when voices are created: the errors these voices share, if the store knows them."""
 
     if TYPE_CHECKING:
-        # Pydantic takes any sequence and the names of choices, which a type checker cannot know of fields.
+        # Pydantic accepts any sequence and the names of choices, which a type checker cannot see in fields.
         def __init__(
             self,
             *,
@@ -179,12 +183,12 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @property
     def mode(self) -> EvaluationMode:
-        """What these settings are for; the settings of the other modes have it as a field."""
+        """The mode of these settings; those of the other modes have it as a field."""
         return EvaluationMode.FIRE_CIRCLE
 
     @property
     def named_models(self) -> tuple[str, ...]:
-        """Every model that is named in it: the circle's, its reserves, the classifier."""
+        """Every model named in the settings: the circle's, its reserves, the classifier."""
         classifier = (self.classifier_model,) if self.classifier_model else ()
         return (*self.models, *self.reserves, *classifier)
 
@@ -222,7 +226,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     def _with_those_of_settings_and_plugins(
         cls, declared: dict[str, ModelCharacteristics], info: ValidationInfo
     ) -> dict[str, ModelCharacteristics]:
-        # More models than a circle has are refused, so nobody need look them up.
+        # A circle with too many models is refused, so the rest need no lookup.
         seated = (*info.data.get("models", ())[:LARGEST_CIRCLE], *info.data.get("reserves", ()))
         undeclared = (model for model in seated if original_of(model) not in declared)
         taken_over = {
@@ -233,7 +237,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     @field_validator("decision_domain")
     @classmethod
     def _a_plain_word(cls, value: str | None) -> str | None:
-        # It shapes the chair's instructions, so nothing but a name may stand there.
+        # It becomes part of the chair's instructions, so only a name is allowed.
         if value is not None and not re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", value):
             raise ValueError("is no name of a domain; write a word of a-z, 0-9, - and _")
         return value
@@ -253,7 +257,7 @@ class FireCircleConfig(BaseEvaluationConfig):
         if isinstance(given, dict) and given.get("empty_chair_model") is not None:
             given = {"empty_chair_rotation": False, **given}
         config = made_of(given)
-        if given is not config:  # one that is only handed on was looked at when it was made
+        if given is not config:  # an existing configuration was checked when it was made
             config._check()
         return config
 
@@ -321,8 +325,8 @@ class FireCircleConfig(BaseEvaluationConfig):
             )
 
     def characteristics(self, model: str) -> ModelCharacteristics:
-        """What a model of this circle is declared to bring; without a quorum it need not be declared."""
-        # What the settings file and plugins declare was taken over when the circle was declared.
+        """The declared characteristics of a model; without a quorum they are optional."""
+        # Declarations of the settings file and plugins were added when the configuration was made.
         known = declared_among(model, self.model_characteristics) or in_catalog(model)
         if known is not None:
             return known
@@ -333,13 +337,13 @@ class FireCircleConfig(BaseEvaluationConfig):
 
     @property
     def neutral_voices(self) -> tuple[str, ...]:
-        """The voices that sit with neutral roles: unknown to the catalog, or too small for what it says."""
+        """The voices with neutral roles: unknown to the catalog, or too small for its entry."""
         seated = ((model, self.characteristics(model)) for model in self.models)
         return tuple(model for model, brings in seated if brings.cognitive_roles == NEUTRAL_ROLES)
 
     @property
     def quorum_rules(self) -> QuorumRules:
-        """What the surviving voices must still cover."""
+        """What the remaining voices must cover."""
         return QuorumRules(self.min_cognitive_coverage, self.min_provider_groups, self.lineage_by)
 
     @property
@@ -361,7 +365,7 @@ def get_empty_chair_model(round_number: int, models: Sequence[str]) -> str | Non
 
 
 def chair_of_round(round_number: int, config: FireCircleConfig, active: Sequence[str]) -> str | None:
-    """Who holds the chair in this round of this circle; a lost voice leaves it empty."""
+    """The voice in the chair in this round of this circle; a lost voice leaves it empty."""
     if not config.empty_chair or round_number == 1:
         return None
     fixed = None if config.empty_chair_rotation else config.empty_chair_model

@@ -1,4 +1,4 @@
-"""What became of reasons while a circle talked, computed from its record alone."""
+"""What happened to reasons during the discussion, computed from a circle's record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Figures(Shape):
 
 
 class TwoReadings(Shape):
-    """What a prompt is for those present and from the empty chair, in the last round that has both."""
+    """A prompt as the present voices and as the empty chair judge it, in the last round that has both."""
 
     round_number: int
     chair_model: Text
@@ -46,11 +46,11 @@ class TwoReadings(Shape):
     gap: float
     """The distance between the two, from 0 to 1."""
     apart_before: float | None = None
-    """How far the same voice was from the same others in round 1, when no voice held the chair."""
+    """How far the same voice was from the same others in round 1, without a chair."""
 
 
 def two_readings(rounds: Sequence[DialogueRound]) -> TwoReadings | None:
-    """The two readings of a circle; None where no voice spoke from the chair next to another voice."""
+    """The two readings of a circle; None if no voice was in the chair next to another voice."""
     for held in reversed(rounds):
         chair = held.occupied_chair
         others = [each for each in held.evaluations if each.model != chair]

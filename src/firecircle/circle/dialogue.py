@@ -1,9 +1,9 @@
 """The dialogue, from the first question to the verdict.
 
-Round 1: every voice judges alone. From round 2 on every voice sees what the others said, and one of
-them speaks for the absent from the empty chair. After each round the survivors are weighed; when they
-no longer form a quorum a reserve is called, and when none helps the circle aborts and hands back what
-it heard. The circle stops early once the voices agree, but never before they have talked.
+Round 1: every voice judges independently. From round 2 on every voice sees what the others said, and one of
+them speaks for the absent from the empty chair. After each round the quorum of the remaining voices is
+checked; if it is lost a reserve steps in, and if no reserve helps the circle aborts and returns what it has.
+The circle stops early when the voices agree, but never before round 2.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NOTHING_SAID = {name: field.default for name, field in CircleRecord.model_field
 
 
 class Dialogue:
-    """One circle. `hold()` runs it, once."""
+    """One circle. Call `hold()` once to run it."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Dialogue:
         before_first_call: Callable[[], Awaitable[None]] | None = None,
         circle_id: str | None = None,
     ) -> None:
-        """`before_first_call` is waited for once the listener was told that the circle is convened."""
+        """`before_first_call` is awaited after the listener received `CircleConvened`."""
         prompt.require_text(config.focus)
         self._prompt = prompt
         self._config = config
@@ -108,12 +108,12 @@ class Dialogue:
         self._opening = CircleRecord.assembled(**{**_NOTHING_SAID, **opening})
 
     def _tell(self, event: Callable[..., events.Event], **facts: Any) -> None:
-        """Tell the listener; without one nothing is put together."""
+        """Pass an event to the listener; without one it is not even built."""
         if self._listener is not None:
             self._listener(event(**facts))
 
     async def hold(self) -> FireCircleResult:
-        """Hold the dialogue. An `EvaluationError` that ends it carries the partial result."""
+        """Run the dialogue. An `EvaluationError` that ends it has the partial result."""
         self._tell(
             events.CircleConvened,
             circle_id=self._opening.circle_id,
@@ -124,7 +124,7 @@ class Dialogue:
         try:
             if self._before_first_call is not None:
                 await self._before_first_call()
-                self._started = time.monotonic()  # what was waited for is no part of the circle's own time
+                self._started = time.monotonic()  # waits before this are not part of the circle's own time
             number = 1
             while True:
                 page = self._open_round(number)
@@ -136,14 +136,12 @@ class Dialogue:
                 number += 1
             return await self._conclude(stopped)
         except asyncio.CancelledError as cancelled:
-            # Cancellation stays what it is, so that `asyncio.timeout` and task groups know it.
+            # Cancellation is raised unchanged, so that `asyncio.timeout` and task groups recognise it.
             carry_partial_result(cancelled, self._close("cancelled"))
             raise
 
-    # -- one round ---------------------------------------------------------------------------------
-
     def _open_round(self, number: int) -> RoundPage:
-        """Write this round's questions: one that all share, the chair's own, and each voice's part."""
+        """Write this round's questions: one for all, the chair's own, and each voice's part."""
         kind = self._kind_of(number)
         history, active = self._ledger.rounds(), self._ledger.active
         page = RoundPage(
@@ -175,7 +173,9 @@ class Dialogue:
         return "synthesis" if number >= last > 2 else "discussion"
 
     async def _hear_everybody(self, page: RoundPage) -> None:
-        """Ask all at once and hear them all out, whoever fails; only a STRICT circle stops at a failure."""
+        """Ask all voices at once and wait for all, despite failures; only a STRICT circle stops at
+        the first.
+        """
         hearings = (self._hear(page, model) for model in page.asked)
         in_turn = all(answers_at_once(self._voices[model]) for model in page.asked)
         await hear_all(hearings, until_one_fails=self._config.strict, in_turn=in_turn)
@@ -183,7 +183,9 @@ class Dialogue:
             self._abort_strict(page.failures[0])
 
     async def _hear(self, page: RoundPage, model: str) -> Hearing:
-        """Hear one voice in one round. A voice that fails is out for good: its words stay, its vote not."""
+        """Ask one voice in one round. A voice that fails is out: its evaluations stay on record, its vote
+        does not count.
+        """
         heard = await self._asker.ask(page, model)
         number, calls = page.number, tuple(heard.calls)
         if said := heard.evaluation:
@@ -205,7 +207,7 @@ class Dialogue:
         )
 
     def _reason_to_stop(self, page: RoundPage) -> StopReason | None:
-        """Agreement ends a circle from round 2 on; division earns a large one a fourth round."""
+        """Agreement ends a circle from round 2 on; division gives a large one a fourth round."""
         apart = spread(page.evaluations)
         if page.number >= 2 and not reaches(apart, self._config.early_stop_convergence):
             return "converged"
@@ -219,10 +221,8 @@ class Dialogue:
         )
         return None if divided else "all_rounds_held"
 
-    # -- quorum and reserves -------------------------------------------------------------------------
-
     async def _keep_quorum(self, page: RoundPage) -> None:
-        """Weigh the survivors. If they fall short, call a reserve; if none helps, abort."""
+        """Check the quorum of the remaining voices. If it is lost, call reserves; if none helps, abort."""
         active = self._ledger.active
         verdict = self._weigh(active, page)
         if not self._may_go_on(active, verdict):
@@ -253,7 +253,7 @@ class Dialogue:
         return viable and (verdict.valid or not self._config.enforce_quorum)
 
     async def _recruit(self, page: RoundPage) -> None:
-        """Seat the fewest reserves that restore the quorum; one that fails makes way for others."""
+        """Add the fewest reserves that restore the quorum; if one fails, try others."""
         lost = tuple(failure.model for failure in page.failures)
         while chosen := self._reserves_that_help(page):
             for reserve in chosen:
@@ -262,7 +262,9 @@ class Dialogue:
                     break
 
     def _reserves_that_help(self, page: RoundPage) -> tuple[str, ...]:
-        """The first reserve that restores the quorum by itself, else the first two that do, and so on."""
+        """The first reserve that restores the quorum by itself, otherwise the first two that do,
+        and so on.
+        """
         active = self._ledger.active
         if self._may_go_on(active, self._weigh(active, page)):
             return ()
@@ -274,7 +276,9 @@ class Dialogue:
         return ()
 
     async def _seat(self, reserve: str, page: RoundPage, replaces: tuple[str, ...]) -> bool:
-        """Ask a reserve for its baseline, then for its part in this round; whether it answered both."""
+        """Ask a reserve the round 1 question, then its part in this round; returns whether it
+        answered both.
+        """
         for number in dict.fromkeys((1, page.number)):
             earlier = self._ledger.pages[number - 1]
             history = self._ledger.rounds(before=number)
@@ -289,10 +293,8 @@ class Dialogue:
         self._tell(events.VoiceRecruited, round_number=page.number, model=reserve, substitution=new)
         return True
 
-    # -- the end ---------------------------------------------------------------------------------------
-
     async def _conclude(self, stopped: StopReason) -> FireCircleResult:
-        """The verdict, after a classifier voice has named the patterns, if one was asked for."""
+        """The verdict, after a classifier voice has classified the patterns, if configured."""
         if self._config.pattern_classification == "heuristic" or self._config.classifier_model is None:
             return self._close(stopped)
         classifier = self._config.classifier_model
@@ -351,7 +353,7 @@ class Dialogue:
         self._abort(EvaluationError, message, model=failure.model, number=number)
 
     def _abort_for_quorum(self, page: RoundPage, verdict: QuorumVerdict) -> NoReturn:
-        """Say what is missing, who was lost when, and in whose words."""
+        """Abort with what is missing, and which voices were lost when and why."""
         fewest, active = self._config.min_viable_models, self._ledger.active
         losses = page.failures or self._ledger.failures
         lost = ", ".join(failure.model for failure in losses)
@@ -375,7 +377,7 @@ class Dialogue:
         self._abort(QuorumError, f"{message}. {causes}" if causes else message, number=page.number)
 
     def _require_budget(self, page: RoundPage, questions: Sequence[VoicePrompt]) -> None:
-        """What is left must do for all these questions: a budget ends a circle as a whole."""
+        """Abort unless the budget covers all these questions: a budget ends the circle as a whole."""
         if spent := self._asker.shortage(page, questions):
             message = f"over_budget: {spent}, what is left is not enough for round {page.number}"
             self._abort(BudgetError, message, number=page.number, stopped="over_budget")

@@ -1,7 +1,7 @@
-"""What a circle tells while it sits, for a command line, a viewer or a store to follow.
+"""The events of a circle in progress, for a command line, a viewer or a store.
 
-Nothing that is said or paid for is left out: `firecircle.circle.ledger` puts the record of a circle
-together from its events alone, also when the process that held it is gone.
+They include everything that is said or paid for: `firecircle.circle.ledger` builds the record of a circle
+from its events alone, also when its process is gone.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from firecircle.shapes import Shape, Text
 
 
 class CircleConvened(Shape):
-    """The voices are seated."""
+    """The circle starts."""
 
     kind: Literal["circle_convened"] = "circle_convened"
     circle_id: Text
     models: tuple[Text, ...]
     max_rounds: int
     record: CircleRecord
-    """The circle's record with nothing said yet."""
+    """The circle's record before any answer."""
 
 
 class RoundStarted(Shape):
-    """Everybody still active is asked."""
+    """All active voices are asked."""
 
     kind: Literal["round_started"] = "round_started"
     round_number: int
@@ -49,7 +49,7 @@ class RoundStarted(Shape):
 
 
 class ReserveAsked(Shape):
-    """A reserve is heard in a round that others have already answered."""
+    """A reserve is asked in a round that others have already answered."""
 
     kind: Literal["reserve_asked"] = "reserve_asked"
     round_number: int
@@ -58,7 +58,7 @@ class ReserveAsked(Shape):
 
 
 class VoiceRetried(Shape):
-    """A voice is about to try again."""
+    """A voice is about to retry."""
 
     kind: Literal["voice_retried"] = "voice_retried"
     round_number: int
@@ -69,14 +69,14 @@ class VoiceRetried(Shape):
 
 
 class VoiceAnswered(Shape):
-    """A voice spoke and was understood."""
+    """A voice gave a valid answer."""
 
     kind: Literal["voice_answered"] = "voice_answered"
     round_number: int
     model: Text
     evaluation: NeutrosophicEvaluation
     calls: tuple[CallRecord, ...]
-    """What it took."""
+    """The calls of this answer."""
 
 
 class VoiceFailed(Shape):
@@ -90,7 +90,7 @@ class VoiceFailed(Shape):
 
 
 class VoiceRecruited(Shape):
-    """A reserve took a seat."""
+    """A reserve joined the circle."""
 
     kind: Literal["voice_recruited"] = "voice_recruited"
     round_number: int
@@ -99,7 +99,7 @@ class VoiceRecruited(Shape):
 
 
 class QuorumChecked(Shape):
-    """The surviving voices were weighed."""
+    """The quorum of the remaining voices was checked."""
 
     kind: Literal["quorum_checked"] = "quorum_checked"
     round_number: int
@@ -107,7 +107,7 @@ class QuorumChecked(Shape):
 
 
 class RoundClosed(Shape):
-    """Everybody who would speak in this round has spoken."""
+    """All voices of this round have answered or failed."""
 
     kind: Literal["round_closed"] = "round_closed"
     round_number: int
@@ -117,7 +117,7 @@ class RoundClosed(Shape):
 
 
 class CircleClosed(Shape):
-    """The circle is over; `result` is partial when it was aborted or cancelled."""
+    """The circle is over; `result` is partial if it was aborted or cancelled."""
 
     kind: Literal["circle_closed"] = "circle_closed"
     result: FireCircleResult

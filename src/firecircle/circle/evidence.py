@@ -1,4 +1,4 @@
-"""The evaluated text as evidence: fenced with markers that its author could not have known."""
+"""The evaluated text as evidence: between markers that its author could not have known."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 NONCE_LENGTH = 12
 
 LINE_MARK = "| "
-"""Before every line of another's words, so that none of them can pass for a heading of ours."""
+"""Before every line of quoted text, so that none of it can look like our own heading."""
 TAKEN_OUT = "[removed marker]"
-"""What stands for a marker code that was taken out. It begins and ends with letters that no code has, so
-that the words around it cannot read as one again."""
+"""Replaces a removed marker code. It begins and ends with letters that no code has, so that the text around
+it cannot form a code again.
+"""
 
 _NO_LETTER = re.compile(r"[^0-9a-z]+")
 _LOOK_ALIKES = {
@@ -37,30 +38,30 @@ _LOOK_ALIKES = {
     "9": "ⳋᏭ",
 }
 _SEEN_AS = {ord(alike): letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
-"""Signs that pass for those a code is made of, in lower case."""
+"""Characters that look like those of a code, in lower case."""
 _FIRST_LETTERS = (0x1F1E6, 0x1F150, 0x1F170)
 
 
 def _sign(code: int) -> str:
-    """An ASCII character as it is read in a code: O as 0, I and L as 1."""
+    """An ASCII character as read in a code: O as 0, I and L as 1."""
     lower = chr(code).lower()
     return _SEEN_AS.get(ord(lower), lower)
 
 
 _SEEN_AS |= {first + place: _sign(ord("a") + place) for first in _FIRST_LETTERS for place in range(26)}
-"""Letters of flags, and in filled circles and squares."""
+"""Flag letters, and letters in filled circles and squares."""
 _UNSEEN_AS = {0xE0000 + code: _sign(code) for code in range(0x80)}
 _UNSEEN_AS |= {0xE0100 + code - 16: _sign(code) for code in range(16, 0x80)}
 """Tags and variation selectors, which spell ASCII and are not displayed."""
 _READINGS = (_SEEN_AS | _UNSEEN_AS, _SEEN_AS | dict.fromkeys(_UNSEEN_AS, ""))
-"""How a text can be read: with what is not displayed, and without it."""
+"""Two ways to read a text: with and without what is not displayed."""
 
 
 def fresh_nonce(seed: int | None, texts: Iterable[str], same_for: Sequence[str] | None = None) -> str:
-    """A marker code that is nowhere in the texts; with a seed, always the same for the same texts.
+    """A marker code that occurs in none of the texts; with a seed, always the same for the same texts.
 
-    With `same_for` it follows from these instead: all turns of a conversation share one, so that what they
-    share reads the same.
+    With `same_for` it depends on these instead: all turns of a conversation share one, so that their common
+    beginning is identical.
     """
     known = list(texts)
     given = known if same_for is None else same_for
@@ -83,12 +84,12 @@ def fence(nonce: str, label: str, text: str) -> str:
 
 
 def quoted(nonce: str, label: str, words: str) -> str:
-    """Another's words between two markers that they cannot close, every line marked."""
+    """Quoted text between two markers that it cannot close, with a mark on every line."""
     return fence(nonce, label, marked_lines(words, nonce, LINE_MARK))
 
 
 def marked_lines(words: str, nonce: str, mark: str) -> str:
-    """Another's words without the marker code, and with a mark before every line."""
+    """Quoted text without the marker code, and with a mark before every line."""
     return "\n".join(f"{mark}{line}".rstrip() for line in without_nonce(words, nonce).splitlines())
 
 
@@ -111,10 +112,10 @@ def evidence_text(prompt: MultiNeutrosophicPrompt, nonce: str) -> str:
 
 
 def without_nonce(text: str, nonce: str) -> str:
-    """Words of another evaluator, who has seen the code, made unable to close a marker.
+    """Text of another evaluator, who has seen the code, made unable to close a marker.
 
-    The code is taken out in every spelling that looks or reads like it: in any case, width, script or style
-    of letter, with invisible signs or separators in it, and from right to left.
+    The code is removed in every spelling that looks or reads like it: in any case, width, script or style of
+    letter, with invisible characters or separators in it, and from right to left.
     """
     if text.isascii():
         return _without(text, nonce, _SEEN_AS)
@@ -142,7 +143,7 @@ def _without(text: str, nonce: str, reading: Mapping[int, str]) -> str:
 
 
 def _read_plainly(text: str, reading: Mapping[int, str]) -> str:
-    """The letters and digits a text reads as, without space, punctuation and invisible signs."""
+    """The letters and digits that a text reads as, without space, punctuation and invisible characters."""
     if text.isascii():
         return _NO_LETTER.sub("", text.lower().translate(reading))
     plain = unicodedata.normalize("NFKD", text).casefold().translate(reading)

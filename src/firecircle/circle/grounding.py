@@ -1,4 +1,4 @@
-"""Does a quote stand in the prompt? Only words that are found there count as evidence."""
+"""Find quotes in the prompt: only words that are found there count as evidence."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ FEWEST_WORDS_OF_A_QUOTE = 4
 """In a reasoning; fewer words in quotation marks may be a term."""
 NOT_IN_EVIDENCE = "not in the evidence"
 SIGNS_A_WORD = 2
-"""In scripts without spaces a word is about two signs long."""
+"""In scripts without spaces a word has about two characters."""
 FUZZY_SCORE = 90.0
 FUZZY_LONGEST_LAYER = 50_000
 FUZZY_LONGEST_QUOTE = 1_000
 FUZZY_MOST_WORK = 1_000_000_000
-"""Near matches are sought for the quotes of one evaluation until so much was done, by `_work`: at worst a
-second, mostly a tenth of that. Else hundreds of passages that are almost in the prompt hold up everybody."""
+"""The limit of `_work` on near matches for the quotes of one evaluation: at worst a second, usually a tenth
+of that. Without it, hundreds of passages that are almost in the prompt would block all voices.
+"""
 LONGEST_QUOTE = 2_000
 MOST_QUOTES = 100
-"""How many passages of one evaluation are looked for."""
+"""Passages of one evaluation that are searched."""
 MOST_PARTS = 8
 LONGEST_DESCRIPTION = 20_000
-"""How much of a text is searched for passages in quotation marks."""
+"""Length of a text that is searched for passages in quotation marks."""
 LONGEST_WORD = 64
 """Characters by which a quote that begins or ends within a word is extended; longer runs, such as encoded
-data, are cut where the voice cut them."""
+data, stay cut.
+"""
 MOST_PLACES = 100
-"""How many places of a quote are looked at for one that cuts no word."""
+"""Places of a quote that are checked for one that cuts no word."""
 
 _INLINE_QUOTE = re.compile(
     r'"([^"\n]{2,400}+)"|“([^”\n]{2,400}+)”|«([^»\n]{2,400}+)»|`([^`\n]{2,400}+)`'
@@ -48,20 +50,20 @@ _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-"""Signs of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which are written without spaces."""
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese characters, which are written without spaces."""
 _APOSTROPHES = ("'", "’")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…|\[\.\.\.\]|\[…\])\s*")
 
 
 def quotes_of(note: PatternNote) -> tuple[str, ...]:
-    """What a voice quoted: its quote, or the passages in quotation marks within its description."""
+    """A voice's quotes: its quote, or the passages in quotation marks within its description."""
     if note.quote and note.quote.strip():
         return (note.quote.strip(),)
     return passages_in(note.description)
 
 
 def passages_in(text: str) -> tuple[str, ...]:
-    """The passages that stand in quotation marks within a text."""
+    """The passages in quotation marks within a text."""
     inline = (
         next(part for part in groups if part) for groups in _INLINE_QUOTE.findall(text[:LONGEST_DESCRIPTION])
     )
@@ -85,14 +87,14 @@ def with_invented_marked(text: str, prompt: MultiNeutrosophicPrompt) -> str:
 def ground(
     quote: str, prompt: MultiNeutrosophicPrompt, layer_hint: str | None = None
 ) -> GroundedQuote | None:
-    """Where the quote stands in the prompt, or None. The layer the voice named is searched first."""
+    """The place of the quote in the prompt, or None. The layer that the voice named is searched first."""
     return next(_ground_each([(quote, layer_hint)], prompt))
 
 
 def _ground_each(
     quotes: Iterable[tuple[str, str | None]], prompt: MultiNeutrosophicPrompt
 ) -> Iterator[GroundedQuote | None]:
-    """Where each quote of one evaluation stands; near matches as long as they are not too much work."""
+    """The place of each quote of one evaluation; near matches within the limit of work."""
     work = 0
     for quote, layer_hint in islice(quotes, MOST_QUOTES):
         place = _literally(quote, prompt.layers, layer_hint)
@@ -104,7 +106,7 @@ def _ground_each(
 
 @lru_cache(maxsize=64)
 def _literally(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
-    """Remembered for a while: voices of a circle quote the same words, round after round."""
+    """Cached: voices of a circle quote the same words, round after round."""
     pairs = _pairs(quote, layers, layer_hint)
     for find in (_find_exact, _find_normalised):
         for candidate, layer in pairs:
@@ -117,14 +119,14 @@ def _literally(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) ->
 def _nearly(
     quote: str, layers: tuple[Layer, ...], layer_hint: str | None
 ) -> tuple[GroundedQuote | None, int]:
-    """A near match and how much work it was to look for it."""
+    """A near match, and the work of the search."""
     work = 0
     for candidate, layer in _pairs(quote, layers, layer_hint):
         if work >= FUZZY_MOST_WORK:
             break
         needle = _normalised_quote(candidate)[:FUZZY_LONGEST_QUOTE]
         if len(needle) < 2 * FEWEST_CHARS or len(layer.text) > FUZZY_LONGEST_LAYER:
-            continue  # there, nearness says little or costs much
+            continue  # here, nearness says little or costs much
         work += _work(needle, layer)
         if place := _find_fuzzy(needle, layer):
             return place, work
@@ -132,20 +134,20 @@ def _nearly(
 
 
 def _pairs(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> list[tuple[str, Layer]]:
-    """Each spelling with each layer, the layer the voice named first."""
+    """Each spelling with each layer, starting with the layer that the voice named."""
     in_order = sorted(layers, key=lambda layer: layer.name != layer_hint)
     return list(product(filter(_long_enough, _spellings(quote)), in_order))
 
 
 def _work(needle: str, layer: Layer) -> int:
-    """How much it is to look for a near match: the layer by the words of the machine, place by place."""
+    """The work of a search for a near match: machine words of the layer, times places."""
     return len(needle) * len(layer.text) * (1 + len(needle) // 64)
 
 
 def ground_notes(
     evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt
 ) -> tuple[tuple[GroundedQuote, ...], ...]:
-    """For each note of an evaluation, every quote of it that stands in the prompt."""
+    """For each note of an evaluation, every quote of it that is in the prompt."""
     notes = [(quotes_of(note), note.layer) for note in evaluation.pattern_notes]
     places = _ground_each(((quote, layer) for quotes, layer in notes for quote in quotes), prompt)
     return tuple(
@@ -161,7 +163,7 @@ def ground_notes(
 def grounded_in_reasoning(
     evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt
 ) -> tuple[GroundedQuote, ...]:
-    """The quotes within an evaluation's reasoning that stand in the prompt."""
+    """The quotes within an evaluation's reasoning that are in the prompt."""
     quotes = [(passage, None) for passage in passages_in(evaluation.reasoning)]
     return tuple(
         place.model_copy(update={"quoted_by": evaluation.model})
@@ -186,7 +188,7 @@ def peer_quotes(evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPro
 
 
 def overlap(one: GroundedQuote, other: GroundedQuote) -> bool:
-    """Whether two quotes are of the same words: they share at least half of the shorter one."""
+    """Whether two quotes share at least half of the shorter one."""
     if one.layer != other.layer:
         return False
     shared = min(one.end, other.end) - max(one.start, other.start)
@@ -194,7 +196,7 @@ def overlap(one: GroundedQuote, other: GroundedQuote) -> bool:
 
 
 def _spellings(quote: str) -> Sequence[str]:
-    """The quote itself, without quotation marks around it, and its parts where the voice left words out."""
+    """The quote without quotation marks around it, and its parts if the voice left words out."""
     quote = quote[:LONGEST_QUOTE].strip()
     bare = quote.strip("\"'“”‘’«»` \n").strip()
     parts = sorted((part.strip() for part in _ELLIPSIS.split(bare)), key=len, reverse=True)
@@ -244,7 +246,7 @@ def _is_of_word(char: str) -> bool:
 
 
 def _find(needle: str, text: str) -> int:
-    """Where the needle is, at best without cutting a word; -1 if it is not there."""
+    """The position of the needle, if possible without cutting a word; -1 if it is not there."""
     first = start = text.find(needle)
     for _ in range(MOST_PLACES):
         if start < 0 or not (_is_within_word(text, start) or _is_within_word(text, start + len(needle))):
@@ -292,7 +294,7 @@ def _normalised_layer(text: str) -> tuple[str, array[int]]:
 
 
 def _normalised(text: str) -> tuple[str, array[int]]:
-    """The text folded in case, space, width, accents and typography, and where each character came from."""
+    """The text folded in case, space, width, accents and typography, and the origin of each character."""
     kept: list[str] = []
     origin = array("I")
     for index, char in enumerate(text):

@@ -1,4 +1,4 @@
-"""Hearing one voice out: its answer read, a contradiction cleared up, or its failure put on record."""
+"""Ask one voice: parse its answer, resolve a contradiction, or record its failure."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from firecircle.shapes import writable
 
 LONGEST_MESSAGE = 500
 LARGEST_REPLY = 500_000
-"""Bytes of an answer, and of the thinking beside it: some ten times what a talkative model writes."""
+"""Bytes of an answer or its reasoning: ten times what a talkative model writes."""
 MOST_NOTES = 100
 KEPT_OF_TOO_LARGE = 10_000
 LONGEST_READ_AT_ONCE = 20_000
-"""Characters; longer ones are read in a thread, so that nobody else has to wait for it."""
+"""Characters; longer answers are parsed in a thread, so that other voices do not wait."""
 MORE_ROOM = 4
-"""How much more room a cut answer is given, in times of what it had."""
+"""The limit of a cut answer is multiplied by this for the retry."""
 ROOM_TO_THINK = 4000
-"""The least room it is given, in tokens."""
+"""The least limit of that retry, in tokens."""
 
 
 @dataclass(slots=True)
 class Hearing:
-    """What came of asking one voice: an evaluation or a failure, and every call it took."""
+    """The outcome of asking one voice: an evaluation or a failure, and every call."""
 
     model: str
     evaluation: NeutrosophicEvaluation | None = None
     failure: Failure | None = None
     calls: list[CallRecord] = field(default_factory=list)
     retries_granted: list[Usage] = field(default_factory=list)
-    """What further attempts of the call under way may take; counted until the call is on record."""
+    """What further attempts of the present call may consume; counted until the call is recorded."""
 
     @property
     def is_over(self) -> bool:
@@ -53,12 +53,12 @@ class Hearing:
 
 
 class Lost(Exception):  # noqa: N818 - an outcome, not a mistake
-    """A call that brought no usable answer."""
+    """A call without a usable answer."""
 
     def __init__(
         self, kind: FailureKind, message: str, attempts: int = 1, *, beginning: str | None = None
     ) -> None:
-        """`beginning` is what is kept of an answer that is not."""
+        """`beginning` is the part to record of an unusable answer."""
         super().__init__(message)
         self.kind: FailureKind = kind
         self.attempts = attempts
@@ -74,7 +74,7 @@ async def hear(
     clarify: Callable[[str, float, float], str],
     may_ask: Callable[[Turn], bool],
 ) -> None:
-    """Ask one voice and fill in its hearing. Only a cancellation escapes; all else is on record there."""
+    """Ask one voice and fill in its hearing. Records every failure; only a cancellation is raised."""
     clock = asyncio.get_running_loop().time
     started = clock()
     texts = (*(layer.text for layer in turn.prompt.layers), turn.question)
@@ -125,14 +125,14 @@ async def hear(
 
 
 async def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
-    """The reading of a reply; `Lost` where it notes or quotes more than anybody would look at."""
+    """Parse a reply; raises `Lost` if it has too many notes or quotes."""
     if len(reply.text) + len(reply.reasoning_trace or "") > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(read_now, reply, texts, strict)
     return read_now(reply, texts, strict)
 
 
 def read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
-    """The reading of a reply, in this thread. Raises `Refused`, `Unreadable`, or `Lost` beyond a limit."""
+    """Parse a reply in this thread. Raises `Refused`, `Unreadable`, or `Lost` beyond a limit."""
     reading = _read_somehow(reply, texts, strict)
     notes = (*reading.patterns_observed, *reading.consensus_patterns)
     if len(notes) > MOST_NOTES:
@@ -171,13 +171,13 @@ async def _is_readable(reply: Reply, texts: tuple[str, ...], strict: bool) -> bo
 
 
 def _has_time_for(roomier: Turn, started: float) -> bool:
-    """Whether the round leaves twice the time that the cut answer took."""
+    """Whether the round has twice the time left that the cut answer took."""
     now = asyncio.get_running_loop().time()
     return roomier.deadline is None or now + 2 * (now - started) < roomier.deadline
 
 
 async def _longer_answer(heard: Hearing, voice: Voice, roomier: Turn) -> Reply | None:
-    """The same question with more room. If it is lost, the cut answer stands."""
+    """Ask the same question with more room. If that fails, the cut answer counts."""
     try:
         return await call(heard, voice, roomier, "more_room")
     except Lost:
@@ -193,7 +193,7 @@ def _cut(max_tokens: int, unreadable: Unreadable) -> str:
 
 
 def contradicts(reading: Reading) -> bool:
-    """Whether the verdict in words and the verdict in numbers say opposite things."""
+    """Whether the verdict in words and the verdict in numbers are opposite."""
     if reading.verdict == "violation":
         return reading.truth > reading.falsehood
     return reading.verdict == "no_violation" and reading.falsehood > reading.truth
@@ -207,7 +207,7 @@ async def _clear_up(
     reading: Reading,
     texts: tuple[str, ...],
 ) -> tuple[Reading, Polarity, tuple[Reply, ...]]:
-    """Ask once more, the contradiction quoted. If it persists, the word wins over the numbers."""
+    """Ask once more and quote the contradiction. If it persists, the word wins over the numbers."""
     try:
         second = await call(heard, voice, again, "clarify")
     except Lost:
@@ -220,7 +220,7 @@ async def _clear_up(
 
 
 def cleared_up(reading: Reading, reread: Reading) -> tuple[Reading, Polarity]:
-    """What a contradiction comes to when the voice was asked once more."""
+    """The result of a contradiction after the voice was asked once more."""
     reread = replace(
         reread,
         reasoning=reread.reasoning or reading.reasoning,
@@ -232,12 +232,12 @@ def cleared_up(reading: Reading, reread: Reading) -> tuple[Reading, Polarity]:
 
 
 def word_wins(reading: Reading) -> Reading:
-    """The same with the numbers turned round, as the verdict in words has it."""
+    """The same with the numbers inverted to agree with the word."""
     return replace(reading, truth=reading.falsehood, falsehood=reading.truth)
 
 
 async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -> Reply:
-    """One call, on record whatever comes of it. The round's deadline bounds it, retries included."""
+    """Make one call and record its outcome. The round's deadline limits it, including retries."""
     clock = asyncio.get_running_loop().time
     started = clock()
     attempts = 1
@@ -303,7 +303,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
 
 
 def _require_size(text: str, what: str, reply: Reply) -> None:
-    """Refuse what would fill records, lists and others' questions."""
+    """Refuse a reply that would fill records, lists and others' questions."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > LARGEST_REPLY:
         raise Lost(
@@ -315,13 +315,13 @@ def _require_size(text: str, what: str, reply: Reply) -> None:
 
 
 def _is_called_off() -> bool:
-    """Whether somebody cancelled this task; else the voice's own code raised the cancellation."""
+    """Whether this task was cancelled; otherwise the voice's own code raised the cancellation."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _as_lost(error: Exception, attempts: int) -> Lost:
-    """What a raised exception means. A status on it tells an HTTP failure, whoever raised it."""
+    """Classify a raised exception. A status on it means an HTTP failure, whatever its type."""
     message = str(error) or type(error).__name__
     if isinstance(error, VoiceError):
         return Lost(error.kind, message, max(attempts, error.attempts))
@@ -342,8 +342,8 @@ def _as_lost(error: Exception, attempts: int) -> Lost:
 def evaluation_of(
     model: str, round_number: int, reading: Reading, polarity: Polarity, replies: tuple[Reply, ...]
 ) -> NeutrosophicEvaluation:
-    """What a voice holds, by the reading of its replies."""
-    # What was read is within [0, 1] and writable; a probability is what some voice says it is.
+    """A voice's evaluation from its parsed replies."""
+    # Parsed numbers are within [0, 1] and writable; a probability is unchecked input from a voice.
     made = NeutrosophicEvaluation if reading.read_as == "logprobs" else NeutrosophicEvaluation.assembled
     trace = replies[-1].reasoning_trace
     return made(
@@ -369,7 +369,7 @@ def evaluation_of(
 def carried(
     last: NeutrosophicEvaluation, round_number: int, replies: tuple[Reply, ...]
 ) -> NeutrosophicEvaluation:
-    """The voice's last evaluation, repeated because its answer could not be read."""
+    """The voice's last evaluation, repeated because its answer could not be parsed."""
     return last.model_copy(
         update={
             "round_number": round_number,

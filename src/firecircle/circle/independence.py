@@ -1,4 +1,4 @@
-"""How many independent voices a circle amounts to, by the errors that its voices made together before."""
+"""How many independent voices a circle amounts to, by the errors that its voices have shared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firecircle.shapes import Shape, Text
 from firecircle.thresholds import reaches
 
 FEWEST_ITEMS = 30
-"""With fewer labelled prompts than this the effective number could be anything from 1 to all voices."""
+"""With fewer labelled prompts the effective number could be anything from 1 to all voices."""
 
 
 class SharedErrors(Shape):
@@ -23,16 +23,16 @@ class SharedErrors(Shape):
 
 
 class MeasuredErrors(Shape):
-    """How the errors of voices went together on labelled prompts that each judged alone."""
+    """How voices' errors correlate on labelled prompts that each judged independently."""
 
     voices: tuple[Text, ...]
     n: int
     """Labelled prompts that at least two of them judged."""
     pairs: tuple[SharedErrors, ...]
-    """Those in which both voices were wrong at times and right at times."""
+    """Pairs in which both voices were sometimes wrong and sometimes right."""
 
     def independence(self, voices: Sequence[str]) -> Independence | None:
-        """How many independent voices these are; None where the prompts do not show it."""
+        """How many independent voices these are; None if the prompts do not show it."""
         seated = set(voices)
         known = [pair.phi for pair in self.pairs if seated.issuperset(pair.voices)]
         if self.n < FEWEST_ITEMS or not known or not seated.issubset(self.voices):
@@ -63,7 +63,7 @@ def effective_voices(n: int, mean_phi: float) -> float:
 def measured_errors(
     said: Iterable[Mapping[str, float]], labels: Iterable[Label], thresholds: Iterable[float]
 ) -> MeasuredErrors:
-    """`said` has for each labelled prompt the falsehood that each voice gave it alone."""
+    """`said` has, for each labelled prompt, each voice's falsehood in round 1."""
     voices: dict[str, None] = {}
     together: dict[tuple[str, str], list[int]] = {}
     n = 0
@@ -83,6 +83,6 @@ def measured_errors(
 
 
 def _phi(neither: int, second: int, first: int, both: int) -> float | None:
-    """The correlation in a table of two by two; None where one of the two never or always erred."""
+    """The correlation of a two-by-two table; None if one of the two never or always erred."""
     spread = (first + both) * (neither + second) * (second + both) * (neither + first)
     return (both * neither - first * second) / sqrt(spread) if spread else None

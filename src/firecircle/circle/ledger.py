@@ -1,6 +1,6 @@
-"""The circle's book: who was asked what in which round, what came of it, and the record it adds up to.
+"""The ledger of a circle: every question with its outcome, by round, and the record built from it.
 
-A record is put together from the events too: that is all there is when its process is gone.
+A record can also be built from events, which is all that remains when the process is gone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from firecircle.evaluation import NeutrosophicEvaluation, spread
 
 @dataclass(slots=True)
 class RoundPage:
-    """One round while it is being held."""
+    """One round in progress."""
 
     number: int
     kind: RoundKind
@@ -43,46 +43,46 @@ class RoundPage:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Who was asked, in the order the voices are listed."""
+        """The voices asked, in list order."""
         return tuple(self.prompts)
 
     @property
     def evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
-        """What was said, in the order the voices are listed."""
+        """The evaluations, in list order."""
         return tuple([hearing.evaluation for hearing in self.heard if hearing.evaluation])
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Who was lost, in the order the voices are listed."""
+        """The failures, in list order."""
         return tuple([hearing.failure for hearing in self.heard if hearing.failure])
 
     @property
     def calls(self) -> tuple[CallRecord, ...]:
-        """Every call so far, in the order the voices are listed."""
+        """Every call so far, in list order."""
         return tuple([call for hearing in self.heard for call in hearing.calls])
 
     @property
     def heard(self) -> list[Hearing]:
-        """Who was heard, in the order the voices are listed."""
+        """The hearings, in list order."""
         return [self.hearings[model] for model in self.prompts if model in self.hearings]
 
     @property
     def occupied_chair(self) -> str | None:
-        """Who holds the chair and has spoken from it."""
+        """The voice in the chair, once it has spoken from it."""
         return self.chair if any(evaluation.model == self.chair for evaluation in self.evaluations) else None
 
     @property
     def under_way(self) -> tuple[VoicePrompt, ...]:
-        """The questions whose answers are still to come."""
+        """The questions without an answer yet."""
         over = {model for model, hearing in self.hearings.items() if hearing.is_over}
         return tuple(asked for model, asked in self.prompts.items() if model not in over)
 
     def close(self) -> None:
-        """Note how long the round took."""
+        """Record the duration of the round."""
         self.duration = time.monotonic() - self.opened
 
     def as_round(self) -> DialogueRound:
-        """The round as it goes on record; the same one until more is said or the round is closed."""
+        """The round as recorded; cached until more is said or the round is closed."""
         state = (len(self.prompts), sum(hearing.is_over for hearing in self.hearings.values()), self.duration)
         if self._on_record is None or self._on_record[0] != state:
             self._on_record = (state, self._as_round())
@@ -106,7 +106,7 @@ class RoundPage:
 
 @dataclass(slots=True)
 class Ledger:
-    """Everything on record so far. Pages are only ever added to."""
+    """Everything recorded so far. Pages are only added."""
 
     config: FireCircleConfig
     pages: list[RoundPage] = field(default_factory=list)
@@ -116,26 +116,26 @@ class Ledger:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Every voice lost so far, by round."""
+        """Every lost voice so far, by round."""
         return tuple(failure for page in self.pages for failure in page.failures)
 
     @property
     def active(self) -> tuple[str, ...]:
-        """The voices that are seated and were never lost."""
+        """The voices that were never lost."""
         return active_voices(self.config.models, self.substitutions, self.failures)
 
     @property
     def calls(self) -> tuple[CallRecord, ...]:
-        """Every call so far, by round and by the order the voices are listed."""
+        """Every call so far, by round and in list order."""
         made = [call for page in self.pages for call in page.calls]
         return (*made, *self.calls_outside_rounds)
 
     def rounds(self, before: int | None = None) -> tuple[DialogueRound, ...]:
-        """The rounds on record, or those before a given one."""
+        """The recorded rounds, or those before a given one."""
         return tuple(page.as_round() for page in self.pages if before is None or page.number < before)
 
     def added_to(self, opening: CircleRecord) -> CircleRecord:
-        """The record of the circle that opened so, with everything that is in the book."""
+        """The record of the circle with this opening and everything in the ledger."""
         return opening.model_copy(
             update={
                 "dialogue_history": self.rounds(),
@@ -155,15 +155,15 @@ class Ledger:
         return None
 
     def last_words(self, of: Sequence[str], before: int) -> list[NeutrosophicEvaluation]:
-        """The last evaluation of each of these voices before a round, those lost since included."""
+        """The last evaluation of each of these voices before a round, including lost ones."""
         last = (self.last_said(model, before) for model in of)
         return [evaluation for evaluation in last if evaluation]
 
 
 def record_from(story: Iterable[events.Event]) -> CircleRecord:
-    """The record as far as it was told, as that of an interrupted circle; a closed one has its own.
+    """The record from events: that of an interrupted circle, or of a closed one its own.
 
-    Calls that were under way when the telling broke off are not in it: nobody knows what they cost.
+    It lacks calls that were in progress at the end, whose cost is unknown.
     """
     remaining = iter(story)
     first = next(remaining, None)

@@ -1,4 +1,6 @@
-"""What talking did: how opinions moved, what the chair brought, and what other rules would have concluded."""
+"""The effects of the discussion: how opinions moved, what the chair brought, and what other rules would
+conclude.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from firecircle.evaluation import spread
 
 MOVED = 1e-9
 LEAST_RUN = 4
-"""Words in a row that two texts share by more than chance."""
+"""Consecutive words that two texts rarely share by chance."""
 LONGEST_COMPARED = 10_000
 """Characters of a reasoning."""
 PERFORMATIVE_BELOW = 0.10
@@ -35,7 +37,9 @@ PERFORMATIVE_BELOW = 0.10
 def round_metrics(
     history: Sequence[DialogueRound], observations: Sequence[Observation]
 ) -> tuple[RoundMetrics, ...]:
-    """Mean and spread of F for every round, how the spread changed, and what that round's chair brought."""
+    """Mean and spread of F for every round, how the spread changed, and the patterns new from that round's
+    chair.
+    """
     measured: list[RoundMetrics] = []
     for held in history:
         if not held.evaluations:
@@ -60,21 +64,21 @@ def calculate_empty_chair_influence(
     empty_chair_models: Mapping[int, str],
     typing: Typing = heuristic_typing,
 ) -> float:
-    """The share of pattern types that were first mentioned by the chair of that round.
+    """The share of pattern types that the chair of a round mentioned first.
 
-    Within a round the voices are taken in the order of their ids, so the figure does not depend on
-    who answered first.
+    Within a round, voices count in the order of their ids, so the figure does not depend on which answered
+    first.
     """
     return influence_of(observe(dialogue_history, typing), empty_chair_models)
 
 
 def typed_in_talk(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """What a chair can bring: observations with a type from round 2 on, when somebody holds it."""
+    """Observations that a chair can contribute: those with a type from round 2 on."""
     return tuple(seen for seen in observations if seen.round_number > 1 and seen.pattern_type not in UNTYPED)
 
 
 def influence_of(observations: Sequence[Observation], empty_chair_models: Mapping[int, str]) -> float:
-    """As `calculate_empty_chair_influence`, from observations that are already typed."""
+    """As `calculate_empty_chair_influence`, from classified observations."""
     firsts = [
         min(group, key=lambda seen: (seen.round_number, seen.model))
         for group in group_observations(typed_in_talk(observations))
@@ -86,7 +90,7 @@ def influence_of(observations: Sequence[Observation], empty_chair_models: Mappin
 
 
 def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
-    """How each voice's F moved between one round and the next, and whether toward its peers."""
+    """How each voice's F moved between rounds, and whether toward its peers."""
     moves: list[Flip] = []
     for earlier, later in pairwise(history):
         before = {evaluation.model: evaluation.falsehood for evaluation in earlier.evaluations}
@@ -111,7 +115,7 @@ def flips(history: Sequence[DialogueRound]) -> tuple[Flip, ...]:
 
 
 def repeated_share(reasoning: str, others: Iterable[str]) -> float | None:
-    """The share of a reasoning's words that are part of a run of words some other text has too."""
+    """The share of a reasoning's words in word sequences that some other text has too."""
     words = _words(reasoning)
     if len(words) < LEAST_RUN:
         return None
@@ -144,7 +148,7 @@ def rival_verdicts(
     alarm_threshold: float,
     calibrated: float | None = None,
 ) -> dict[str, RivalVerdict]:
-    """What each rule says of the same transcript, active voices only."""
+    """The verdict of each rule on the same transcript, active voices only."""
     evaluations = [
         evaluation for held in history for evaluation in held.evaluations if evaluation.model in active_models
     ]
@@ -157,7 +161,7 @@ def rival_verdicts(
 
 
 def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence[str]) -> Mapping[str, float]:
-    """The share of the circle's grounded patterns that each voice backed with a quote."""
+    """The share of the circle's grounded patterns that each voice supported with a quote."""
     return {
         model: sum(any(place.quoted_by == model for place in pattern.evidence) for pattern in patterns)
         / len(patterns)
@@ -168,7 +172,7 @@ def voice_scores(patterns: Sequence[PatternObservation], active_models: Sequence
 
 
 def account(calls: Sequence[CallRecord]) -> Accounting:
-    """The calls added up, in all, per round and per voice."""
+    """The calls added up, in total, per round and per voice."""
     by_round: dict[int, list[CallRecord]] = {}
     by_voice: dict[str, list[CallRecord]] = {}
     for call in calls:

@@ -1,4 +1,4 @@
-"""Keeping names out of what voices are shown of each other: a named authority steers, right or wrong."""
+"""Hide names in what voices see of each other: a named authority has influence, right or wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firecircle.names import LOCAL, is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 SOMEBODY = "one of the evaluators"
-"""Said for a name that several voices go by."""
+"""Replaces a name that several voices share."""
 FEWEST_LETTERS, FEWEST_IN_A_PART = 3, 4
 ORDINARY_WORDS = frozenset(
     (
@@ -23,7 +23,7 @@ ORDINARY_WORDS = frozenset(
         *("small", "sonar", "step", "thinking", "turbo", "ultra", "vision", "writer"),
     )
 )
-"""Names and parts of names that are words of every text; alone they do not identify a voice."""
+"""Names and parts of names that are ordinary words; alone they do not identify a voice."""
 TIERS = frozenset(("haiku", "opus", "sonnet"))
 ALSO_CALLED = {"gpt": "chatgpt", "chatgpt": "gpt"}
 
@@ -34,7 +34,7 @@ _VERSION = r"v?\d\w*(?:\.\d\w*)*"
 
 
 class PeerNames:
-    """The names of a circle's models and of their vendors, and the label to say instead of each."""
+    """The names of a circle's models and their vendors, and the label that replaces each."""
 
     def __init__(self, labels: Mapping[str, str], prompt: MultiNeutrosophicPrompt) -> None:
         self._prompt = prompt
@@ -56,7 +56,7 @@ class PeerNames:
 
 @lru_cache(maxsize=64)
 def _spellings(labels: tuple[tuple[str, str], ...]) -> tuple[Mapping[str, str], re.Pattern[str] | None]:
-    """The label for each name, and how names are found; circles of the same voices share them."""
+    """The label for each name, and the expression that finds names; cached for circles of the same voices."""
     label_of: dict[str, str] = {}
     for model, label in labels:
         for name in _names_of(model):
@@ -70,15 +70,15 @@ def _spellings(labels: tuple[tuple[str, str], ...]) -> tuple[Mapping[str, str], 
     )
     parts = {part for key in label_of for part in key.split(" ") if part.isalpha()}
     words = "|".join(sorted(ORDINARY_WORDS | TIERS | parts, key=len, reverse=True))
-    # What follows a name goes with it, as in `DeepSeek-V3.1` and `Claude 3.5 Sonnet`. After a space a word
-    # must be capitalised: "Claude long ago" keeps its words.
+    # A version after a name belongs to it, as in `DeepSeek-V3.1` and `Claude 3.5 Sonnet`. After a space a
+    # word must be capitalised: "Claude long ago" keeps its words.
     tail = rf"(?:(?:[-_. ]?{_VERSION}|(?:[-_]|[ ](?-i:(?=[A-Z])))(?:{words}))(?!\w))*"
     return label_of, re.compile(rf"(?<!\w)({names}){tail}(?!\w)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
 def _names_of(model: str) -> frozenset[str]:
-    """How a voice may call a model: by its whole id, by parts of it, by its family or its vendor."""
+    """The names a voice may use for a model: its whole id, parts of it, its family or its vendor."""
     original = original_of(model)
     names = {model, original}
     if is_local(model):

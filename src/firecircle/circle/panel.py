@@ -1,4 +1,4 @@
-"""A panel: what voices were asked and said, each on its own. The single and parallel modes end in one."""
+"""A panel: the questions and answers of independent voices, in the single and parallel modes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from firecircle.verdict import VerdictWord, verdict_word
 
 
 class Panel(Shape):
-    """What several voices were asked and said, each on its own."""
+    """The questions and answers of independent voices."""
 
     schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     panel_id: Text
@@ -43,18 +43,18 @@ class Panel(Shape):
     system_message: Text = ""
     evidence: Text = ""
     question: Text = ""
-    """The one question all were asked; the evidence stands before it."""
+    """The one question for all; the evidence comes before it."""
     guidance: tuple[Text, ...] = ()
-    """What the question told about manipulations seen in other prompts."""
+    """What the question said about manipulations in other prompts."""
     evaluations: tuple[NeutrosophicEvaluation, ...] = ()
     failures: tuple[Failure, ...] = ()
     calls: tuple[CallRecord, ...] = ()
     advisories: tuple[Text, ...] = Field(default=(), exclude_if=operator.not_)
-    """What was found out about it later, for instance when it was imported."""
+    """What was found out about it later, for instance on import."""
 
     @property
     def consensus(self) -> NeutrosophicEvaluation:
-        """The one voice's word in the single mode, else the average."""
+        """The one evaluation of the single mode, otherwise the average."""
         return self.evaluations[0] if self.config.mode is EvaluationMode.SINGLE else self.mean
 
     @property
@@ -64,7 +64,7 @@ class Panel(Shape):
 
     @property
     def unread(self) -> str | None:
-        """What no voice could read, in a sentence."""
+        """A sentence on what no voice could read."""
         return unread_advisory(self.prompt, self.heard)
 
     @property
@@ -87,17 +87,19 @@ class Panel(Shape):
 
     @property
     def deciding(self) -> NeutrosophicEvaluation:
-        """The voice whose reason is told: the one of the single mode, else the one with the highest F."""
+        """The voice whose reason is shown: the one of the single mode, otherwise the one with the
+        highest F.
+        """
         return max(self.evaluations, key=lambda said: said.falsehood)
 
     def sifted(self) -> Sifted:
-        """The patterns that these voices name, as of a circle of one round."""
+        """The patterns of these voices, as in a circle of one round."""
         rounds = (DialogueRound(round_number=1, evaluations=self.evaluations),)
         models = [said.model for said in self.evaluations]
         return sift(observe(rounds, prompt=self.prompt), models, last_lists(rounds), PATTERN_THRESHOLD)
 
     def reason(self) -> Reason | None:
-        """Why the deciding voice says so; None without an alarm where it observed nothing."""
+        """The deciding voice's reason; None without an alarm if it observed nothing."""
         sifted = self.sifted()
         agreed = {pattern.pattern_type for pattern in sifted.patterns}
         reason = reason_for(self.deciding, sifted.observations, agreed, self.prompt)
@@ -105,7 +107,7 @@ class Panel(Shape):
 
     @property
     def mean(self) -> NeutrosophicEvaluation:
-        """The average of what was said."""
+        """The average evaluation."""
         return NeutrosophicEvaluation(
             truth=fmean(evaluation.truth for evaluation in self.evaluations),
             indeterminacy=fmean(evaluation.indeterminacy for evaluation in self.evaluations),
@@ -120,7 +122,7 @@ class Panel(Shape):
 
     @property
     def agreement(self) -> float:
-        """1 when all say the same; falls with the mean Euclidean distance from the average, to 0."""
+        """1 if all agree; falls with the mean Euclidean distance from the average, to 0."""
         centre = self.mean
         apart = fmean(
             math.dist(
@@ -136,8 +138,8 @@ PanelListener = Callable[[Panel], None]
 
 
 class Guide(Protocol):
-    """Whoever knows manipulations seen in other prompts, and which of them to look out for in this one."""
+    """A source of guidance: manipulations in other prompts, and those to look out for in this one."""
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt) -> tuple[str, ...]:
-        """A line for each, in words that are nobody's but ours."""
+        """One line for each, in our own words only."""
         ...

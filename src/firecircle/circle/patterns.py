@@ -1,4 +1,4 @@
-"""From what single voices noticed to the patterns a circle agrees on, with the words that show them."""
+"""Turn single voices' observations into patterns that a circle agrees on, with the words that show them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.thresholds import reaches
 
 SIMILAR = 75.0
-"""Likeness, word order aside, above which two unclassified observations are about the same thing.
+"""Likeness, ignoring word order, above which two unclassified observations are of the same pattern.
 
-A remark whose words are all contained in a longer one is not like it for that reason alone."""
+A remark whose words are all part of a longer one is not alike for that reason alone.
+"""
 LONGEST_COMPARED = 500
 MOST_GROUPS = 100
-"""How much of a description is compared, and with how many others; what differs from all stands alone."""
+"""Characters of a description that are compared, and groups to compare with; the rest form their
+own groups.
+"""
 MOST_COMPARED = 200
-"""How many passages of a voice, and of a pattern, are compared with those of others."""
+"""Passages of a voice, and of a pattern, that are compared with others."""
 WITH_LISTS: tuple[ReadAs, ...] = ("json", "reasoning", "logprobs")
-"""Readings of a reply that can hold a list of patterns."""
+"""Sources of an evaluation that can have a list of patterns."""
 
 
 def observe(
@@ -34,7 +37,7 @@ def observe(
     typing: Typing = heuristic_typing,
     prompt: MultiNeutrosophicPrompt | None = None,
 ) -> tuple[Observation, ...]:
-    """Everything noticed in any round, typed, and grounded in the prompt if it is given."""
+    """Every observation of any round, classified, and grounded in the prompt if given."""
     return tuple(
         Observation.assembled(
             model=evaluation.model,
@@ -58,10 +61,10 @@ def _grounded(
 
 
 def last_lists(dialogue_history: Sequence[DialogueRound]) -> dict[str, int]:
-    """The round in which each voice last listed what it sees, if only an empty list.
+    """The round in which each voice last gave a list of patterns, even an empty one.
 
-    A reply without a list (carried over, read from prose or from a keyword) withdraws nothing. Round 1 counts
-    only if no other round was held: it is the baseline.
+    A reply without a list (carried over, parsed from prose or a keyword) withdraws nothing. Round 1 counts
+    only if there was no other round: it is the baseline.
     """
     counted = [held for held in dialogue_history if held.round_number > 1] or dialogue_history
     return {
@@ -73,7 +76,7 @@ def last_lists(dialogue_history: Sequence[DialogueRound]) -> dict[str, int]:
 
 
 def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Observation, ...], ...]:
-    """Observations of the same pattern: by type, and those without one by how alike they read."""
+    """Observations of the same pattern: by type, and those without one by likeness."""
     typed: dict[str, list[Observation]] = {}
     loose: dict[str, list[Observation]] = {}
     alone: list[list[Observation]] = []
@@ -99,18 +102,18 @@ def _in_order(description: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """The agreed patterns, what fell short, and every observation with what became of it."""
+    """The agreed patterns, the rest, and every observation with its outcome."""
 
     patterns: tuple[PatternObservation, ...]
     single_voice_patterns: tuple[PatternObservation, ...]
-    """Typed and shown by words of the prompt, but not agreed on."""
+    """With a type and a quote from the prompt, but without agreement."""
     ungrounded: tuple[PatternObservation, ...]
-    """Agreed on, but shown by no words of the prompt."""
+    """With agreement, but without a quote from the prompt."""
     observations: tuple[Observation, ...]
 
     @property
     def all_patterns(self) -> tuple[PatternObservation, ...]:
-        """Every pattern that words of the prompt show, those agreed on first."""
+        """Every pattern with a quote from the prompt, agreed ones first."""
         return self.patterns + self.single_voice_patterns
 
 
@@ -121,9 +124,10 @@ def sift(
     pattern_threshold: float,
     characteristics: Mapping[str, ModelCharacteristics] | None = None,
 ) -> Sifted:
-    """Keep what enough active voices hold to the end; with characteristics, one must hold a critical role.
+    """Select the patterns that enough active voices report to the end; with characteristics, one of them must
+    bring a critical role.
 
-    `listed` is the round of each voice's last list, as `last_lists` tells it.
+    `listed` is the round of each voice's last list, from `last_lists`.
     """
     agreed: list[PatternObservation] = []
     short: list[PatternObservation] = []
@@ -209,7 +213,7 @@ def _pattern_of(
     characteristics: Mapping[str, ModelCharacteristics] | None,
     places: Mapping[str, Sequence[GroundedQuote]],
 ) -> PatternObservation:
-    """What the active voices make of one pattern; the others' words only tell who had read of it."""
+    """One pattern from the active voices; the other voices only show what could be read before."""
     own = [seen for seen in group if seen.model in active_models]
     showing = [seen for seen in own if seen.grounded]
     named_by = {seen.model for seen in showing or own}
@@ -247,7 +251,7 @@ def _pattern_of(
 
 
 def _unaided(model: str, group: Sequence[Observation]) -> bool:
-    """Whether a voice named the pattern before it could read of it in a peer's answer of an earlier round."""
+    """Whether a voice named the pattern before it could read of it in a peer's earlier answer."""
     own_first = min(seen.round_number for seen in group if seen.model == model)
     return all(seen.round_number >= own_first for seen in group if seen.model != model)
 

@@ -1,4 +1,4 @@
-"""What no circle and no panel can have left behind, of a file that anybody may have written."""
+"""Refuse impossible records: a file may have been written by anyone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from firecircle.circle.result import CallRecord, CircleRecord, Failure
 from firecircle.errors import ConfigError
 
 EXTRA_ROUNDS = 1
-"""A divided circle may hold one more than it is set to."""
+"""A divided circle may run one more round than configured."""
 COUNTED = (
     *("attempts", "latency_seconds", "waited_seconds", "tokens_in", "tokens_cached", "tokens_out"),
     *("cost_usd", "estimated_tokens", "estimated_usd"),
 )
-"""What of a call is added up: a negative one would hide what others took."""
+"""The figures of a call that are summed: a negative one would hide the use of others."""
 
 
 def require_plausible(record: CircleRecord | Panel) -> None:
-    """Refuse a record that cannot be. Tables are drawn by the numbers of rounds, votes counted by voices."""
+    """Refuse an impossible record. Tables depend on round numbers, votes on voices."""
     if isinstance(record, Panel):
         _require_single("answers", (said.model for said in record.evaluations))
         _require_seated({*record.config.models}, (said.model for said in record.evaluations))
@@ -60,7 +60,7 @@ def _require_seated(seated: set[str], speakers: Iterable[str]) -> None:
 
 
 def _require_losses(failures: Iterable[Failure], last_spoke: dict[str, int]) -> None:
-    """Who is lost is lost once, and says nothing more."""
+    """A lost voice is lost once, and says nothing more."""
     failures = tuple(failures)
     _require_single("failures", (lost.model for lost in failures))
     for lost in failures:

@@ -1,4 +1,4 @@
-"""What a voice is asked: the stable opening of a circle, and the question of each round."""
+"""The questions to a voice: the stable opening of a circle, and the question of each round."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ LONGEST_NOTE = 300
 LONGEST_TYPE = 60
 MOST_NOTES = 8
 EVALUATOR = "Evaluator "
-"""What a voice is shown of each peer; the record keeps every word."""
+"""The label of each peer for a voice; the record has every word."""
 ROOM_FOR_REASONING = 2100
 ROOM_FOR_NOTES = 600
 """Characters that all peers of a round share, so that a question to ten voices is not three times as long."""
 
 
 class Questions:
-    """Words every question of one circle: same evidence, same markers, same labels throughout."""
+    """Writes every question of one circle with the same evidence, markers and labels."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class Questions:
         return template(name, self.templates)
 
     def standard(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
-        """The question that every voice but the chair is asked in this round.
+        """The question of this round for every voice but the chair.
 
-        From round 2 on `closing` follows, which is each voice's own.
+        From round 2 on `closing` follows, which differs by voice.
         """
         if kind == "baseline":
             return render(
@@ -95,9 +95,9 @@ class Questions:
         )
 
     def guided(self, guidance: Sequence[str]) -> str:
-        """The plain question after what was learnt from other prompts; never asked in a circle.
+        """The baseline question after guidance from other prompts; never used in a circle.
 
-        A circle's first round must show what voices see unaided, so only judging alone may be guided.
+        A circle's first round must show what voices see unaided, so only independent voices get guidance.
         """
         lines = without_nonce("\n".join(f"- {line}" for line in guidance), self.nonce)
         block = fence(self.nonce, "patterns seen in other prompts", lines)
@@ -111,7 +111,7 @@ class Questions:
         *,
         opposed: bool = False,
     ) -> str:
-        """The question of the one who speaks for the absent: its role first, its own questions."""
+        """The question of the voice in the chair: its role first, its own questions."""
         phase = _chair_phase(kind, history, opposed=opposed)
         values = {
             "role": self._chair_roles.get(phase) or self._template("chair_role"),
@@ -131,16 +131,16 @@ class Questions:
     def closing(
         self, model: str, kind: RoundKind, last: NeutrosophicEvaluation | None, *, is_chair: bool, joins: bool
     ) -> str:
-        """The end of a question from round 2 on: what this voice said last, then what to answer with."""
+        """The end of a question from round 2 on: this voice's last statement, then what to answer."""
         parts = (self._own_words(model, last, joins=joins), self.answer_format(kind, is_chair=is_chair))
         return "\n\n".join(part for part in parts if part)
 
     def answer_format(self, kind: RoundKind, *, is_chair: bool = False) -> str:
-        """The words that say what to answer with in a round of this kind."""
+        """The instructions for the answer in a round of this kind."""
         return answer_format(kind, is_chair=is_chair, templates=self.templates)
 
     def _own_words(self, model: str, last: NeutrosophicEvaluation | None, *, joins: bool) -> str:
-        """Which of the statements is the voice's own. Of one that joins now, none is among them yet."""
+        """Which of the statements is the voice's own. A voice that joins now has none yet."""
         if last is None:
             return ""
         whose = (
@@ -168,7 +168,7 @@ class Questions:
         )
 
     def _dialogue(self, history: Sequence[DialogueRound]) -> str:
-        """All rounds so far: the last statement of each voice in full, what it said before by its numbers."""
+        """All rounds so far: the last statement of each voice in full, its earlier ones by their numbers."""
         last = {evaluation.model: held.round_number for held in history for evaluation in held.evaluations}
         return "\n\n".join(self._round(held, last) for held in history)
 
@@ -188,7 +188,7 @@ class Questions:
         return f"ROUND {held.round_number} {said}:\n{block}"
 
     def _lines(self, evaluation: NeutrosophicEvaluation, *, in_full: bool, is_chair: bool) -> str:
-        """What a voice said, every line with its letter before it."""
+        """What a voice said, with its letter before every line."""
         words = self._worded(evaluation) if in_full else _numbers(evaluation)
         mark = f"{self.labels[evaluation.model].removeprefix(EVALUATOR)}{LINE_MARK}"
         chair = f"{mark}Empty chair perspective:\n" if is_chair else ""
@@ -201,12 +201,12 @@ class Questions:
         )
 
     def statement(self, evaluation: NeutrosophicEvaluation) -> str:
-        """What a voice said, between markers of its own."""
+        """What a voice said, between markers."""
         label = f"statement of {self.labels[evaluation.model]}"
         return quoted(self.nonce, label, self._worded(evaluation))
 
     def _worded(self, evaluation: NeutrosophicEvaluation) -> str:
-        """What others are shown of an evaluation: the same words to the chair, to all others and later."""
+        """The text of an evaluation for others: the same for the chair, all others and later rounds."""
         key = (evaluation.model, evaluation.round_number)
         if key not in self._statements:
             lines = [_numbers(evaluation)]
@@ -223,11 +223,11 @@ class Questions:
         return self._statements[key]
 
     def argument(self, label: str, words: str) -> str:
-        """What a voice said in words alone, as others are shown it."""
+        """An argument without numbers, as others see it."""
         return quoted(self.nonce, label, self._shown(words, LONGEST_REASONING))
 
     def _note_line(self, note: PatternNote, grounded: Sequence[GroundedQuote]) -> str:
-        """A pattern with the prompt's own words for it. A quote that is not in the prompt is no evidence."""
+        """A pattern with the prompt's own words for it. A quote that is not in the prompt is not evidence."""
         head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
         line = f"- {head}{self._shown(note.description, self._longest_note)}"
         if grounded:
@@ -235,7 +235,7 @@ class Questions:
         return f"{line} (its quote is {NOT_IN_EVIDENCE})" if quotes_of(note) else line
 
     def _shown(self, words: str, longest: int) -> str:
-        """What others are shown of a voice's words: not too many of them, and nobody's name."""
+        """A voice's text for others: limited in length, and without names."""
         words = with_invented_marked(_short(words, longest), self._prompt)
         return self._names.hidden_in(words) if self._names else words
 
@@ -246,7 +246,7 @@ class Questions:
 
 
 def _anonymous(models: Sequence[str], nonce: str) -> Mapping[str, str]:
-    """What each voice is called before the others: a letter, in an order that follows from the nonce."""
+    """The label of each voice for the others: a letter, in an order that depends on the nonce."""
     order = list(models)
     random.Random(nonce).shuffle(order)
     letters = {model: _letters(place) for place, model in enumerate(order)}

@@ -1,4 +1,4 @@
-"""Set quorum: are the surviving voices diverse enough for their agreement to be called a consensus?
+"""Quorum: are the remaining voices diverse enough for their agreement to count as a consensus?
 
 Coverage of a role is the best contribution among the voices, counted once, so clones add nothing.
 """
@@ -26,7 +26,7 @@ VALID = "Valid set quorum"
 
 
 LineageBy = Literal["trainer", "group"]
-"""What counts as one lineage: who trained the base model, or the wider group of trainers."""
+"""What counts as one lineage: the trainer of the base model, or the wider group of trainers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class QuorumRules:
 
     @classmethod
     def among(cls, settings: Mapping[str, Any]) -> QuorumRules:
-        """The rules in the settings of a circle; those that are not set are the usual ones."""
+        """The rules in the settings of a circle, with defaults for the rest."""
         return cls(**{each.name: settings[each.name] for each in fields(cls) if each.name in settings})
 
     def lineage_of(self, voice: ModelCharacteristics) -> str:
-        """The lineage that a voice counts for."""
+        """The lineage of a voice under these rules."""
         return voice.lineage_group if self.lineage_by == "group" else voice.provider_lineage
 
     def lineages_in(self, verdict: QuorumVerdict) -> Mapping[str, tuple[str, ...]]:
-        """The lineages of a verdict that these rules count."""
+        """The lineages of a verdict under these rules."""
         return verdict.groups if self.lineage_by == "group" else verdict.lineages
 
 
@@ -61,11 +61,11 @@ class QuorumVerdict(Shape):
     coverage_by_role: dict[Text, float]
     """Weighted coverage: the best contribution times the role's weight."""
     lineages: dict[Text, tuple[Text, ...]]
-    """Which voices represent each trainer."""
+    """The voices of each trainer."""
     groups: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
-    """Which voices represent each group of trainers."""
+    """The voices of each group of trainers."""
     independence: Independence | None = Field(default=None, exclude_if=lambda known: known is None)
-    """How many independent voices these are, where labelled circles of the store show it."""
+    """How many independent voices these are, if the store's labelled circles show it."""
     chair: Text | None = None
     advisories: tuple[Text, ...] = ()
     enforced: bool = True
@@ -149,7 +149,7 @@ def lost_lenses(
     after: Sequence[ModelCharacteristics],
     rules: QuorumRules | None = None,
 ) -> tuple[str, ...]:
-    """Roles and lineages that the lost voices covered and nobody left covers any more."""
+    """Roles and lineages that only the lost voices covered."""
     roles_left = set(best_contributions(after))
     roles = [role for role in best_contributions(before) if role not in roles_left]
     left = best_contributions(after)
@@ -216,19 +216,19 @@ class FailureAction:
 
     aborts: bool
     reason: str
-    """Why it aborts, or how it is degraded."""
+    """Why it aborts, or what is degraded."""
     remaining_models: tuple[str, ...] = ()
 
     @classmethod
     def ABORT(cls, reason: str) -> FailureAction:  # noqa: N802 - the name of the source document
-        """The circle cannot go on."""
+        """The circle must stop."""
         return cls(aborts=True, reason=reason)
 
     @classmethod
     def CONTINUE(  # noqa: N802 - the name of the source document
         cls, remaining_models: Iterable[str], degradation_note: str
     ) -> FailureAction:
-        """The circle goes on with these."""
+        """The circle continues with these voices."""
         return cls(aborts=False, reason=degradation_note, remaining_models=tuple(remaining_models))
 
 

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is: the deciding voice's strongest observation, with words of the prompt."""
+"""The reason of a verdict: the deciding voice's strongest observation, with words of the prompt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def reason_for(
     agreed_types: Collection[str],
     prompt: MultiNeutrosophicPrompt,
 ) -> Reason:
-    """The reason of the voice that decides.
+    """The reason of the deciding voice.
 
-    What it observed in the deciding answer comes first, then what the circle agreed on, then what has a type,
-    then what is quoted word for word, then what it lists first. Without such an observation a quote in its
-    reasoning will do; else `missing` says what it lacks.
+    Observations in the deciding answer come first, then those of agreed patterns, then those with a type,
+    then exact quotes, then list order. Without an observation, a quote in the voice's reasoning is used;
+    otherwise `missing` says what it lacks.
     """
     own = [seen for seen in observations if seen.model == deciding.model]
     number = deciding.round_number or 1

@@ -1,4 +1,4 @@
-"""What a circle hands back: the record of what was said, and everything that follows from it."""
+"""The result of a circle: the record of what was said, and everything that follows from it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SCHEMA_VERSION = 3
-"""1 called those asked in a round `active_models`; 2 knows who was asked and who spoke; 3 has the verdict in
-a word, the reason, and the patterns that fell short."""
+"""Version 1 named the voices asked in a round `active_models`; 2 distinguishes asked and heard voices; 3 has
+the verdict as a word, the reason, and the patterns without agreement.
+"""
 
 RoundKind = Literal["baseline", "discussion", "synthesis"]
 CallPurpose = Literal["answer", "more_room", "clarify", "classify"]
@@ -35,14 +36,14 @@ LeftOut = Literal["below_threshold", "withdrawn", "no_critical_role", "no_ground
 
 
 def require_known_version(version: int) -> int:
-    """Refuse a record of a version that this one does not know."""
+    """Refuse a record of an unknown version."""
     if not 1 <= version <= SCHEMA_VERSION:
         raise ValueError(f"version {version} is unknown; this firecircle reads 1 to {SCHEMA_VERSION}")
     return version
 
 
 class VoicePrompt(Shape):
-    """What one voice was asked in one round, beyond what all were asked."""
+    """The part of a question that only one voice got in a round."""
 
     model: Text
     is_chair: bool = False
@@ -61,26 +62,26 @@ class DialogueRound(Shape):
     evaluations: tuple[NeutrosophicEvaluation, ...] = ()
     empty_chair_model: Text | None = None
     prompt_used: Text = ""
-    """The standard question of this round; the evidence stands before it."""
+    """The standard question of this round; the evidence comes before it."""
     convergence_metric: float = 0.0
     """Population standard deviation of F over the voices active in this round."""
     timestamp: Moment = 0.0
     kind: RoundKind = "discussion"
     asked_models: tuple[Text, ...] = ()
-    """Who was asked in this round."""
+    """The voices asked in this round."""
     active_models: tuple[Text, ...] = ()
-    """Who spoke in this round."""
+    """The voices that answered in this round."""
     voice_prompts: tuple[VoicePrompt, ...] = ()
     duration_seconds: float = 0.0
 
     @property
     def occupied_chair(self) -> str | None:
-        """Who held the chair and really spoke from it."""
+        """The voice in the chair, if it spoke from it."""
         chair = self.empty_chair_model
         return chair if any(evaluation.model == chair for evaluation in self.evaluations) else None
 
     def question_to(self, model: str) -> str | None:
-        """What a voice was asked, after the evidence; None when it was not."""
+        """The question to a voice, after the evidence; None if it was not asked."""
         for asked in self.voice_prompts:
             if asked.model == model:
                 return asked.question(self.prompt_used)
@@ -88,7 +89,7 @@ class DialogueRound(Shape):
 
 
 class Failure(Shape):
-    """A voice that was lost: when, how, and in whose words."""
+    """A lost voice: when, how, and its error message."""
 
     model: Text
     round_number: int
@@ -97,7 +98,7 @@ class Failure(Shape):
     attempts: int = 1
     raw_reply: Text | None = None
     reasoning_trace: Text | None = None
-    """What the voice had thought when it was lost, where the provider hands that out."""
+    """The voice's reasoning before the loss, if the provider returns it."""
     elapsed_seconds: float = 0.0
 
     @property
@@ -107,7 +108,7 @@ class Failure(Shape):
 
 
 class Substitution(Shape):
-    """A reserve that took a lost voice's place, and the round it entered."""
+    """A reserve that replaced a lost voice, and the round it entered."""
 
     model: Text
     round_number: int
@@ -115,7 +116,7 @@ class Substitution(Shape):
 
 
 class CallRecord(Shape):
-    """One call to one voice, retries included."""
+    """One call to one voice, including retries."""
 
     model: Text
     round_number: int
@@ -123,31 +124,31 @@ class CallRecord(Shape):
     attempts: int = 1
     latency_seconds: float = 0.0
     started_at: Moment | None = None
-    """When the voice was asked; None in recordings from before this was measured."""
+    """When the voice was asked; None in older recordings."""
     waited_seconds: float = 0.0
-    """The part of the latency that was spent waiting for a further attempt."""
+    """The part of the latency spent waiting for further attempts."""
     tokens_in: int | None = None
     tokens_cached: int | None = None
     tokens_out: int | None = None
     cost_usd: float | None = None
     estimated_tokens: int = 0
-    """What attempts may have taken that were sent and of which nobody says what they took."""
+    """The estimated use of attempts that were sent but have no usage."""
     estimated_usd: float = 0.0
     saved_usd: float | None = None
     """What the provider's cache saved, by tariff."""
     effort: Effort | None = None
-    """How hard the model was asked to think; None where nothing was said of it."""
+    """The requested reasoning effort; None if it was left out."""
     finished: bool = False
-    """Whether the provider said that the answer is whole."""
+    """Whether the provider said that the answer is complete."""
     cut_short: bool = False
     """Whether the provider said that `max_tokens` ended the answer."""
     cached: bool = False
-    """Answered from the user's cache: the tokens are those of the call once made, the cost is 0."""
+    """Answered from the user's cache: the tokens are those of the original call, the cost is 0."""
     failed: FailureKind | Literal["cancelled"] | None = None
     asked_id: Text | None = None
-    """The id that was asked, if it is not the voice's name: the provider did not know that one."""
+    """The id that was asked, if the provider did not have the voice's own."""
     answered_by: Text | None = None
-    """The model that answered, as the provider names it, if it says so."""
+    """The model that answered, if the provider names it."""
 
 
 class QuorumCheck(Shape):
@@ -158,7 +159,7 @@ class QuorumCheck(Shape):
 
 
 class Usages(Shape):
-    """Calls added up. A sum that misses unknown parts says how many calls it misses."""
+    """Calls added up. A sum with unknown parts says how many calls it misses."""
 
     calls: int = 0
     attempts: int = 0
@@ -170,18 +171,18 @@ class Usages(Shape):
     tokens_out: int = 0
     calls_without_tokens: int = 0
     cost_usd: float | None = None
-    """None when no call's price is known."""
+    """None if no call's price is known."""
     calls_without_price: int = 0
     estimated_tokens: int = 0
-    """By estimate, what attempts took of which nobody says what they took. No part of the tokens above."""
+    """The estimated use of attempts without usage. Not part of the tokens above."""
     estimated_usd: float = 0.0
-    """By estimate, what such attempts cost. No part of `cost_usd`."""
+    """The estimated cost of such attempts. Not part of `cost_usd`."""
     saved_usd: float = 0.0
-    """What providers' caches saved, by tariff, as far as prices are known."""
+    """What providers' caches saved, by tariff, where prices are known."""
 
 
 class Accounting(Shape):
-    """What the circle consumed, in all, per round and per voice."""
+    """What the circle consumed: in total, per round and per voice."""
 
     total: Usages = Usages()
     by_round: dict[int, Usages] = Field(default_factory=dict)
@@ -196,10 +197,10 @@ class Observation(Shape):
     pattern_type: Text
     description: Text
     quotes: tuple[Text, ...] = ()
-    """What the voice quoted, found or not."""
+    """The voice's quotes, found or not."""
     grounded: tuple[GroundedQuote, ...] = ()
     left_out: LeftOut | None = None
-    """Why it became no pattern; None when it did."""
+    """Why it is in no pattern; None if it is."""
 
 
 class PatternObservation(Shape):
@@ -215,7 +216,7 @@ class PatternObservation(Shape):
     observed_in_round: int
     """The round in which an active voice first named it."""
     models_observing: tuple[Text, ...]
-    """The active voices that named it in any round and showed it by words of the prompt."""
+    """The active voices that named it in any round with a quote from the prompt."""
     cognitive_roles_observing: tuple[Text, ...] = ()
     first_observed_by: Text = ""
     independent_observers: tuple[Text, ...] = ()
@@ -229,30 +230,32 @@ class PatternObservation(Shape):
     """The share of the active voices that are in `models_observing`; 0 if no voice quoted the prompt."""
     evidence: tuple[GroundedQuote, ...] = ()
     corroborated: bool = False
-    """Whether two or more voices hold it to the end; else it is one voice's word, whatever its share is."""
+    """Whether two or more voices report it to the end; otherwise it is one voice's word, whatever
+    its share.
+    """
     left_out: LeftOut | None = None
     """Why it is not among the agreed patterns; None if it is."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, data: Any) -> Any:
-        """Before withdrawals were known, every observer counted."""
+        """Read a record from before withdrawals, when every observer counted."""
         if isinstance(data, dict) and "held_to_the_end" not in data:
             return {**data, "held_to_the_end": data.get("models_observing", ())}
         return data
 
 
 class Reason(Shape):
-    """Why a verdict is what it is: the deciding voice's strongest observation with words of the prompt."""
+    """The deciding voice's strongest observation, with words of the prompt."""
 
     model: Text
     round_number: int
     pattern_type: Text | None = None
-    """None where the voice quotes the words in its reasoning without naming a pattern."""
+    """None if the voice quotes the words in its reasoning without naming a pattern."""
     description: Text = ""
     quotes: tuple[GroundedQuote, ...] = ()
     missing: Text | None = None
-    """Why there is no such observation; None when there is one."""
+    """Why there is no such observation; None if there is one."""
 
 
 class RoundMetrics(Shape):
@@ -275,18 +278,18 @@ class Flip(Shape):
     after: Unit
     movement: Movement
     repeats: Unit | None = None
-    """The share of its new reasoning that repeats words of its peers, where F rose; else None."""
+    """The share of its new reasoning that repeats words of its peers, if F rose."""
 
 
 class RivalVerdict(Shape):
-    """What another aggregation rule would have said of the same transcript."""
+    """The verdict of another aggregation rule on the same transcript."""
 
     value: Unit
     alarm: bool
 
 
 class CircleRecord(Shape):
-    """What was asked, said and lost. Everything else in a result is computed from this."""
+    """The questions, answers and losses. Everything else in a result is computed from this."""
 
     schema_version: Annotated[int, AfterValidator(require_known_version)] = SCHEMA_VERSION
     circle_id: Text
@@ -305,18 +308,18 @@ class CircleRecord(Shape):
     calls: tuple[CallRecord, ...] = ()
     quorum_checks: tuple[QuorumCheck, ...] = ()
     classified: dict[Text, Text] = Field(default_factory=dict)
-    """Types that a classifier voice gave to descriptions."""
+    """Types that a classifier voice assigned to descriptions."""
     classifier_replies: tuple[Text, ...] = ()
     stopped: StopReason = "all_rounds_held"
     abort_reason: Text | None = None
-    """Why there is no consensus, when there is none."""
+    """Why there is no consensus."""
     advisories: tuple[Text, ...] = ()
-    """What went wrong without costing a voice, for instance a classifier that did not answer."""
+    """Problems that did not cost a voice, for instance a classifier that did not answer."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, data: Any) -> Any:
-        """A record of an older version as one of this version."""
+        """Convert a record of an older version."""
         if not isinstance(data, dict) or data.get("schema_version", SCHEMA_VERSION) not in (1, 2):
             return data
         rounds = data.get("dialogue_history", ())
@@ -325,24 +328,26 @@ class CircleRecord(Shape):
         return {**data, "schema_version": SCHEMA_VERSION, "dialogue_history": rounds}
 
     def question_to(self, model: str, round_number: int) -> str:
-        """What a voice was asked in a round, after the evidence; raises `LookupError` when it was not."""
+        """The question to a voice in a round, after the evidence; raises `LookupError` if it was
+        not asked.
+        """
         for held in self.dialogue_history:
             if held.round_number == round_number and (question := held.question_to(model)) is not None:
                 return question
         raise LookupError(f"{model} was not asked in round {round_number}")
 
     def messages_for(self, model: str, round_number: int) -> tuple[Message, ...]:
-        """The exact messages a voice was sent in a round (before any clarifying question)."""
+        """The exact messages to a voice in a round, before any clarifying question."""
         return messages(self.system_message, self.evidence, self.question_to(model, round_number))
 
     @property
     def stand_ins(self) -> dict[str, str]:
-        """The model that was asked for each voice whose own the provider did not know."""
+        """The model asked for each voice whose own model the provider did not have."""
         return stand_ins_in(self.calls)
 
     @property
     def behind_aliases(self) -> dict[str, set[str]]:
-        """Which models answered for each `~vendor/…-latest`, as the provider names them."""
+        """The models that answered for each `~vendor/…-latest`, as the provider names them."""
         models: dict[str, set[str]] = {}
         for call in self.calls:
             if call.model.startswith("~") and call.answered_by not in (None, call.model):
@@ -351,7 +356,7 @@ class CircleRecord(Shape):
 
 
 def stand_ins_in(calls: Iterable[CallRecord]) -> dict[str, str]:
-    """The model that was asked for each voice whose own the provider did not know."""
+    """The model asked for each voice whose own model the provider did not have."""
     return {call.model: call.asked_id for call in calls if call.asked_id is not None}
 
 
@@ -369,14 +374,14 @@ def _round_of_version_1(held: Any) -> Any:
 def active_voices(
     convened: Iterable[str], recruited: Iterable[Substitution], failures: Iterable[Failure]
 ) -> tuple[str, ...]:
-    """The voices that may vote: convened or recruited, and not among the lost."""
+    """The voices that may vote: convened or recruited, and not lost."""
     lost = {failure.model for failure in failures}
     seated = (*convened, *(reserve.model for reserve in recruited))
     return tuple(model for model in seated if model not in lost)
 
 
 def zombie_voices(record: CircleRecord) -> tuple[str, ...]:
-    """Voices lost after their first words: these stay on record, their vote does not count."""
+    """Voices lost after their first evaluation, which stays on record without a vote."""
     spoke = {evaluation.model for held in record.dialogue_history for evaluation in held.evaluations}
     return tuple(failure.model for failure in record.failures if failure.model in spoke)
 
@@ -384,7 +389,7 @@ def zombie_voices(record: CircleRecord) -> tuple[str, ...]:
 def last_words(
     history: Iterable[DialogueRound], active_models: Iterable[str]
 ) -> tuple[NeutrosophicEvaluation, ...]:
-    """The last evaluation of each of these voices that was heard, in their order."""
+    """The last evaluation of each of these voices, in their order."""
     last = {evaluation.model: evaluation for held in history for evaluation in held.evaluations}
     return tuple(last[model] for model in active_models if model in last)
 
@@ -401,38 +406,44 @@ class FireCircleResult(CircleRecord):
     """
 
     consensus: NeutrosophicEvaluation | None
-    """The highest falsehood any active voice reached in any round: `model` and `round_number` say whose."""
+    """The highest falsehood of any active voice in any round: `model` and `round_number` say which."""
     verdict: VerdictWord = "no_verdict"
     """`alarm`, `unsure`, `no_alarm`, `unread` or `no_verdict`."""
     alarm: bool
-    """Whether the verdict is `alarm`."""
     unread: Text | None = None
-    """What no active voice could read, in a sentence; without an alarm such a prompt is unread, not clean."""
+    """A sentence on what no active voice could read; without an alarm such a prompt is unread, not clean."""
     calibrated: Unit | None = None
     """The probability of manipulation by `config.calibration`; None without one, without a consensus, and for
-    a prompt that no voice reads."""
+    a prompt that no voice reads.
+    """
     alarm_decided_by: AlarmRule = "maximum"
-    """The rule that raised the alarm or did not; `maximum` too where the heard voices carry too little of the
-    calibration's weight."""
+    """The rule that decided on the alarm; `maximum` too if the heard voices have too little of the
+    calibration's weight.
+    """
     decided_by_guess: bool = False
     reason: Reason | None = None
-    """Why the deciding voice says so. An alarm always has one; a verdict without an alarm only where that
-    voice observed something, and a circle without a consensus none."""
+    """The deciding voice's reason. An alarm always has one; a verdict without an alarm only if that voice
+    observed something, and a circle without a consensus has none.
+    """
     active_models: tuple[Text, ...] = ()
     zombies: tuple[Text, ...] = ()
     failed_models: tuple[Text, ...] = ()
-    """Who was lost and in which round, as `model_round_n`."""
+    """The lost voices with their round, as `model_round_n`."""
     patterns: tuple[PatternObservation, ...] = ()
-    """What at least `pattern_threshold` of the active voices hold and show in the prompt."""
+    """Patterns that at least `pattern_threshold` of the active voices report to the end with quotes from the
+    prompt.
+    """
     single_voice_patterns: tuple[PatternObservation, ...] = ()
-    """Typed and shown in the prompt, but not agreed on: seen by too few, withdrawn, or seen by no voice with
-    a critical role. `left_out` says which."""
+    """Patterns with a type and a quote but without agreement: too few voices, withdrawn, or no voice with a
+    critical role. `left_out` says which.
+    """
     ungrounded_patterns: tuple[PatternObservation, ...] = ()
     observations: tuple[Observation, ...] = ()
     empty_chair_influence: float = 0.0
     performative: bool | None = None
-    """True when a chair was held and brought less than a tenth of the pattern types; None when nobody held
-    one or there was nothing to find."""
+    """True if the chair contributed less than a tenth of the pattern types; None without a chair or without
+    patterns.
+    """
     quorum: QuorumVerdict
     round_metrics: tuple[RoundMetrics, ...] = ()
     flips: tuple[Flip, ...] = ()
@@ -447,7 +458,7 @@ class FireCircleResult(CircleRecord):
 
     @model_validator(mode="after")
     def _with_verdict(self) -> Self:
-        """A result from before it was kept in a word: the same word as then, by what is on record."""
+        """Compute the verdict word of a result saved before there was one."""
         if "verdict" not in self.model_fields_set:
             heard = {said.model: said.reasoning for said in self.final_evaluations}
             self.__dict__["unread"] = unread_advisory(self.prompt, heard)
@@ -476,19 +487,19 @@ class FireCircleResult(CircleRecord):
 
     @property
     def decision_value(self) -> float | None:
-        """The number that is compared with the alarm threshold; None without a consensus."""
+        """The number compared with the alarm threshold; None without a consensus."""
         if self.consensus is None:
             return None
         return self.calibrated if self.alarm_decided_by == "calibrated" else self.consensus.falsehood
 
     @property
     def all_patterns(self) -> tuple[PatternObservation, ...]:
-        """Every pattern that words of the prompt show: those agreed on first, then those that fell short."""
+        """Every pattern with a quote from the prompt: agreed ones first, then the others."""
         return self.patterns + self.single_voice_patterns
 
     @property
     def final_evaluations(self) -> tuple[NeutrosophicEvaluation, ...]:
-        """The last evaluation of every active voice, in the order the voices are listed."""
+        """The last evaluation of every active voice, in list order."""
         return last_words(self.dialogue_history, self.active_models)
 
     def to_frame(self) -> DataFrame:
@@ -514,7 +525,6 @@ class FireCircleResult(CircleRecord):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from firecircle.telling.notebook import circle_html
 
         return circle_html(self)

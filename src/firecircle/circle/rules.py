@@ -1,7 +1,7 @@
-"""The rules that make one verdict of what the voices said. Whatever names or lists rules reads it here.
+"""The rules that compute one verdict from all evaluations, the single list of rules.
 
-A new rule is one entry of `RULES` and its test: results, the viewer and the report of a run show it.
-This module imports nothing heavy, because the command line reads its options from it.
+A new rule is one entry of `RULES` and its test: results, the viewer and the report of a run show it. This
+module imports nothing heavy, because the command line reads its options from it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from firecircle.evaluation import NeutrosophicEvaluation
 
 AlarmRule = Literal["maximum", "calibrated"]
-"""What may raise the alarm, under the names that `alarm_rule` takes: `decides_as` of the rules."""
+"""The rules that can raise the alarm, as values of `alarm_rule`: `decides_as` of the rules."""
 HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the active voices said of one prompt. A rule reads nothing else."""
+    """The active voices' evaluations of one prompt, the only input of a rule."""
 
     evaluations: Sequence[NeutrosophicEvaluation]
     """Of all rounds, by round."""
@@ -31,29 +31,29 @@ class Words:
     """The last F of every voice; never empty."""
     threshold: float
     calibrated: float | None = None
-    """The probability of manipulation, where a calibration of these voices is known."""
+    """The probability of manipulation, if a calibration of these voices is known."""
 
     @classmethod
     def of(
         cls, evaluations: Sequence[NeutrosophicEvaluation], threshold: float, calibrated: float | None = None
     ) -> Words:
-        """The words of voices that may have spoken in several rounds."""
+        """From evaluations of one or several rounds."""
         last = {said.model: said.falsehood for said in evaluations}
         return cls(evaluations, tuple(last.values()), threshold, calibrated)
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRule:
-    """One way to make a number, and of that a verdict, of what the voices said."""
+    """One way to compute a number, and from it a verdict, from the evaluations."""
 
     name: str
     meaning: str
-    """In a table, where it explains the name."""
+    """The explanation in a table."""
     phrase: str
-    """In a sentence that lists rules."""
+    """The name in a sentence that lists rules."""
     value: Callable[[Words], float | None]
     decides_as: AlarmRule | None = None
-    """Its name as `alarm_rule`, if it may raise the alarm."""
+    """Its name as `alarm_rule`, if it can raise the alarm."""
     is_share: bool = False
     """Whether the value is a share of voices, which must be above one half."""
 
@@ -62,7 +62,7 @@ class VerdictRule:
         return exceeds(value, HALF) if self.is_share else reaches(value, threshold)
 
     def threshold(self, threshold: float) -> float:
-        """What a value must reach, for comparing whole columns."""
+        """The value to reach, for comparing whole columns."""
         return just_above(HALF) if self.is_share else threshold
 
 
@@ -112,12 +112,12 @@ RULES = (
         decides_as="calibrated",
     ),
 )
-"""In the order in which tables show them."""
+"""In the order of tables."""
 BY_NAME = {rule.name: rule for rule in RULES}
 DECIDING: dict[AlarmRule, VerdictRule] = {rule.decides_as: rule for rule in RULES if rule.decides_as}
 
 
 def values_by_rule(words: Words) -> dict[str, float]:
-    """What each rule makes of the words, by its name; rules that have no value are missing."""
+    """The value of each rule, by name; rules without a value are missing."""
     values = {rule.name: rule.value(words) for rule in RULES}
     return {name: value for name, value in values.items() if value is not None}

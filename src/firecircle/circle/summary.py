@@ -1,4 +1,4 @@
-"""A circle in a few sentences: who decided it and when, and what talking changed."""
+"""A circle in a few sentences: which voice decided and when, and what the discussion changed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ NOTICEABLE = 0.005
 """A change of falsehood that two digits show."""
 
 Name = Callable[[str], str]
-"""How a voice's name is written; whoever shows it may have to make it harmless first."""
+"""Formats a voice's name; a screen may have to escape it first."""
 
 
 def dialogue_summary(result: FireCircleResult) -> str:
-    """What the circle concluded, on what that rests, what talking changed and what was lost."""
+    """What the circle concluded and why, what the discussion changed and which voices were lost."""
     parts = (_verdict(result), _patterns(result), _talk(result), _losses(result))
     return " ".join(part for part in parts if part)
 
 
 def decision_sentence(result: FireCircleResult, consensus: NeutrosophicEvaluation, name: Name = str) -> str:
-    """Whose word the verdict is, and what that voice knew by then."""
+    """The deciding voice, and what it had read by then."""
     number = consensus.round_number
     chair = next(
         (held.occupied_chair for held in result.dialogue_history if held.round_number == number), None
@@ -41,7 +41,7 @@ def decision_sentence(result: FireCircleResult, consensus: NeutrosophicEvaluatio
 
 
 def calibrated_sentence(result: FireCircleResult) -> str:
-    """The calibrated probability, what it goes by and whether it decided; empty where there is none."""
+    """The calibrated probability, its basis and whether it decided; empty without one."""
     known, threshold = result.config.calibration, result.config.alarm_threshold
     if known is None or result.calibrated is None:
         return ""
@@ -59,7 +59,7 @@ def calibrated_sentence(result: FireCircleResult) -> str:
 
 
 def talk_sentence(result: FireCircleResult) -> str:
-    """The verdict of round 1 beside that of all rounds; empty when nobody talked or nothing was concluded."""
+    """The verdict of round 1 compared with that of all rounds; empty without discussion or consensus."""
     rounds, first = len(result.dialogue_history), result.rival_verdicts.get("round1_max")
     if result.consensus is None or first is None or rounds < 2:
         return ""

@@ -1,4 +1,4 @@
-"""What the circle asks and hears: the one protocol that every kind of voice implements."""
+"""Questions and answers of a circle: the one protocol that every kind of voice implements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 
 class PeerQuote(NamedTuple):
-    """Words of the prompt that a peer quoted and that were found there, and the type it gave them."""
+    """A quote of a peer that was found in the prompt, with the type it gave."""
 
     pattern: str | None
     layer: str
@@ -43,7 +43,7 @@ class Peer:
 
 
 class PeersOnDemand(Sequence[Peer]):
-    """Peers that are put together when a voice looks at them: models read their words in the messages."""
+    """Peers that are built on access: language models read them in the messages instead."""
 
     def __init__(self, gather: Callable[[], tuple[Peer, ...]]) -> None:
         self._gather = gather
@@ -64,7 +64,7 @@ class PeersOnDemand(Sequence[Peer]):
         return len(self._peers)
 
     def __reduce__(self) -> tuple[type[tuple[Peer, ...]], tuple[tuple[Peer, ...]]]:
-        """On the way to another process they are a tuple."""
+        """Pickle as a tuple."""
         return tuple, (self._peers,)
 
 
@@ -93,45 +93,47 @@ class Turn(NamedTuple):
     messages: tuple[Message, ...]
     prompt: MultiNeutrosophicPrompt
     question: str = ""
-    """What stands after the evidence. Numbers that a reply only repeats from it are no vote."""
+    """The text after the evidence. Numbers that a reply only repeats from it are not a vote."""
     round_number: int = 1
     focus: Focus = "prompt"
     turn_number: int | None = None
-    """The number of the conversation turn under judgement, if known."""
+    """The number of the conversation turn to judge, if known."""
     is_chair: bool = False
     own_last: NeutrosophicEvaluation | None = None
     peers: Sequence[Peer] = ()
     reply_schema: Mapping[str, Any] | None = None
-    """The JSON schema of the answer, for endpoints that can hold a model to one."""
+    """The JSON schema of the answer, for endpoints that can enforce one."""
     max_tokens: int = 1000
     temperature: float | None = 0.7
     """None leaves it to the endpoint."""
     seed: int | None = None
     attempt_seconds: float = 30.0
-    """How long one attempt may take."""
+    """The limit of one attempt."""
     deadline: float | None = None
     """When the round ends, on the event loop's clock; no retry starts after it."""
     on_retry: Callable[[Retry], None] = _nobody_listens
     plain_question: bool = True
-    """Whether the question is the circle's own. Else guidance or a user's words stand in it, so that a voice
-    with its own way of being asked has to read the messages."""
+    """Whether the question is the circle's own. Otherwise it includes guidance or a user's text, so that a
+    voice with its own prompts must read the messages.
+    """
     affords: Callable[[Usage], bool] = _no_limit
-    """Whether the budget has room for a further attempt that may take this much; if so, it is set aside."""
+    """Whether the budget covers a further attempt that may consume this much; if so, reserves it."""
     side: Verdict | None = None
-    """What the voice is to argue for, whatever it holds itself; None where its own view is asked for."""
+    """The side the voice must argue for, whatever its own view; None to ask for its own view."""
     effort: Effort = "default"
-    """How hard the voice is asked to think."""
+    """The requested reasoning effort."""
     opens_again: bool = False
-    """Whether other questions of this circle open with the same text, so that a provider's cache pays."""
+    """Whether other questions of this circle share the opening, so that a provider's cache pays."""
 
     def told_of(self, on_retry: Callable[[Retry], None], affords: Callable[[Usage], bool]) -> Turn:
-        """The same with these in the place of those who were told of retries; quicker than `_replace`."""
+        """The same with these callbacks; faster than `_replace`."""
         return Turn._make((*self[:_ON_RETRY], on_retry, self[_ON_RETRY + 1], affords, *self[_ON_RETRY + 3 :]))
 
     def digest(self, *asked: object) -> bytes:
-        """Of who is asked and everything that shapes the answer: the same digest may have the same answer.
+        """Digest of the voice and everything that shapes the answer: the same digest may have the same
+        answer.
 
-        Caches and journals on users' disks are looked up by it, so what goes into it must not change.
+        Caches and journals on users' disks use it as a key, so its input must not change.
         """
         shaping = (*asked, self.messages, self.max_tokens, self.temperature, self.seed, self.reply_schema)
         shaping = shaping if self.effort == "default" else (*shaping, self.effort)
@@ -150,28 +152,29 @@ class Usage:
     tokens_out: int | None = None
     cost_usd: float | None = None
     estimated_tokens: int = 0
-    """What attempts may have taken that were sent and of which nobody says what they took. No part of the
-    tokens above, but of what a budget counts."""
+    """The estimated use of attempts that were sent but have no usage. Not part of the tokens above, but
+    counted by a budget.
+    """
     estimated_usd: float = 0.0
     tokens_written: int | None = None
-    """The part of `tokens_in` that was written to the provider's cache, which may cost more than the rest."""
+    """The part of `tokens_in` written to the provider's cache, which may cost more than the rest."""
     saved_usd: float | None = None
-    """What the provider's cache saved by tariff; below zero where writing to it cost more."""
+    """What the provider's cache saved by tariff; below zero if writing to it cost more."""
 
     @property
     def charged_tokens(self) -> int:
-        """What a budget counts, in tokens."""
+        """The tokens that a budget counts."""
         return (self.tokens_in or 0) + (self.tokens_out or 0) + self.estimated_tokens
 
     @property
     def charged_usd(self) -> float | None:
-        """What a budget counts, in US dollars; None if nobody knows anything."""
+        """The US dollars that a budget counts; None if unknown."""
         if self.cost_usd is None and not self.estimated_usd:
             return None
         return (self.cost_usd or 0.0) + self.estimated_usd
 
     def as_estimate(self) -> Usage:
-        """The same as an estimate of what was consumed."""
+        """The same as an estimate."""
         tokens = (self.tokens_in or 0) + (self.tokens_out or 0)
         return Usage(estimated_tokens=tokens, estimated_usd=self.cost_usd or 0.0)
 
@@ -180,7 +183,7 @@ class Usage:
         return replace(self, cost_usd=cost_usd)
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; what is unknown of one is not known to be nothing, but adds nothing."""
+        """Add two; an unknown part adds nothing."""
         return Usage(
             _sum(self.tokens_in, other.tokens_in),
             _sum(self.tokens_cached, other.tokens_cached),
@@ -200,12 +203,12 @@ def _sum(first: Number | None, second: Number | None) -> Number | None:
 
 
 def carry_usage(cancelled: BaseException, usage: Usage) -> None:
-    """Attach what a call had consumed to the cancellation that ended it."""
+    """Attach what a call consumed to the cancellation that ended it."""
     vars(cancelled)["usage"] = usage
 
 
 def usage_of(error: BaseException) -> Usage | None:
-    """What a call had consumed when this error, cancellation or time-out ended it, if anybody knows."""
+    """What a call consumed before this error, cancellation or time-out, if known."""
     attached = (getattr(raised, "usage", None) for raised in (error, error.__cause__))
     return next((usage for usage in attached if isinstance(usage, Usage)), None)
 
@@ -219,32 +222,33 @@ class Reply:
     usage: Usage = Usage()
     attempts: int = 1
     finished: bool = False
-    """Whether the provider says that the voice came to its end, so that a last number is whole."""
+    """Whether the provider says that the answer is complete, so that a last number is whole."""
     cut_short: bool = False
     """Whether the provider says that `max_tokens` ended the answer."""
     cached: bool = False
-    """Whether it was said to an earlier call just like this one, and nobody was asked now."""
+    """Whether it is the saved answer of an identical earlier call."""
     asked_id: str | None = None
-    """The model that was asked in place of the voice's own, which the provider did not know."""
+    """The model asked instead of the voice's own, which the provider did not have."""
     answered_by: str | None = None
-    """The model that answered, as the endpoint names it: an alias stands for many."""
+    """The model that answered, as the endpoint names it: an alias may stand for many."""
     violation_probability: float | None = None
-    """How probable the voice's verdict word is to be `violation`, if its log-probabilities were asked for.
-    Falsehood is then this, whatever numbers the text states."""
+    """The probability that the voice's verdict word is `violation`, if log-probabilities were requested. It
+    replaces the falsehood in the text.
+    """
     effort: Effort | None = None
-    """How hard the endpoint was asked to think; None where nothing was said of it."""
+    """The requested reasoning effort; None if it was left out."""
 
     def at_a_cost(self, usage: Usage) -> Reply:
-        """The same with what it took."""
+        """The same with its usage."""
         return replace(self, usage=usage)
 
     def dump(self) -> dict[str, Any]:
-        """The reply as plain data, to be written down."""
+        """The reply as plain data."""
         return asdict(self)
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Reply:
-        """The reply that was written down, also by versions that wrote its usage as a list."""
+        """Read a dumped reply, also of versions that wrote its usage as a list."""
         own = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         usage = data["usage"] if "usage" in data else data["tokens"]
         own["usage"] = Usage(**usage) if isinstance(usage, dict) else Usage(*usage)
@@ -260,14 +264,16 @@ class Voice(Protocol):
 
 
 def answers_at_once(voice: Voice) -> bool:
-    """Whether a voice thinks here and now, as embedded ones do: asking several at once is in vain then."""
+    """Whether a voice computes in this thread, as embedded readers do: then asking several at once gains
+    nothing.
+    """
     return getattr(voice, "answers_at_once", False)
 
 
 @runtime_checkable
 class Priced(Protocol):
-    """A voice that can tell beforehand what an answer may consume. Whoever cannot is taken to be free."""
+    """A voice that can estimate the cost of an answer. Any other counts as free."""
 
     def estimate(self, turn: Turn) -> Usage:
-        """What answering this turn may consume; nobody is asked."""
+        """The most that answering this turn may consume, without a request."""
         ...

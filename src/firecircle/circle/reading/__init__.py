@@ -1,8 +1,8 @@
-"""Turning what a voice wrote into numbers, and saying honestly which way they were found.
+"""Parse a voice's text into numbers, and record how they were found.
 
-The ways are tried from the surest to the weakest: a JSON object, numbers stated in text, a keyword. A
-reply that states numbers is an evaluation whatever else it says; only one that states none can be a
-refusal, and only one that is no refusal is searched for keywords.
+From the most to the least certain: a JSON object, numbers stated in text, a keyword. A reply with numbers is
+an evaluation whatever else it says; only one without numbers can be a refusal, and only one that is not a
+refusal is searched for keywords.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
 ]
 
 _NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-"""Full-width digits, colons and letters as the plain ones, place by place."""
+"""Full-width digits, colons and letters as ASCII, one for one."""
 
 GUESSED_FALSEHOOD = 0.8
 GUESSED_TRUTH = 0.2
 GUESSED_INDETERMINACY = 0.8
 LONGEST_EXCERPT = 80
 LONGEST_REMEMBERED = 4_000
-"""Characters of a reply that is kept for a while with its reading."""
+"""Longest reply, in characters, that the cache keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Reading:
     consensus_patterns: tuple[PatternNote, ...] = ()
     speaks_for: str | None = None
     thinking: str | None = None
-    """What stood in a `<think>` block, closed or not; it is no part of the answer."""
+    """The content of a `<think>` block, closed or not; not part of the answer."""
 
 
 class Refused(Exception):  # noqa: N818 - an outcome of reading, not a mistake
@@ -71,13 +71,13 @@ class Refused(Exception):  # noqa: N818 - an outcome of reading, not a mistake
 
 
 class Unreadable(Exception):  # noqa: N818 - an outcome of reading, not a mistake
-    """The reply holds no numbers and no keyword; the message says in one line what was missing."""
+    """The reply has no numbers and no keyword; the message says in one line what was missing."""
 
 
 def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False) -> Reading:
-    """The numbers a voice gave. `evidence` are the judged texts, whose own numbers never count.
+    """Parse a voice's numbers. `evidence` has the judged texts, whose own numbers never count.
 
-    `strict` accepts only numbers the voice stated, no keyword guess. Raises `Refused` or `Unreadable`.
+    `strict` accepts only stated numbers, not a keyword guess. Raises `Refused` or `Unreadable`.
     """
     known = Evidence(evidence)
     if len(text) <= LONGEST_REMEMBERED and (plain := _plain_reading(text)) and not known.holds(text):
@@ -105,9 +105,10 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
 
 @lru_cache(maxsize=512)
 def _plain_reading(text: str) -> Reading | None:
-    """The reading of a reply that is one plain object with its scores, as nearly all are; None of any other.
+    """Parse a reply that is one plain object with its scores, as nearly all are; None for any other.
 
-    What it says does not depend on the evidence, unless it stands there; embedded voices say the same often.
+    The result does not depend on the evidence unless it occurs there; cached because embedded readers repeat
+    themselves.
     """
     if writable(text) != text or split_thinking(text).thinking is not None:
         return None
@@ -117,10 +118,10 @@ def _plain_reading(text: str) -> Reading | None:
 
 
 def read_with_probability(text: str, violation: float, *, evidence: Sequence[str] = ()) -> Reading:
-    """The reading of a reply whose verdict word has this probability of being `violation`.
+    """Parse a reply whose verdict word has this probability of being `violation`.
 
-    Small models write bad numbers and good words, so numbers in the text do not count, only its reasons
-    and patterns. Doubt is how little the two words differ.
+    Small models write bad numbers and good words, so only the text's reasons and patterns count.
+    Indeterminacy is how little the two words differ.
     """
     try:
         reading = read_reply(text, evidence=evidence, strict=True)
@@ -139,9 +140,9 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
 
 
 def read_thinking(trace: str, *, evidence: Sequence[str] = ()) -> Reading | None:
-    """The complete judgement in a reasoning channel, for a voice that answered nowhere else.
+    """The complete judgement in a reasoning channel, for a voice without another answer.
 
-    What is thought weighs numbers; only a whole object that states falsehood counts as an answer.
+    Reasoning mentions tentative numbers; only a whole object that states falsehood counts as an answer.
     """
     verdict = Objects(writable(trace), Evidence(evidence)).verdict(complete_only=True)
     if verdict is None:
@@ -150,7 +151,7 @@ def read_thinking(trace: str, *, evidence: Sequence[str] = ()) -> Reading | None
 
 
 def answers_nothing(text: str) -> bool:
-    """Whether a reply has no word outside its thinking."""
+    """Whether a reply has no text outside its thinking."""
     return not split_thinking(text).answer.strip()
 
 
@@ -207,7 +208,7 @@ def _what_is_missing(spoken: Spoken, answer: str, guess: bool) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """The beginning of a text on one line, fit for a message: no control characters, not long."""
+    """The beginning of a text on one line for a message: short, without control characters."""
     line = " ".join(text[: 8 * LONGEST_EXCERPT].split())
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return repr(shown if len(shown) <= LONGEST_EXCERPT else shown[: LONGEST_EXCERPT - 1] + "…")

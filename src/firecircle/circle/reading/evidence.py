@@ -1,4 +1,4 @@
-"""Knowing the judged text when a voice repeats it: a payload's numbers are never the voice's own."""
+"""Recognise judged text that a voice repeats: a payload's numbers are never the voice's own."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WINDOW = 40
-"""This many letters in a row, spaces apart, are not written twice by chance."""
+"""This many letters in a row, without spaces, are not repeated by chance."""
 _REACH = 200
 _BEGINNING = 100
 _LONGEST_LINE = 2_000
 _SHORT = 10_000
 _LONG = 100_000
-"""Characters between which a squeezed text is kept for a while: for less it is not worth it."""
+"""Longest squeezed text in the cache."""
 _MOST_LOOKUPS = 300
-"""Searching a megabyte takes about a millisecond; past this many, the answer is the careful one."""
+"""A search of a megabyte takes about a millisecond; beyond this many, the safe answer is used."""
 _WORD = re.compile(r"\w+")
 _LINE_DRESS = " \t\r>*-•#|`\"'.!,;:“”"
 
@@ -34,8 +34,8 @@ _BEYOND_ASCII = "firecircle.squeezed"
 
 
 def squeezed(text: str) -> str:
-    """A text without space and case, so that re-wrapping it does not hide where it comes from."""
-    # As "".join(text.split()).casefold(), and several times quicker: every question of every call comes by.
+    """A text without space and case, so that re-wrapping it does not hide its origin."""
+    # As "".join(text.split()).casefold(), but several times faster: every question of every call passes here.
     letters = text.encode("ascii", _BEYOND_ASCII).translate(_SMALL_ASCII, _ASCII_SPACE)
     return letters.decode("utf-8", "surrogatepass")
 
@@ -51,12 +51,12 @@ codecs.register_error(_BEYOND_ASCII, _squeezed_run)
 
 @lru_cache(maxsize=16)
 def _squeezed_layer(text: str) -> str:
-    """The layers stay the same while the question changes from voice to voice."""
+    """Cached: the layers stay the same while the question differs by voice."""
     return squeezed(text)
 
 
 class Evidence:
-    """The texts under judgement, ready to be asked whether a fragment of a reply comes from them."""
+    """The judged texts, prepared to find fragments of a reply in them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         squeeze = (_squeezed_layer if _SHORT < len(text) < _LONG else squeezed for text in texts)
@@ -64,11 +64,11 @@ class Evidence:
         self._known: dict[str, bool] = {}
 
     def holds(self, fragment: str) -> bool:
-        """Whether the fragment stands in a judged text, white space and case aside."""
+        """Whether the fragment is in a judged text, ignoring white space and case."""
         if not self._squeezed:
             return False
         fragment = fragment.lstrip()
-        # What begins otherwise need not be looked at to its end, and most replies begin otherwise.
+        # Most replies differ from the first letters on and need no further search.
         return self._stands(squeezed(fragment[:_BEGINNING])) and self._stands(squeezed(fragment))
 
     def _stands(self, sought: str) -> bool:
@@ -110,7 +110,7 @@ def _line_around(text: str, start: int, end: int) -> str:
 
 
 class Quotations:
-    """The passages a reply puts between quotation marks; the strings of a JSON object are not among them."""
+    """The passages of a reply in quotation marks, except the strings of a JSON object."""
 
     def __init__(self, text: str) -> None:
         self._spans = [
@@ -121,7 +121,7 @@ class Quotations:
         self._starts = [start for start, _ in self._spans]
 
     def around(self, start: int, end: int) -> tuple[int, int] | None:
-        """Where the quotation that encloses `text[start:end]` begins and ends."""
+        """The start and end of the quotation around `text[start:end]`."""
         place = bisect_right(self._starts, start) - 1
         if place < 0:
             return None

@@ -1,9 +1,8 @@
-"""The weakest way to read a reply: it says "violation" or "attack" and does not deny it.
+"""The weakest way to parse a reply: it says "violation" or "attack" and does not deny it.
 
-Only an assertion counts. A question, a quotation, the task repeated back or a denial is none, and denying
-takes many forms; where the grammar leaves a doubt the word is not counted, for this is a guess already.
-Denials are read in English alone, and "violation" is a word of other languages too: a sentence in one of
-them is not guessed at.
+Only an assertion counts, not a question, a quotation, the repeated task or a denial. Denials take many forms;
+if the grammar is unclear the word does not count, because this is a guess already. Only English denials are
+recognised, and "violation" is a word of other languages too, so sentences in those are skipped.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _OTHER_LANGUAGE = re.compile(
     r"|(?<!\w)(?:n|d|l|qu|c|s|j)'(?=[aeiouyhéèêà])",
     re.IGNORECASE,
 )
-"""Small words of languages whose denials are not read here: a sentence with one of them asserts nothing."""
+"""Small words of languages whose denials are not recognised: a sentence with one of them asserts nothing."""
 _ANOTHER_SCRIPT = re.compile(r"[^\W\d_a-zA-Z\u00c0-\u024f]")
 
 _ASIDE = re.compile(r"\([^()]*\)")
@@ -88,7 +87,7 @@ _TOPIC = re.compile(
     r"|\bhow\s+(?:such\s+)?\Z",
     re.IGNORECASE,
 )
-"""The word names what somebody speaks of: "asks about attacks", "describes an attack"."""
+"""The word is a topic: "asks about attacks", "describes an attack"."""
 _GOES_ON_LISTING = re.compile(
     r"\s*(?:(?:or|nor|and|any|an?|no|not|even)\b.*|\S*\s*|\S+\s+(?:or|nor|and)\s.*)",
     re.IGNORECASE | re.DOTALL,
@@ -117,7 +116,7 @@ _MOST_ASSERTIONS = 60
 
 
 def asserts_violation(text: str, evidence: Evidence) -> bool:
-    """Whether the text asserts, in words of its own, that there is a violation or an attack."""
+    """Whether the text asserts, in its own words, that there is a violation or an attack."""
     text = text[-LONGEST_PROSE:].replace("’", "'").replace("_", " ")
     text = _MENU.sub(lambda menu: " " * len(menu[0]), text)
     quotations = Quotations(text)
@@ -133,7 +132,7 @@ def asserts_violation(text: str, evidence: Evidence) -> bool:
 
 
 def _is_quoted(text: str, mention: re.Match[str], quotations: Quotations) -> bool:
-    """One or two words between quotation marks are emphasis or a label, unless they are reported as said."""
+    """One or two words in quotation marks are emphasis or a label, unless reported as said."""
     quotation = quotations.around(mention.start(), mention.end())
     if quotation is None:
         return False

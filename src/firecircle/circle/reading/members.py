@@ -1,4 +1,4 @@
-"""What a decoded object says: which members are scores, verdict, reasons and patterns, however named."""
+"""Read a decoded object: which members are scores, verdict, reasons and patterns, under any name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 NAMES_KEPT = 1_000
-"""How many are remembered: voices use the same dozen over and over."""
+"""Size of the cache of names: voices use the same dozen over and over."""
 _NOT_A_LETTER = re.compile(r"[^a-z]")
 _LONGEST_NAME = 60
 
 
 def plain_name(key: str) -> str:
-    """The letters of a name in lower case; nothing of one that is too long to be a name."""
+    """The letters of a name in lower case; empty for one too long to be a name."""
     return _letters(key) if len(key) <= _LONGEST_NAME else ""
 
 
@@ -50,12 +50,12 @@ _MOST_NOTES = 500
 
 
 def pattern_notes(value: Any) -> tuple[PatternNote, ...]:
-    """The notes in a list, a single object, a mapping of type to description, or one text."""
+    """The notes in a list, a single object, a mapping of type to description, or a text."""
     return tuple(islice(_notes(value), _MOST_NOTES))
 
 
 def as_text(value: Any, between: str = ", ") -> str:
-    """A member as text: lists are joined, numbers written out, anything else is nothing."""
+    """A member as text: lists are joined, numbers formatted, anything else is empty."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, list):
@@ -71,7 +71,7 @@ def as_text(value: Any, between: str = ", ") -> str:
 
 
 def _notes(value: Any, type_: str | None = None) -> Iterator[PatternNote]:
-    if not value:  # as many say
+    if not value:  # as many are
         return
     if isinstance(value, list):
         for item in value:
@@ -168,7 +168,7 @@ REASONING_KEYS = ("reasoning", "reason", "rationale", "explanation", "justificat
 
 
 class VerdictObject(NamedTuple):
-    """An object that states falsehood, read."""
+    """A parsed object that states falsehood."""
 
     scores: Scores
     verdict: Verdict | None
@@ -181,9 +181,9 @@ class VerdictObject(NamedTuple):
 def verdict_object(
     value: dict[str, Any], declared: Callable[[], int | None], evidence: Evidence
 ) -> VerdictObject | None:
-    """What the object says, or None if neither it nor an object directly inside it states falsehood.
+    """Parse the object, or None if neither it nor an object directly inside it states falsehood.
 
-    `declared` tells the scale named around the object, which applies to its numbers.
+    `declared` returns the scale named around the object, which applies to its numbers.
     """
     if (plain := plain_verdict(value, declared)) is not None:
         return plain
@@ -195,7 +195,7 @@ def verdict_object(
 
 
 def plain_verdict(value: dict[str, Any], declared: Callable[[], int | None]) -> VerdictObject | None:
-    """What the object itself says, or None if it does not state falsehood."""
+    """Parse the object itself, or None if it does not state falsehood."""
     scores = _scores(value, declared)
     return None if scores is None else _told(scores, value)
 

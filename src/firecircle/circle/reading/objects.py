@@ -1,4 +1,4 @@
-"""Finding the voice's own verdict object among prose, drafts, templates and quoted payloads."""
+"""Find the voice's own verdict object among prose, drafts, templates and quoted payloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from firecircle.circle.reading.evidence import Evidence
 
 STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:(?P<closing>")|\\?\Z)'
-"""A double-quoted string, or one that never ends: so that scanning stays linear on hostile text."""
+"""A double-quoted string, or one that never ends, so that scanning is linear on hostile text."""
 FALSEHOOD_NAME = r"(?:falsehood|falsity|falseness|f)"
 _SCORE_KEY = (
     rf"(?<![a-z])(?:truth|indeterminacy|{FALSEHOOD_NAME}|t|i)(?![a-z])"
@@ -42,13 +42,13 @@ _LENIENT = json.JSONDecoder(strict=False)
 _LONGEST_TAIL = 300
 _DEEPEST = 50
 _REPAIRABLE = {r"[{}\[\]()]": 100, r"\\": 100, r"[\"'“”`]": 400}
-"""How many of these `json_repair` may be given: its time grows with their square or worse."""
+"""The most of these for `json_repair`, whose time grows with their square or worse."""
 _LONGEST_REPAIRABLE = 8_000
 _DEEPEST_REPAIRABLE = 8
 
 
 def decoded(text: str) -> dict[str, Any] | None:
-    """The object a text spells in plain JSON; line breaks within strings are let pass."""
+    """The object in plain JSON; allows line breaks within strings."""
     try:
         value = _LENIENT.decode(text)
     except (ValueError, RecursionError):
@@ -57,14 +57,14 @@ def decoded(text: str) -> dict[str, Any] | None:
 
 
 def mended(text: str) -> dict[str, Any] | None:
-    """The object in a text whose braces match but which is no plain JSON."""
+    """The object in a text whose braces match but which is not plain JSON."""
     ways = (_tidied(version) for version in _undoubled(text))
     exact = next(filter(None, map(decoded, ways)), None)
     return exact if exact is not None else _repaired(next(_undoubled(text)), cut=False)
 
 
 def completed(text: str, *, cut: bool) -> dict[str, Any] | None:
-    """What is whole of an object that never ends; `cut` says that the reply itself ends where it does."""
+    """The complete part of an object that never ends; `cut` says that the reply ends there too."""
     start = next(_undoubled(text))
     if cut:
         start = _without_cut_score(start)
@@ -73,7 +73,7 @@ def completed(text: str, *, cut: bool) -> dict[str, Any] | None:
 
 
 def _undoubled(text: str) -> Iterator[str]:
-    """The text with the braces of a format string made single, if it starts with doubled ones."""
+    """The text with the doubled braces of a format string made single, if it starts with them."""
     if re.match(r"\{\s*\{", text):
         yield re.sub(r"\}\s*\}", "}", re.sub(r"\{\s*\{", "{", text))
         yield text[1:].rstrip().removesuffix("}")
@@ -87,13 +87,13 @@ def _tidied(text: str) -> str:
 
 
 def _without_cut_score(text: str) -> str:
-    """The text without a score at its very end, of which more digits may have been on their way."""
+    """The text without a score at its very end, which may lack digits."""
     cut = _CUT_SCORE.search(text, max(0, len(text) - _LONGEST_TAIL))
     return text[: cut.start()].rstrip("\"'“ \t\n") if cut else text
 
 
 def _endings(text: str) -> Iterator[str]:
-    """The ways a cut-off object can be ended: where it stops, or after its last whole member."""
+    """The ways to complete a cut object: where it stops, or after its last whole member."""
     closers = ""
     whole = (0, "")
     unclosed: int | None = None
@@ -137,7 +137,7 @@ def _repaired(text: str, *, cut: bool) -> dict[str, Any] | None:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """A score such as `7/10` or `0.` put in quotes, else the repair would take the part that is a number."""
+    """Quote a score such as `7/10` or `0.`, otherwise the repair would use only its first number."""
     value = match["value"].strip()
     return match[0] if _COMMON_NUMBER.fullmatch(value) else f'{match["key"]}"{value}"'
 
@@ -157,8 +157,6 @@ def _repairable_head(text: str) -> str:
     return head
 
 
-# Finding the voice's own verdict object among prose, drafts, templates and quoted payloads
-
 _FALSEHOOD_KEY = re.compile(
     rf"""(?<![a-z]){FALSEHOOD_NAME}(?![a-z])[^:"'\n{{}}]{{0,20}}+["'”]?\s{{0,9}}:""", re.IGNORECASE
 )
@@ -172,11 +170,11 @@ _DOUBLED = re.compile(r"\{\s*+\{")
 _FENCE = re.compile(r"\n[ \t]*```")
 
 _USUAL_KEY = '"falsehood":'
-"""How nearly all spell it, which is found much more quickly."""
+"""The usual spelling, which is found much faster."""
 _MOST_KEYS = 3_000
 _MOST_RESTARTS = 4
 _MOST_MENDED = 3
-"""Scanning again and mending are the costly steps: a hostile reply may not ask for many."""
+"""Restarts and repairs are slow: a hostile reply may not cause many."""
 
 
 class Candidate(NamedTuple):
@@ -186,18 +184,18 @@ class Candidate(NamedTuple):
     end: int
     closed: bool
     value: dict[str, Any] | None
-    """What it decodes to as plain JSON."""
+    """The decoded object if it is plain JSON."""
 
 
 class Objects:
-    """The objects in an answer that speak of falsehood."""
+    """The objects in an answer that mention falsehood."""
 
     def __init__(self, text: str, evidence: Evidence) -> None:
         self._text = text
         self._evidence = evidence
-        self._own: list[Candidate] = []  # the last one first
+        self._own: list[Candidate] = []  # last one first
         self.without_evidence = text
-        """The answer with the objects that come from the judged text blanked out."""
+        """The answer with blanks for the objects that come from the judged text."""
         kept: list[str] = []
         position = len(text)
         for candidate in reversed(_candidates(text)):
@@ -211,7 +209,7 @@ class Objects:
             self.without_evidence = text[:position] + "".join(reversed(kept))
 
     def verdict(self, *, complete_only: bool = False) -> VerdictObject | None:
-        """The last complete object that states falsehood; failing that, the last one that was cut off."""
+        """The last complete object that states falsehood; otherwise the last one that was cut off."""
         for closed in (True,) if complete_only else (True, False):
             mendings = _MOST_MENDED
             for candidate in self._own:
@@ -235,18 +233,18 @@ class Objects:
         return declared_scale(self.without_evidence)
 
     def _mended(self, candidate: Candidate) -> dict[str, Any] | None:
-        # A stray brace before a quoted payload must not make it the voice's: only what is not quoted counts.
+        # A stray brace before a quoted payload must not make it the voice's: only unquoted text counts.
         end = _end_of_block(self._text, candidate)
         text = self.without_evidence[candidate.start : end]
         return mended(text) if candidate.closed else completed(text, cut=end == len(self._text))
 
 
 def _candidates(text: str) -> list[Candidate]:
-    """Every outermost object that holds a falsehood key, in order.
+    """Every outermost object with a falsehood key, in order.
 
-    One that never ends, or ends but is no JSON, may really be a stray brace before the answer, and may end in
-    the middle of it. So the search starts again at the next object on a line of its own that is indented no
-    deeper; an object within it is indented deeper or follows something on its line, and stays a part of it.
+    One that never ends, or ends but is not JSON, may really be a stray brace before the answer, and may end
+    in the middle of it. So the search restarts at the next object that begins a line with no deeper indent;
+    an object within it has a deeper indent or follows something on its line, and stays a part of it.
     """
     if (whole := _whole(text)) is not None:
         return [whole]
@@ -276,7 +274,7 @@ def _candidates(text: str) -> list[Candidate]:
 
 
 def _whole(text: str) -> Candidate | None:
-    """A reply that is nothing but an object, as most are: there is nothing to search for then."""
+    """A reply that is only an object, as most are, needs no search."""
     start = len(text) - len(text.lstrip())
     end = len(text.rstrip())
     if not (text.startswith("{", start) and text.endswith("}", start, end) and _OBJECT.match(text, start)):
@@ -288,7 +286,7 @@ def _whole(text: str) -> Candidate | None:
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
-    """What a reply decodes to that is nothing but an object which names falsehood."""
+    """The decoded object of a reply that is only an object which names falsehood."""
     whole = _whole(text)
     return whole.value if whole else None
 
@@ -319,7 +317,7 @@ def _within_doubled_braces(text: str) -> str:
 
 
 def _end_of_block(text: str, candidate: Candidate) -> int:
-    """Where an object without an end stops at the latest: the code fence around it, or the whole reply."""
+    """The last possible end of an object without one: the code fence around it, or the end of the reply."""
     if candidate.closed:
         return candidate.end
     fence = _FENCE.search(text, candidate.start)

@@ -1,4 +1,4 @@
-"""Recognising that a voice declined to evaluate, which is not the same as an evaluation about declining."""
+"""Detect that a voice declined to evaluate, which is not the same as an evaluation about declining."""
 
 from __future__ import annotations
 

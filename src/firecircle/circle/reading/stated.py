@@ -1,7 +1,7 @@
-"""Numbers a voice states in its prose: `**Truth (T):** 0.8`, `falsehood score of .7`, `| F | 7/10 |`.
+"""Numbers that a voice states in prose: `**Truth (T):** 0.8`, `falsehood score of .7`, `| F | 7/10 |`.
 
-A reply also names these words where it states nothing: a range, a template, a threshold, a peer's number,
-a line of the prompt. Each of those is told apart here; what remains last is the voice's word.
+A reply also names these words where it states nothing: a range, a template, a threshold, a peer's number, a
+line of the prompt. These are excluded here; the last remaining number counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DECLARED = re.compile(
 
 
 class Figure(NamedTuple):
-    """A number as it was written, and the scale written beside it: 1, 10, 100, or None when there is none."""
+    """A number as written, and the scale next to it: 1, 10, 100, or None."""
 
     value: float
     scale: int | None = None
@@ -48,7 +48,7 @@ class Scores(NamedTuple):
 
 
 def figure(value: object) -> Figure | None:
-    """The number a JSON value stands for: a number, or a text such as `0.7`, `7/10`, `70%`."""
+    """The number in a JSON value: a number, or a text such as `0.7`, `7/10`, `70%`."""
     if type(value) is float and 0 <= value <= 1:  # as nearly all are
         return Figure(value)
     if isinstance(value, str):
@@ -64,7 +64,7 @@ def figure(value: object) -> Figure | None:
 
 
 def written_figure(number: str, scale: str | None) -> Figure | None:
-    """The number of a text that matched `DECIMAL`, with the `SCALE` beside it."""
+    """The number of a text that matched `DECIMAL`, with the `SCALE` next to it."""
     value = float(number.replace(",", "."))
     if not math.isfinite(value):
         return None
@@ -74,7 +74,7 @@ def written_figure(number: str, scale: str | None) -> Figure | None:
 
 
 def declared_scale(text: str) -> int | None:
-    """The scale, 10 or 100, that a text says its numbers are on."""
+    """The scale, 10 or 100, that a text declares for its numbers."""
     match = _DECLARED.search(text)
     return int(match["after"] or match["before"]) if match else None
 
@@ -85,13 +85,13 @@ def settled(
     falsehood: Figure | None,
     declared: Callable[[], int | None],
 ) -> Scores | None:
-    """Three figures as scores, or None when falsehood is not stated by them.
+    """Three figures as scores, or None if they do not state falsehood.
 
-    Another scale than [0, 1] is accepted only when all three figures are on it. `declared` tells the scale
-    named elsewhere; it is asked only when a figure above 1 shows that there must be one. Where it was named
-    and the three do not fit it, a 1 may mean a tenth of what it seems to: then falsehood is not stated.
+    Another scale than [0, 1] is accepted only if all three figures are on it. `declared` returns the scale
+    named elsewhere; it is called only if a figure above 1 shows that there must be one. If a scale is named
+    and the three do not fit it, a 1 may mean a tenth: then falsehood is not stated.
     """
-    if truth and indeterminacy and falsehood:  # as nearly all replies state them
+    if truth and indeterminacy and falsehood:  # as in nearly all replies
         values = (truth.value, indeterminacy.value, falsehood.value)
         if truth.scale is indeterminacy.scale is falsehood.scale is None and max(values) <= 1:
             return Scores(*values)
@@ -125,8 +125,6 @@ def _plain(written: Figure | None) -> float | None:
     return written.value
 
 
-# Numbers a voice states in its prose: `**Truth (T):** 0.8`, `falsehood score of .7`, `| F | 7/10 |`
-
 _DIMENSIONS: Final[dict[str, Dimension]] = {"t": "truth", "i": "indeterminacy", "f": "falsehood"}
 
 _LONG = r"(?i:truth|indeterminacy|falsehood|falsity|falseness)"
@@ -138,7 +136,7 @@ _MOVE = (
     r"|drop(?:s|ped|ping)?|fall(?:s|en|ing)?|fell|decreas(?:es?|ed|ing)|lower(?:s|ed|ing)?|revis(?:es?|ed|ing)"
     r"|updat(?:es?|ed|ing)|adjust(?:s|ed|ing)?|up|down|has|have)(?![a-z])"
 )
-"""A score may be said to move: `rises from 0.3 to 0.8` states 0.8, and 0.3 not at all."""
+"""A score may be said to move: `rises from 0.3 to 0.8` states 0.8, not 0.3."""
 _LINK = (
     r"(?i:(?:score|value|level|rating|degree|component|is|was|of|at|as|to|be|being|set|now|still|remains|stays"
     r"|assigned|estimated|equals?|around|about|approximately|roughly|very|extremely|fairly|quite|relatively"
@@ -183,19 +181,19 @@ _CUT_AFTER = re.compile(r"(?:\s*/\s*[0-9.]*|\s+ou?t?(?:\s+o?f?)?\s*[0-9]*)?\Z")
 _LIST_NUMBER = re.compile(r"[.)]\s")
 
 LONGEST_PROSE = 100_000
-"""No voice writes this much; of one that does, the end is read, where conclusions stand."""
+"""No voice writes this much; otherwise the end is read, which has the conclusions."""
 _REACH = 160
 _MOST_STATEMENTS = 300
 """Counted from the end: the last one wins, so the first of thousands does not matter."""
 
 
 def names_falsehood(text: str) -> bool:
-    """Whether the text speaks of falsehood at all."""
+    """Whether the text mentions falsehood."""
     return bool(_NAMED.search(text))
 
 
 def stated_scores(text: str, evidence: Evidence) -> Scores | None:
-    """The scores stated in a text, the last statement of each, or None when falsehood is not stated."""
+    """The last statement of each score in a text, or None if falsehood is not stated."""
     text = text[-LONGEST_PROSE:]
     if not names_falsehood(text) and not _TRIPLE.search(text):
         return None
@@ -221,7 +219,7 @@ def stated_scores(text: str, evidence: Evidence) -> Scores | None:
 
 
 def _figures(match: re.Match[str], declared: int | None) -> dict[Dimension, Figure]:
-    """What is stated of which dimension; a number beyond its scale states nothing."""
+    """The stated figures by dimension; a number beyond its scale states nothing."""
     if match.re is _TRIPLE:
         written = {letter: written_figure(match[letter], None) for letter in "tif"}
     else:
@@ -253,7 +251,7 @@ def _says_so(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_cut(text: str, match: re.Match[str]) -> bool:
-    """Whether the text ends where the number could go on."""
+    """Whether the text ends where the number could continue."""
     if (match["scale"] or "").endswith("%"):
         return False
     end = match.end()

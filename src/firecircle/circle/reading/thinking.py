@@ -1,4 +1,4 @@
-"""Telling what a voice thought aloud from what it answered: a thought weighs numbers, it does not vote."""
+"""Separate a voice's thinking from its answer: tentative numbers in a thought are not votes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _MOST_TAGS = 1_000
 
 
 class Spoken(NamedTuple):
-    """A reply taken apart."""
+    """The parts of a reply."""
 
     answer: str
     thinking: str | None
     ends_in_thought: bool
-    """True when nothing is said after the last thought, so what was answered may stand inside it."""
+    """True if nothing follows the last thought, so that the answer may be inside it."""
 
 
 def split_thinking(text: str) -> Spoken:
     """The answer and the thinking of a reply.
 
-    The tags also occur in prompts under judgement, so an opening tag counts only where a model writes its
-    own, at the start of a line. A closing tag that nobody opened ends a thought too (some chat templates
-    swallow the opening one), if it has an edge of a line to itself and something is said after it.
+    The tags also occur in prompts under judgement, so an opening tag counts only at the start of a line,
+    where models write their own. A closing tag without an opening one ends a thought too (some chat templates
+    remove the opening one), if it has an edge of a line to itself and something follows it.
     """
     if "<" not in text or not _TAG.search(text):
         return Spoken(text, None, ends_in_thought=False)
