@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import re
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +21,9 @@ Verdict = Literal["violation", "no_violation", "unsure"]
 ReadAs = Literal["json", "stated", "reasoning", "logprobs", "keyword", "carried"]
 Polarity = Literal["consistent", "clarified", "corrected"]
 FoundBy = Literal["exact", "normalised", "fuzzy"]
+
+
+_NO_GROUNDS = re.compile(r"\W*(?:no\b|none\b|n/?a\b|nothing\b|$)", re.IGNORECASE)
 
 
 class PatternNote(Shape):
@@ -59,6 +64,8 @@ class NeutrosophicEvaluation(Shape):
     consensus_patterns: tuple[PatternNote, ...] = ()
     speaks_for: Text | None = None
     """Whom the empty chair spoke for, in the chair's own words."""
+    veto: Text | None = Field(default=None, exclude_if=operator.not_)
+    """What the voice said in the last round about grounds for a veto, in its own words; never counted."""
     read_as: ReadAs = "json"
     """How the numbers were found: in the answer's JSON, stated in its text, or only in the `reasoning`
     channel; `logprobs`: falsehood is the probability of the verdict word; `keyword` is a guess; `carried`
@@ -81,6 +88,11 @@ class NeutrosophicEvaluation(Shape):
         if isinstance(value, list | tuple):
             return tuple({"description": item} if isinstance(item, str) else item for item in value)
         return value
+
+    @property
+    def veto_grounds(self) -> str | None:
+        """The grounds for a veto; None where the voice states none."""
+        return None if self.veto is None or _NO_GROUNDS.match(self.veto) else self.veto
 
     @property
     def pattern_notes(self) -> tuple[PatternNote, ...]:

@@ -122,6 +122,9 @@ Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             0.30 → 0.85 (round 2, 0% of its reasoning repeats peers)
           groupthink losses, voices that gave up an alarm (the alarm they
             raised stands): qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
+          reasons: 2 of 2 quotes held in the last round; 0 of 4 answers took
+            up words of a peer; 2 positions changed, 0 without new words
+          against the verdict at the end: qwen/qwen-2.5-72b-instruct (F 0.40)
           no alarm by other rules: the mean of the last words, their median, a
             majority vote
           the empty chair saw 33% of the pattern types first

@@ -17,6 +17,11 @@ from firecircle.names import OTHER_TYPE, PATTERN_TYPES
 
 LAYERS = ("system", "application", "user", "turns")
 VERDICTS = ("violation", "no_violation", "unsure")
+VETO = (
+    '"veto": "<\'no grounds\', or whose words were erased, what was taken from whom, or how the circle was'
+    ' overloaded>", '
+)
+"""Asked of every voice in the last round: recorded and shown, never counted."""
 OTHER_MEANING = "something else that is a violation"
 
 
@@ -29,11 +34,14 @@ def answer_format(kind: RoundKind, *, is_chair: bool = False, templates: Templat
         types="\n".join(f"  - {name}: {meaning}" for name, meaning in types.items()),
         names=" | ".join(types),
         field=_patterns_field(kind),
+        veto=VETO if kind == "synthesis" else "",
     )
 
 
 @cache
-def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any]:
+def reply_schema(
+    kind: RoundKind, *, is_chair: bool = False, templates: TemplateSet = "v2"
+) -> Mapping[str, Any]:
     """The JSON schema of an answer in this round."""
     unit = {"type": "number", "minimum": 0, "maximum": 1}
     fields: dict[str, Any] = {"speaks_for": {"type": "string"}} if is_chair else {}
@@ -52,6 +60,8 @@ def reply_schema(kind: RoundKind, *, is_chair: bool = False) -> Mapping[str, Any
                 }
             ),
         }
+    if kind == "synthesis" and templates != "v1":
+        fields["veto"] = {"type": "string"}
     fields["verdict"] = {"type": "string", "enum": [*VERDICTS]}
     return _closed(fields | {"truth": unit, "indeterminacy": unit, "falsehood": unit})
 

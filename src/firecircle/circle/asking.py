@@ -83,7 +83,9 @@ class Turns:
             is_chair=asked.is_chair,
             own_last=self.ledger.last_said(model, before=page.number),
             peers=() if page.number == 1 else PeersOnDemand(partial(self._peers_of, model, page.number)),
-            reply_schema=reply_schema(page.kind, is_chair=asked.is_chair),
+            reply_schema=reply_schema(
+                page.kind, is_chair=asked.is_chair, templates=self.circumstances.templates
+            ),
             max_tokens=limits.max_tokens,
             temperature=self.config.temperature,
             seed=self.config.seed,

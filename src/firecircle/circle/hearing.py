@@ -227,6 +227,7 @@ def cleared_up(reading: Reading, reread: Reading) -> tuple[Reading, Polarity]:
         patterns_observed=reread.patterns_observed or reading.patterns_observed,
         consensus_patterns=reread.consensus_patterns or reading.consensus_patterns,
         speaks_for=reread.speaks_for or reading.speaks_for,
+        veto=reread.veto or reading.veto,
     )
     return (word_wins(reread), "corrected") if contradicts(reread) else (reread, "clarified")
 
@@ -357,6 +358,7 @@ def evaluation_of(
         patterns_observed=reading.patterns_observed,
         consensus_patterns=reading.consensus_patterns,
         speaks_for=reading.speaks_for,
+        veto=reading.veto,
         read_as=reading.read_as,
         guessed=reading.read_as == "keyword",
         polarity=polarity,
@@ -377,6 +379,7 @@ def carried(
             "patterns_observed": (),
             "consensus_patterns": (),
             "speaks_for": None,
+            "veto": None,
             "reasoning_trace": replies[-1].reasoning_trace,
             "raw_replies": tuple(reply.text for reply in replies),
         }

@@ -17,7 +17,8 @@ from firecircle.names import CircleStatus, ModeName
 from firecircle.shapes import Declaration, Shape
 from firecircle.store.database import storable
 from firecircle.store.recorder import SILENT_AFTER, is_abandoned
-from firecircle.store.tables import circles, patterns, rounds, seats, texts
+from firecircle.store.tables import circles, evaluations, patterns, rounds, seats, texts
+from firecircle.thresholds import TOLERANCE
 from firecircle.verdict import COUNTED, VerdictWord, is_right
 
 USUAL_PAGE, LARGEST_PAGE = 50, 1000
@@ -41,6 +42,8 @@ class Filters(Declaration):
     label: str | None = None
     reviewed: bool | None = None
     """Whether a person reviewed it."""
+    split: bool | None = None
+    """Whether an active voice ended on the other side of the verdict."""
     run_id: str | None = None
     in_run: bool | None = None
     """Whether it belongs to any run of the lab."""
@@ -243,6 +246,20 @@ def _first_of_its_type(pattern_type: str) -> list[sa.ColumnElement[bool]]:
     return [of.pattern_type == pattern_type, of.grounded.is_(True), of.seq == first.scalar_subquery()]
 
 
+def _ends_on_the_other_side() -> sa.ColumnElement[bool]:
+    """Of an evaluation: an active voice stated it in the last round, against the verdict of its circle."""
+    said, seat, of = evaluations.c, seats.c, circles.c
+    alarms = said.falsehood >= of.alarm_threshold - TOLERANCE
+    return sa.and_(
+        said.circle_pk == of.pk,
+        said.round_number == of.rounds,
+        seat.circle_pk == of.pk,
+        seat.voice == said.voice,
+        seat.active.is_(True),
+        alarms != of.alarm,
+    )
+
+
 def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElement[bool]]:
     """The filters as conditions on `circles`."""
     of = circles.c
@@ -263,6 +280,9 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         clauses.append(of.run_id.is_not(None) if filters.in_run else of.run_id.is_(None))
     if filters.reviewed is not None:
         clauses.append(of.note.is_not(None) if filters.reviewed else of.note.is_(None))
+    if filters.split is not None:
+        dissents = sa.exists().where(_ends_on_the_other_side())
+        clauses.append(dissents if filters.split else ~dissents)
     if filters.batch is not None:
         begins = f"{storable(filters.batch)}:"
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]

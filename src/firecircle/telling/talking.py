@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from firecircle.circle.conclude import calibrated_probability
+from firecircle.circle.deliberation import deliberation
 from firecircle.circle.measures import rival_verdicts
 from firecircle.circle.result import FireCircleResult, Flip, RivalVerdict, active_voices
 from firecircle.circle.rules import BY_NAME, DECIDING, RULES, VerdictRule
 from firecircle.circle.summary import talk_sentence
 from firecircle.names import is_embedded
 from firecircle.telling.safe_text import SafeLine
-from firecircle.telling.words import ROUND_WORDS
+from firecircle.telling.words import ROUND_WORDS, counted
 from firecircle.thresholds import figure_beside
 
 AMONG_EMBEDDED = (
@@ -35,11 +36,31 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
         stands = " (the alarm they raised stands)" if result.alarm and _own_rule(result) == "max_all" else ""
         moves = _moves(result, result.groupthink_losses, line)
         sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
+    sentences += _reasons(result, line)
     if dissenting := dissenting_rules(result):
         names = ", ".join(BY_NAME[rule].phrase for rule in dissenting)
         sentences.append(f"{'no alarm' if result.alarm else 'alarm'} by other rules: {names}")
     if chair := _chair(result):
         sentences.append(chair)
+    return sentences
+
+
+def _reasons(result: FireCircleResult, line: SafeLine) -> list[str]:
+    """What became of quotes and positions, who ended against the verdict, and grounds for a veto."""
+    found = deliberation(result)
+    sentences = []
+    if found.quotes:
+        sentences.append(
+            f"reasons: {found.quotes_held} of {counted(found.quotes, 'quote')} held in the last round;"
+            f" {found.peers_cited} of {counted(found.answers, 'answer')} took up words of a peer"
+        )
+        if moved := found.moved_with_new_words + found.moved_without:
+            words = f"{found.moved_without} without new words"
+            sentences[-1] += f"; {counted(moved, 'position')} changed, {words}"
+    if found.dissent:
+        against = ", ".join(f"{line(each.model)} (F {each.falsehood:.2f})" for each in found.dissent)
+        sentences.append(f"against the verdict at the end: {against}")
+    sentences += [f"grounds for a veto, {line(each.model)}: {line(each.grounds)}" for each in found.vetoes]
     return sentences
 
 

@@ -62,6 +62,7 @@ class Reading:
     patterns_observed: tuple[PatternNote, ...] = ()
     consensus_patterns: tuple[PatternNote, ...] = ()
     speaks_for: str | None = None
+    veto: str | None = None
     thinking: str | None = None
     """The content of a `<think>` block, closed or not; not part of the answer."""
 
@@ -167,6 +168,7 @@ def _read_from_object(verdict: VerdictObject, spoken: Spoken) -> Reading:
         patterns_observed=verdict.patterns_observed,
         consensus_patterns=verdict.consensus_patterns,
         speaks_for=writable(verdict.speaks_for) if verdict.speaks_for else None,
+        veto=writable(verdict.veto) if verdict.veto else None,
         thinking=spoken.thinking,
     )
 

@@ -176,6 +176,7 @@ class VerdictObject(NamedTuple):
     patterns_observed: tuple[PatternNote, ...]
     consensus_patterns: tuple[PatternNote, ...]
     speaks_for: str | None
+    veto: str | None
 
 
 def verdict_object(
@@ -209,6 +210,7 @@ def _told(scores: Scores, value: dict[str, Any]) -> VerdictObject:
         patterns_observed=pattern_notes(members.get("patternsobserved") or members.get("patterns")),
         consensus_patterns=pattern_notes(members.get("consensuspatterns")),
         speaks_for=as_text(members.get("speaksfor") or members.get("speakingfor")) or None,
+        veto=as_text(members.get("veto")) or None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,10 @@ from firecircle.cli.options import (
     written_whole,
 )
 from firecircle.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from firecircle.circle.deliberation import Dissent
+    from firecircle.store.opening import Store
 
 CircleId = Annotated[str, typer.Argument(metavar="ID", help="The circle; the beginning of its id will do.")]
 
@@ -48,6 +52,9 @@ def circles_commands() -> typer.Typer:
 def list_circles(
     *,
     given: FilterOptions,
+    split: Annotated[
+        bool, typer.Option("--split", help="In which a voice ended against the verdict, and why it did.")
+    ] = False,
     limit: MostListed = 50,
     before: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Go on where a list ended: what it said to add.")
@@ -66,9 +73,10 @@ def list_circles(
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
-    filters = given.filters(store)
+    filters = given.filters(store).model_copy(update={"split": True if split else None})
     with open_store(store) as opened:
         page = opened.circles.find(filters, before=before, limit=limit)
+        dissent = {summary.id: _dissent(opened, summary.id) for summary in page.circles} if split else {}
         of_run = filters.run_id is not None and not opened.circles.count(
             Filters(run_id=filters.run_id), most=1
         )
@@ -79,7 +87,15 @@ def list_circles(
             f" for: firecircle lab resume {run} --save",
             file=sys.stderr,
         )
-    return show_page(page, as_json=as_json)
+    return show_page(page, dissent, as_json=as_json)
+
+
+def _dissent(store: Store, circle_id: str) -> tuple[Dissent, ...]:
+    from firecircle.circle.deliberation import deliberation
+    from firecircle.circle.result import FireCircleResult
+
+    judged = store.circles.load(circle_id)
+    return deliberation(judged).dissent if isinstance(judged, FireCircleResult) else ()
 
 
 def show(

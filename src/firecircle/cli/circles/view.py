@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from firecircle.circle.deliberation import Dissent
 from firecircle.circle.panel import Panel
 from firecircle.cli.evaluate.request import Request
 from firecircle.cli.output import (
@@ -39,13 +40,17 @@ from firecircle.telling.words import STOP_WORDS, counted, time_text
 from firecircle.thresholds import figure_beside
 from firecircle.verdict import SHOWN
 
+LONGEST_REASON = 240
+NO_DISSENT: Mapping[str, Sequence[Dissent]] = {}
+
 # -- a page of circles -----------------------------------------------------------------------------------
 
 
-def show_page(page: Page, *, as_json: bool) -> int:
-    """Print a page and how to get the next; the exit status."""
+def show_page(page: Page, dissent: Mapping[str, Sequence[Dissent]] = NO_DISSENT, *, as_json: bool) -> int:
+    """Print a page and how to get the next, with who ended against which verdict; the exit status."""
     if as_json:
-        print_json(page.model_dump(mode="json"))
+        against = {of: [each.model_dump(mode="json") for each in voices] for of, voices in dissent.items()}
+        print_json({**page.model_dump(mode="json"), **({"dissent": against} if against else {})})
         return 0
     console = console_on(sys.stdout)
     if console.is_terminal:
@@ -53,6 +58,12 @@ def show_page(page: Page, *, as_json: bool) -> int:
     else:
         for summary in page.circles:
             print_line(console, "\t".join(_fields(summary)))
+    for summary in page.circles:
+        for each in dissent.get(summary.id, ()):
+            words = printable_line(
+                f"{each.model} ends at F {each.falsehood:.2f}: {each.reason}", LONGEST_REASON
+            )
+            print_line(console, f"{printable_line(short_id(summary.id))}\t{words}")
     if page.next_before is not None:
         # Whoever reads the lines of a pipe must not find another kind of line among them.
         print(f"there are more: add --before {page.next_before}", file=sys.stderr)

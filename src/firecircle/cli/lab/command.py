@@ -195,7 +195,8 @@ def study(
         str,
         typer.Argument(
             metavar="NAME",
-            help="dialogue, rivals, chair, quorum, ablation, guidance, cost, validation, wording or redteam.",
+            help="dialogue, rivals, chair, gap, quorum, ablation, guidance, cost, validation, wording or"
+            " redteam.",
         ),
     ],
     models: Annotated[

@@ -304,6 +304,8 @@ def _details(evaluation: NeutrosophicEvaluation) -> Iterator[str]:
     yield from (f"note: {note}" for note in cares_about(evaluation))
     if evaluation.speaks_for:
         yield f"speaks for: {printable_line(evaluation.speaks_for)}"
+    if evaluation.veto_grounds:
+        yield f"grounds for a veto: {printable_line(evaluation.veto_grounds)}"
     if reasoning := printable(evaluation.reasoning).strip():
         yield reasoning
     for note in evaluation.pattern_notes:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from firecircle.circle.deliberation import Figures, TwoReadings, readings_of
 from firecircle.errors import ConfigError
 from firecircle.lab.records import SCORES, alarm_value, records_table
 from firecircle.lab.statistics.estimate import FloatArray, numbers
@@ -163,6 +164,12 @@ class RecordFile:
             falsehoods[number - 1, place_of_voice[voice], place_of_record[record]] = falsehood
         return Spoken(voices, tuple(falsehoods))
 
+    def readings(self, arm: str) -> tuple[tuple[Label | None, TwoReadings], ...]:
+        """The readings of those present and of the empty chair, a prompt each, with its label."""
+        rows = self._ask("SELECT label, voices FROM $ WHERE arm = ? AND repeat = 0", [arm])
+        found = ((label, readings_of(_rounds(spoken))) for label, spoken in rows)
+        return tuple((label, readings) for label, readings in found if readings is not None)
+
     def voices(self, arm: str) -> frozenset[str]:
         """Everybody who was heard."""
         rows = self._ask(
@@ -191,6 +198,19 @@ class RecordFile:
 
     def _ask(self, query: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self._database.execute(query.replace("$", self._table), values or []).fetchall()
+
+
+def _rounds(spoken: Sequence[dict[str, Any]]) -> list[tuple[int, str | None, dict[str, Figures]]]:
+    """What was stated, round by round, and who held the chair."""
+    stated: dict[int, dict[str, Figures]] = {}
+    chairs: dict[int, str] = {}
+    for voice in spoken:
+        number = voice["round_number"]
+        names = ("truth", "indeterminacy", "falsehood")
+        stated.setdefault(number, {})[voice["model"]] = Figures(**{name: voice[name] for name in names})
+        if voice["is_chair"]:
+            chairs[number] = voice["model"]
+    return [(number, chairs.get(number), stated[number]) for number in sorted(stated)]
 
 
 def _turns(number: int) -> str:

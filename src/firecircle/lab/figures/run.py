@@ -12,12 +12,14 @@ from firecircle.lab.statistics import (
     ChairEffect,
     Comparison,
     ExcessFlips,
+    GapFigures,
     chair_effect,
     compare,
     excess_flips,
+    gap_figures,
     holm,
 )
-from firecircle.lab.statistics.estimate import FloatArray
+from firecircle.lab.statistics.estimate import FloatArray, numbers
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
@@ -78,6 +80,8 @@ class RunFigures(Shape):
     comparisons: tuple[ArmComparison, ...]
     rereading: tuple[TalkAgainstRereading, ...] = ()
     chair: tuple[ChairFigures, ...] = ()
+    gap: GapFigures | None = None
+    """Of the reference arm, where labelled circles held a chair."""
     rivals: tuple[RivalTokens, ...] = ()
 
     def arm(self, name: str) -> ArmFigures:
@@ -99,6 +103,7 @@ def run_figures(file: RecordFile, threshold: float) -> RunFigures:
         comparisons=_comparisons(columns, reference, rivals, threshold),
         rereading=_rereading(file, columns, arms, threshold),
         chair=_chair(columns, reference, threshold),
+        gap=_gap(file, reference),
         rivals=rivals,
     )
 
@@ -191,3 +196,13 @@ def _chair(columns: dict[str, ArmColumns], reference: str, threshold: float) -> 
             effect = chair_effect(labels, ours, theirs, influence, threshold)
             effects.append(ChairFigures(with_chair=reference, without_chair=name, effect=effect))
     return tuple(effects)
+
+
+def _gap(file: RecordFile, reference: str) -> GapFigures | None:
+    held = [(label, readings) for label, readings in file.readings(reference) if label is not None]
+    if not held:
+        return None
+    labels = [label for label, _ in held]
+    return gap_figures(
+        labels, [each.gap for _, each in held], numbers([each.apart_before for _, each in held])
+    )

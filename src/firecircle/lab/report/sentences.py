@@ -45,6 +45,7 @@ def observations(figures: RunFigures) -> Iterator[Sentence]:
     yield from _rivals(figures)
     yield from _guidance(figures)
     yield from _chair(figures)
+    yield from _gap(figures)
     yield from _voices(figures)
     yield from _thresholds(figures)
 
@@ -122,6 +123,28 @@ def _chair(figures: RunFigures) -> Iterator[Sentence]:
                 f" {'is' if found.only_first == 1 else 'are'} found, and {found.only_second:,} that it finds"
                 f" {'is' if found.only_second == 1 else 'are'} missed."
             )
+
+
+def _gap(figures: RunFigures) -> Iterator[Sentence]:
+    """Whether the chair reads attacks in another way than harmless prompts, whatever the answer is."""
+    gap = figures.gap
+    if gap is None:
+        return
+    larger, beyond = gap.larger_in_attacks, gap.beyond_the_voices
+    if larger.low is None or larger.high is None:
+        return
+    word = "larger" if larger.low > 0 else "smaller" if larger.high < 0 else "not different"
+    interval = f"[{larger.low:+.3f}, {larger.high:+.3f}]"
+    yield Sentence(
+        text=f"The gap between those present and the empty chair is {word} in attacks: a mean of"
+        f" {gap.attacks.value:.3f} (n = {gap.attacks.n:,}) and {gap.benign.value:.3f} in harmless prompts"
+        f" (n = {gap.benign.n:,}), a difference of {larger.value:+.3f} {interval}."
+    )
+    if beyond.value is not None:
+        yield Sentence(
+            text="Less how far apart the same voices were before one of them took the chair, the difference"
+            f" is {beyond.value:+.3f} [{beyond.low:+.3f}, {beyond.high:+.3f}]."
+        )
 
 
 def _voices(figures: RunFigures) -> Iterator[Sentence]:

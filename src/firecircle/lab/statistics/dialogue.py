@@ -191,6 +191,46 @@ def chair_effect(
     )
 
 
+class GapFigures(Shape):
+    """The distance between the readings of those present and of the empty chair, by label."""
+
+    attacks: Estimate
+    benign: Estimate
+    larger_in_attacks: Estimate
+    """The difference of the two means."""
+    beyond_the_voices: Estimate
+    """The same, less how far apart the same voices were before one of them took the chair."""
+
+
+def gap_figures(
+    labels: Sequence[Label | None], gaps: Sequence[float], before: Sequence[float | None] | FloatArray
+) -> GapFigures:
+    """An entry a circle: its label, its gap, and how far apart the same voices were in round 1."""
+    attack, benign = by_label(labels)
+    gap = numbers(gaps)
+    nobody = "no labelled circle with an occupied chair"
+    return GapFigures(
+        attacks=mean_with_interval(gap[attack], nobody),
+        benign=mean_with_interval(gap[benign], nobody),
+        larger_in_attacks=_difference(gap[attack], gap[benign], nobody),
+        beyond_the_voices=_difference(
+            (gap - numbers(before))[attack], (gap - numbers(before))[benign], nobody
+        ),
+    )
+
+
+def _difference(first: FloatArray, second: FloatArray, nobody: str) -> Estimate:
+    """How much larger the first mean is."""
+    first, second = first[np.isfinite(first)], second[np.isfinite(second)]
+    if min(first.size, second.size) < FEWEST:
+        return nothing(nobody, first.size + second.size)
+    low, high, _ = resampled(
+        lambda ours, theirs: numbers(first[ours].mean(axis=-1) - second[theirs].mean(axis=-1)),
+        (first.size, second.size),
+    )
+    return Estimate(value=float(first.mean() - second.mean()), low=low, high=high, n=first.size + second.size)
+
+
 class PatternFigures(Shape):
     """Patterns over the circles of a run."""
 

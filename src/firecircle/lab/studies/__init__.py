@@ -22,6 +22,7 @@ STUDIES = (
     "dialogue",
     "rivals",
     "chair",
+    "gap",
     "quorum",
     "ablation",
     "guidance",
