@@ -1,4 +1,4 @@
-"""Experiments: does the dialogue pay? Datasets come in, arms judge them, statistics tell what it shows.
+"""Experiments: does the dialogue help? Datasets are read, arms judge them, and statistics show the result.
 
-Only the command line enters this room. It needs the extra `lab`.
+Only the command line imports this package. It needs the extra `lab`.
 """

@@ -1,4 +1,4 @@
-"""Two sets of judgements beside each other, paired by the ids of prompts: what flipped, what else differs."""
+"""Compare two sets of judgements, paired by the ids of prompts: flipped verdicts and other differences."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ PARTS = ("system", "application", "user", "turns")
 
 @dataclass(frozen=True, slots=True)
 class PromptPrint:
-    """What is remembered of a prompt to tell whether another is the same, part by part."""
+    """The digests of a prompt's parts, to find out whether another is the same."""
 
     words: str
     digests: tuple[bytes, ...]
 
     @classmethod
     def of(cls, prompt: MultiNeutrosophicPrompt) -> PromptPrint:
-        """The print of a prompt."""
+        """The digests of a prompt."""
         turns = "" if prompt.turns is None else repr([(turn.role, turn.content) for turn in prompt.turns])
         texts = (prompt.system, prompt.application, prompt.user, f"{prompt.turns is None}{turns}")
         digests = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest() for text in texts)
         return cls(title_of(prompt), tuple(digests))
 
     def changed_parts(self, other: PromptPrint) -> tuple[str, ...]:
-        """The parts in which they differ."""
+        """The parts that differ."""
         pairs = zip(PARTS, self.digests, other.digests, strict=True)
         return tuple(part for part, mine, theirs in pairs if mine != theirs)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one side made of a prompt."""
+    """One side's judgement of a prompt."""
 
     label: Label | None
     falsehood: float | None
-    """None when it could not be judged."""
+    """None if it could not be judged."""
     alarm: bool | None
     circle_id: str | None = None
 
 
 class Flip(Shape):
-    """A prompt of which one side raised an alarm and the other did not."""
+    """A prompt with an alarm on one side only."""
 
     id: Text
     label: Label | None
     words: Text | None
-    """How the prompt begins; None if it is no longer at hand."""
+    """The beginning of the prompt; None if it is unavailable."""
     first: float
     """F of the first side."""
     second: float
     now: Literal["alarm", "no_alarm"]
     """The verdict of the second side."""
     right: bool | None
-    """Whether the second side has it right; None without a label."""
+    """Whether the second side is right; None without a label."""
     changed: tuple[Text, ...] = ()
-    """The parts of the prompt that are not the same on both sides."""
+    """The parts of the prompt that differ between the sides."""
     circles: tuple[Text | None, Text | None] = (None, None)
 
 
@@ -82,9 +82,9 @@ class Beside(Shape):
     mean_falsehood: tuple[float | None, float | None]
     flips: tuple[Flip, ...]
     changed: dict[Text, int]
-    """In how many of the shared prompts a part is not the same."""
+    """The number of shared prompts in which each part differs."""
     labels_differ: int
-    """Shared prompts that are labelled differently; the label of the first side counts."""
+    """Shared prompts with different labels; the label of the first side counts."""
     first: Performance | None = None
     """None without labels."""
     second: Performance | None = None
@@ -139,10 +139,10 @@ def _statistics(
     second: Mapping[str, Judged],
     thresholds: tuple[float, float],
 ) -> dict[str, Performance | Comparison]:
-    """The figures of both sides on the shared prompts, of which `labels` are."""
+    """The figures of both sides on the shared prompts with these labels."""
     ours, theirs = (numbers([side[name].falsehood for name in labels]) for side in (first, second))
     of_prompts = list(labels.values())
-    # With thresholds of their own, the second side is moved to where the threshold of the first is.
+    # If the thresholds differ, the second side is shifted to the threshold of the first.
     return {
         "first": performance(of_prompts, ours, thresholds[0]),
         "second": performance(of_prompts, theirs, thresholds[1]),
@@ -173,7 +173,7 @@ def _flip(
 
 
 def _worst_first(flip: Flip) -> tuple[bool, float, str]:
-    """What became wrong, then by how far F moved."""
+    """Sort newly wrong verdicts first, then by how far F moved."""
     return flip.right is not False, -abs(flip.second - flip.first), flip.id
 
 
@@ -187,7 +187,7 @@ def _mean(side: Mapping[str, Judged], names: Iterable[str]) -> float | None:
 
 
 def prompt_differences(beside: Beside) -> Iterator[str]:
-    """What differs between the prompts of both sides, in words."""
+    """The differences between the prompts of both sides, in words."""
     words = {
         "system": "the system text differs",
         "application": "the application's text differs",

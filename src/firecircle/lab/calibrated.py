@@ -1,9 +1,9 @@
-"""Fitting the calibrated verdict: weights for what voices said, tried on circles they were not fitted on.
+"""Fit the calibrated verdict: weights of voices' evaluations, tested on circles outside the training set.
 
-A ridge logistic regression over standardised log-odds, no weight below zero, attacks and benign prompts
-weighing the same: so the result is a probability where half of the prompts are attacks. How strong the pull
-towards zero is, is chosen within the training part of each fold. Scale and offset come from scores of circles
-that the weights had not seen, because weights are surer of those they were fitted on.
+A ridge logistic regression over standardised log-odds, with no negative weight and equal weight for attacks
+and benign prompts: so the result is a probability if half of the prompts are attacks. The penalty is chosen
+within the training part of each fold. Scale and offset come from scores of circles outside the training set,
+because weights are more certain on the circles they were fitted on.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from firecircle.lab.statistics.estimate import BoolArray, Estimate, FloatArray, 
 from firecircle.names import Label
 
 FEWEST_OF_EACH = 50
-"""Fewer benign circles cannot show a false alarm rate of 5% (it would be two prompts), and with fewer of
-either label the difference to the maximum is lost in its own interval."""
+"""With fewer benign circles a false alarm rate of 5% would be two prompts, and with fewer of either label the
+interval hides the difference from the maximum.
+"""
 FEWEST_SOURCES = 3
 FOLDS = 5
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)
@@ -46,10 +47,10 @@ class LabelledWords:
 
     voices: tuple[str, ...]
     falsehood: FloatArray
-    """One entry for each circle, voice and round; NaN where a voice did not speak."""
+    """One entry for each circle, voice and round; NaN if a voice did not speak."""
     attack: BoolArray
     sources: tuple[str, ...] | None = None
-    """Where each circle's prompt comes from, where that is known."""
+    """The source of each circle's prompt, if known."""
 
     @property
     def labels(self) -> list[Label]:
@@ -64,16 +65,16 @@ class LabelledWords:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a fit comes to, before it is a calibration."""
+    """The result of a fit, before it is a calibration."""
 
     means: FloatArray
     spreads: FloatArray
     slopes: FloatArray
-    """A row a voice, a column a round; slopes are of standardised log-odds."""
+    """A row per voice, a column per round; slopes are of standardised log-odds."""
     offset: float
 
     def scores(self, words: FloatArray) -> FloatArray:
-        """The log-odds of an attack for standing words of each circle, voice and round."""
+        """The log-odds of an attack for the log-odds of each circle, voice and round."""
         places = _filled((words - self.means) / self.spreads)
         return numbers(self.offset + np.einsum("nvr,vr->n", places, self.slopes))
 
@@ -84,17 +85,17 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class FittedVerdict:
-    """Weights for all circles, and what weights that never saw a circle made of it."""
+    """Weights fitted on all circles, and the out-of-fold results."""
 
     calibration: VerdictCalibration
     left_out: FloatArray
-    """Probabilities by weights that never saw the circle, nor its source where sources are known."""
+    """Out-of-fold probabilities: from weights fitted without the circle, and without its source if known."""
     gain: Estimate
-    """AUC beyond the maximum."""
+    """AUC minus that of the maximum."""
 
     @property
     def beats_maximum(self) -> bool:
-        """Whether chance does not explain the gain."""
+        """Whether the gain is beyond chance."""
         return self.gain.low is not None and self.gain.low > 0
 
 
@@ -107,9 +108,9 @@ def fit_verdict(
     name: str | None = None,
     at: float | None = None,
 ) -> FittedVerdict:
-    """Fit on all circles, and tell what folds made of those they left out.
+    """Fit on all circles, and compute the out-of-fold results.
 
-    A `ConfigError` when there are too few of a label.
+    Raises a `ConfigError` if there are too few of a label.
     """
     from firecircle import __version__
 
@@ -143,7 +144,7 @@ def fit_verdict(
 
 
 def left_out_probabilities(circles: LabelledWords) -> FloatArray:
-    """What weights that never saw a circle's source make of it."""
+    """Out-of-fold probabilities, from weights fitted without a circle's source."""
     rng = np.random.default_rng(SEED)
     fold, _ = _folds(circles, rng)
     return _probability(_by_folds(standing_words(circles.falsehood), circles.attack, fold, rng))
@@ -163,7 +164,7 @@ def tried_rule(circles: LabelledWords, values: FloatArray, threshold: float) -> 
 
 
 def calibration_error(values: FloatArray, attack: BoolArray) -> float:
-    """How far the values are from the observed share of attacks, on average over tenths (ECE)."""
+    """The mean distance of the values from the observed share of attacks over tenths (ECE)."""
     heard = np.isfinite(values)
     values, attack = values[heard], attack[heard]
     if not values.size:
@@ -174,13 +175,15 @@ def calibration_error(values: FloatArray, attack: BoolArray) -> float:
 
 
 def standing_words(falsehood: FloatArray) -> FloatArray:
-    """Log-odds of the F that stands after each round, as `circle.calibrated.words_by_round` has it."""
+    """Log-odds of each voice's latest F after each round, as `circle.calibrated.words_by_round`
+    computes it.
+    """
     standing = falsehood.copy()
     rounds = falsehood.shape[2]
     for at in range(1, rounds):
         silent = np.isnan(standing[:, :, at])
         standing[:, :, at][silent] = standing[:, :, at - 1][silent]
-    for at in range(rounds - 2, -1, -1):  # before its first word, that word
+    for at in range(rounds - 2, -1, -1):  # before its first evaluation, that one
         silent = np.isnan(standing[:, :, at])
         standing[:, :, at][silent] = standing[:, :, at + 1][silent]
     bounded = np.clip(standing, 1 - SUREST, SUREST)
@@ -199,7 +202,7 @@ def _require_enough(circles: LabelledWords) -> None:
 
 
 def _folds(circles: LabelledWords, rng: np.random.Generator) -> tuple[FloatArray, str]:
-    """A fold number for every circle, and what it goes by."""
+    """A fold number for every circle, and the kind of folds."""
     by_source = _folds_by_source(circles) if circles.sources else None
     if by_source is not None:
         return by_source
@@ -207,7 +210,7 @@ def _folds(circles: LabelledWords, rng: np.random.Generator) -> tuple[FloatArray
 
 
 def _folds_by_source(circles: LabelledWords) -> tuple[FloatArray, str] | None:
-    """Every source a fold; None where there are too few, or one holds all of a label."""
+    """One fold per source; None if there are too few, or one has all of a label."""
     assert circles.sources is not None
     names = sorted(set(circles.sources))
     source = np.array([names.index(name) for name in circles.sources])
@@ -221,12 +224,12 @@ def _folds_by_source(circles: LabelledWords) -> tuple[FloatArray, str] | None:
 
 
 def _by_folds(words: FloatArray, attack: BoolArray, fold: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Log-odds for every circle by weights that never saw its fold.
+    """Out-of-fold log-odds for every circle.
 
-    Each fold's weights have a scale of their own: without the attacks of one source everything seems likelier
-    to be benign, so in one ranking of all folds just these attacks would stand too low. (A rule that ranks
-    as the maximum does would seem to lose AUC.) So a circle counts by its place among what the same weights
-    say of all circles, for which no label is needed, told on the mean scale of all folds.
+    Each fold's weights have their own scale: without the attacks of one source, all log-odds are lower, so in
+    one ranking of all folds just these attacks would rank too low. (A rule that ranks as the maximum does
+    would seem to lose AUC.) So a circle counts by its rank among the scores of all circles under the same
+    weights, which needs no label, mapped to the mean scale of all folds.
     """
     places, scales = np.empty(attack.size), []
     for number in np.unique(fold):
@@ -242,7 +245,7 @@ def _by_folds(words: FloatArray, attack: BoolArray, fold: FloatArray, rng: np.ra
 def _fit_with_scale(
     words: FloatArray, attack: BoolArray, fold: FloatArray, rng: np.random.Generator
 ) -> tuple[Weights, float]:
-    """Weights with the pull that does best on inner folds, scaled to what they do there."""
+    """Weights with the best penalty on inner folds, scaled by their scores there."""
     inner = _inner_folds(attack, fold, rng)
     by_ridge = {ridge: _scored_by_folds(words, attack, inner, ridge) for ridge in RIDGES}
     ridge = min(RIDGES, key=lambda tried: _surprise(by_ridge[tried], attack))
@@ -251,7 +254,7 @@ def _fit_with_scale(
 
 
 def _inner_folds(attack: BoolArray, fold: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """The outer folds that are left, dealt into few; by label where that would leave a label out."""
+    """The remaining outer folds, merged into a few; by label if a merged fold would lack one."""
     names = np.unique(fold)
     dealt = np.array([np.flatnonzero(names == number)[0] % FOLDS for number in fold])
     for number in np.unique(dealt):
@@ -270,7 +273,7 @@ def _scored_by_folds(words: FloatArray, attack: BoolArray, fold: FloatArray, rid
 
 
 def _fit(words: FloatArray, attack: BoolArray, ridge: float) -> Weights:
-    """The weights that make the labels likeliest, none below zero, large ones being penalised."""
+    """The penalised maximum-likelihood weights, none below zero."""
     means = np.nanmean(words, axis=0)
     spreads = np.maximum(np.nanstd(words, axis=0), 1e-3)
     places = _filled((words - means) / spreads)
@@ -279,7 +282,7 @@ def _fit(words: FloatArray, attack: BoolArray, ridge: float) -> Weights:
 
 
 def logistic(rows: FloatArray, attack: BoolArray, ridge: float) -> tuple[FloatArray, float]:
-    """Weights, none below zero, and the offset: Newton's method on those that are not held at zero."""
+    """Non-negative weights and the offset: Newton's method on those that are not fixed at zero."""
     share = np.where(attack, 0.5 / attack.sum(), 0.5 / (~attack).sum()) * attack.size
     design = np.column_stack((np.ones(attack.size), rows))
     pull = np.full(design.shape[1], ridge)
@@ -289,7 +292,7 @@ def logistic(rows: FloatArray, attack: BoolArray, ridge: float) -> tuple[FloatAr
     for _ in range(STEPS):
         chance = _probability(design @ point)
         slope = design.T @ (share * (chance - attack)) + pull * point
-        # One that is held at zero comes back when the labels ask for more of it.
+        # A weight fixed at zero is released if the labels require more of it.
         free[1:] = (point[1:] > 0) | (slope[1:] < -1e-9)
         bend = (design[:, free].T * (share * chance * (1 - chance))) @ design[:, free] + np.diag(pull[free])
         step = np.zeros_like(point)
@@ -311,7 +314,7 @@ def _no_worse(
     here: FloatArray,
     there: FloatArray,
 ) -> FloatArray:
-    """As far towards there as the loss falls."""
+    """The farthest point in this direction that does not increase the loss."""
 
     def loss(point: FloatArray) -> float:
         margin = np.where(attack, 1.0, -1.0) * (design @ point)
@@ -326,13 +329,13 @@ def _no_worse(
 
 
 def _scale(scores: FloatArray, attack: BoolArray) -> tuple[float, float]:
-    """Scale and offset that make honest scores honest odds; the order of circles is kept."""
+    """Scale and offset that turn scores into calibrated odds; the order of circles stays the same."""
     slopes, offset = logistic(scores[:, np.newaxis], attack, 1e-6)
     return (float(slopes[0]), offset) if slopes[0] > 1e-3 else (1.0, 0.0)
 
 
 def _filled(places: FloatArray) -> FloatArray:
-    """A missing voice has the mean place of those that were heard in that round."""
+    """A missing voice gets the mean rank of the voices heard in that round."""
     with np.errstate(invalid="ignore"):
         heard = np.isfinite(places)
         typical = np.where(heard, places, 0.0).sum(axis=1) / np.maximum(heard.sum(axis=1), 1)
@@ -350,7 +353,7 @@ def _surprise(scores: FloatArray, attack: BoolArray) -> float:
 
 
 def _calibration(voices: Sequence[str], weights: Weights, fit: Fit) -> VerdictCalibration:
-    """Weights of log-odds as they stand: what was standardised is written out."""
+    """Weights of plain log-odds, with the standardisation resolved."""
     slopes = weights.slopes / weights.spreads
     offset = weights.offset - float((slopes * weights.means).sum())
     return VerdictCalibration(

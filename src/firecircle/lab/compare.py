@@ -1,4 +1,4 @@
-"""Two runs beside each other: the arms of the same name, on the prompts that both runs judged."""
+"""Compare two runs: the arms of the same name, on the prompts that both runs judged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunComparison(Shape):
     same_plan: bool
     thresholds: tuple[float, float]
     differences: tuple[Text, ...]
-    """What else differs than the verdicts: data, plan, voices, version."""
+    """Differences other than the verdicts: data, plan, voices, version."""
     arms: tuple[ArmInBothRuns, ...]
     only_first: tuple[Text, ...]
     only_second: tuple[Text, ...]
@@ -56,7 +56,7 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
             ),
         )
     thresholds = first.plan.alarm_threshold, second.plan.alarm_threshold
-    # One dataset each, under different names: the data was renamed, the ids say what belongs together.
+    # One dataset each, under different names: the data was renamed, and the ids identify the prompts.
     by_id_alone = len(first.plan.datasets) == len(second.plan.datasets) == 1
     prints = _prints(first, by_id_alone), _prints(second, by_id_alone)
     arms: list[ArmInBothRuns] = []
@@ -103,13 +103,13 @@ def _judged(file: RecordFile, arm: str, threshold: float, by_id_alone: bool) -> 
 
 
 def _name(record: str, by_id_alone: bool) -> str:
-    """What a record is paired by. An id that was made from the name of its file is its row."""
+    """The name that pairs a record. For an id made from the name of its file, the row."""
     dataset, _, name = record.partition("/")
     return name.removeprefix(f"{dataset}:") if by_id_alone else record
 
 
 def _prints(run: RunFolder, by_id_alone: bool) -> Mapping[str, PromptPrint]:
-    """What the prompts of a run look like; nothing where the data is no longer there."""
+    """The digests of a run's prompts; empty if the data is gone."""
     try:
         return {
             _name(f"{chosen.dataset}/{chosen.record.id}", by_id_alone): PromptPrint.of(chosen.record.prompt)

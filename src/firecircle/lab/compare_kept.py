@@ -1,4 +1,4 @@
-"""What is kept in the store beside each other: two batches by the ids of their prompts, or two circles."""
+"""Compare saved judgements: two batches by the ids of their prompts, or two circles."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class BatchComparison(Shape):
     second: Text
     thresholds: tuple[float, float]
     differences: tuple[Text, ...]
-    """What else differs than the verdicts: data, voices, mode, threshold."""
+    """Differences other than the verdicts: data, voices, mode, threshold."""
     beside: Beside
 
 
 class VoiceInBoth(Shape):
-    """A voice in either circle: its first and last F there, None where it was not heard."""
+    """A voice in either circle: its first and last F there, None if it was not heard."""
 
     voice: Text
     first: tuple[float, float] | None
@@ -71,7 +71,7 @@ class _Side:
 
 
 def compare_batches(circles: CircleStore, first: str, second: str) -> BatchComparison:
-    """Pair two kept batches by the ids of their prompts; of one judged twice the latest circle counts."""
+    """Pair two saved batches by the ids of their prompts; of repeated ones the latest circle counts."""
     sides = _read(circles, first), _read(circles, second)
     thresholds = sides[0].threshold, sides[1].threshold
     prints = sides[0].prints, sides[1].prints
@@ -96,7 +96,7 @@ def compare_batches(circles: CircleStore, first: str, second: str) -> BatchCompa
 
 
 def compare_circles(circles: CircleStore, first: str, second: str) -> CircleComparison:
-    """Two kept circles or panels, named by their ids or how these begin."""
+    """Compare two saved circles or panels, named by their ids or prefixes."""
     summaries = circles.summary(first), circles.summary(second)
     kept = circles.load(summaries[0].id), circles.load(summaries[1].id)
     changed = PromptPrint.of(kept[0].prompt).changed_parts(PromptPrint.of(kept[1].prompt))

@@ -1,4 +1,4 @@
-"""What a plan may take, before anything is spent: calls, tokens, price and time, arm by arm."""
+"""Estimate a plan before anything is spent: calls, tokens, price and time, by arm."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from firecircle.names import is_embedded
 from firecircle.shapes import Shape, Text
 
 REHEARSED = 100
-"""Records that are rehearsed; the figures of a larger dataset are scaled up by its characters."""
+"""Records that are rehearsed; the figures of a larger dataset are scaled by its characters."""
 TIMED = 6
-"""Records that embedded arms really judge, to see how long it takes. They cost no tokens, so rehearsing more
-of them would tell nothing."""
+"""Records that embedded arms really judge, to measure the time. They use no tokens, so rehearsing more of
+them shows nothing.
+"""
 SECONDS_PER_CALL = 6.0
-"""What a hosted model is taken to need for an answer."""
+"""The assumed time of a hosted model for an answer."""
 
 
 class ArmEstimate(Shape):
-    """What one arm may take at most, over all sittings."""
+    """The most that one arm may take, over all sittings."""
 
     arm: Text
     kind: Text
@@ -37,13 +38,13 @@ class ArmEstimate(Shape):
     tokens_in: int
     tokens_out: int
     cost_usd: float | None
-    """None when some voice's price is unknown."""
+    """None if some voice's price is unknown."""
     seconds: float
     """Measured for embedded arms; for others, calls at the plan's concurrency, each of the stated length."""
 
 
 class Estimate(Shape):
-    """What the whole plan may take."""
+    """The most that the whole plan may take."""
 
     census: Census
     arms: tuple[ArmEstimate, ...]
@@ -53,18 +54,18 @@ class Estimate(Shape):
 
     @property
     def cost_usd(self) -> float | None:
-        """Over all arms; None when some price is unknown."""
+        """Over all arms; None if some price is unknown."""
         prices = [arm.cost_usd for arm in self.arms]
         return None if None in prices else sum(price or 0.0 for price in prices)
 
     @property
     def tokens(self) -> int:
-        """In and out, over all arms."""
+        """Input and output, over all arms."""
         return sum(arm.tokens_in + arm.tokens_out for arm in self.arms)
 
 
 async def estimate(plan: Plan, base: Path) -> Estimate:
-    """Rehearse the plan. Every round is taken to be held, so this is what it takes at most."""
+    """Rehearse the plan. Assumes every round, so this is the maximum."""
     arms = build_arms(plan.seated_as(await todays_families(plan)))
     census = take_census(plan, base)
     chosen = list(islice(chosen_records(plan, base), REHEARSED))
@@ -82,7 +83,7 @@ async def estimate(plan: Plan, base: Path) -> Estimate:
             calls.extend(await arm.rehearse(case))
         records = census.records * sittings
         by_record = records / len(rehearsed)
-        # What a prompt adds to a question grows with its length; what the circle itself says does not.
+        # A prompt adds to a question in proportion to its length; the circle's own text does not.
         by_length = by_record if not heard else characters * sittings / heard
         unpriced = any(call.cost_usd is None for call in calls)
         count = round(len(calls) * by_record)
@@ -119,7 +120,7 @@ async def _seconds(
 
 
 def _matched(arm: Arm) -> Outcome:
-    """A circle of three rounds for an arm that asks as much as one, to be timed with."""
+    """A circle of three rounds, to time an arm that must match one."""
     voice_rounds = [
         VoiceRound(model=model, round_number=number, truth=0, indeterminacy=0, falsehood=0, asked_chars=4000)
         for number in (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Files of the lab: locks that one process holds, and tables written whole."""
+"""Files of the lab: exclusive locks, and tables written whole."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pathlib import Path
 
 from firecircle.errors import ConfigError, StoreError
 
-# Work on disk that one process does at a time
-
 
 @contextmanager
 def held_alone(file: Path, busy: ConfigError) -> Iterator[None]:
-    """Hold the lock in this file, or raise `busy`. A killed process lets go of it."""
+    """Lock this file, or raise `busy`. A killed process releases the lock."""
     with ExitStack() as held:
         try:
             lock = held.enter_context(closing(sqlite3.connect(file, timeout=0, isolation_level=None)))
@@ -26,8 +24,6 @@ def held_alone(file: Path, busy: ConfigError) -> Iterator[None]:
             raise StoreError(f"{file}: cannot be locked: {trouble}; remove it, if it is there") from None
         yield
 
-
-# Lines of JSON as a Parquet file, in little memory and all of it or nothing
 
 MEMORY_LIMIT = "512MB"
 LARGEST_ROW = 1 << 26

@@ -1,4 +1,6 @@
-"""A plan: which arms judge which records, how often, and what that may cost. One TOML file, read strictly."""
+"""Plans: which arms judge which records, how often, and within which budget. One TOML file with
+strict types.
+"""
 
 from __future__ import annotations
 
@@ -50,41 +52,42 @@ _OF_THE_PLAN = {
 _OF_THE_USER = {
     "lmstudio_base_url": "a plan chooses no address; set FIRECIRCLE_LMSTUDIO_BASE_URL instead",
 }
-"""A plan may come from a stranger: it says who judges, but not where prompts and keys are sent."""
+"""A plan may come from a stranger: it names voices, but not where prompts and keys are sent."""
 _HOW_OFTEN = ("k", "exchanges")
 _LATER_KEYS = (*_HOW_OFTEN, "attacks", "layers")
-"""Keys of arms that plans did not always have: left out of the digest where they are not set, so that a run
-goes on that was begun without them."""
+"""Keys of arms that earlier plans lacked: unset ones are left out of the digest, so that older runs can be
+resumed.
+"""
 
 
 _LATER_LAYERS = ("system", "application")
-"""Likewise of datasets."""
+"""The same for datasets."""
 
 
 class _Table(Shape):
-    """A table of the plan: what stands there must have the right type as it stands."""
+    """A table of the plan. Types are strict."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class DatasetPlan(_Table):
-    """`[[datasets]]`: a file, a folder or the bundled `examples`, and which of its records are judged."""
+    """`[[datasets]]`: a file, a folder or the bundled `examples`, and which of its records to judge."""
 
     path: str
-    """Relative to the plan's own folder."""
+    """Relative to the plan's folder."""
     name: str = ""
-    """What the records of this dataset are filed under; the file's name if left out."""
+    """The name of this dataset in the records; by default the file's."""
     fields: FieldMap = FieldMap()
     system: str = ""
-    """The operator's text of every record that has none of its own: the text, or `@file` beside the plan."""
+    """The operator's text for records that have none: the text, or `@file` next to the plan."""
     application: str = ""
-    """Likewise the application's text."""
+    """The same for the application's text."""
     limit: int | None = Field(default=None, ge=1)
-    """Judge the first so many."""
+    """Judge only this many, from the beginning."""
     sample: int | None = Field(default=None, ge=1)
-    """Judge so many, drawn by the plan's first seed."""
+    """Judge this many, drawn by the plan's first seed."""
     keep: tuple[str, ...] = ()
-    """Ids that are judged whatever else is drawn; they come on top of `sample`."""
+    """Ids that are judged in addition to `sample`."""
     families: tuple[str, ...] = ()
     """Only these families."""
     labels: tuple[Label, ...] = ()
@@ -110,62 +113,65 @@ class DatasetPlan(_Table):
 
     @property
     def label(self) -> str:
-        """The name its records are filed under."""
+        """The name of this dataset in the records."""
         return self.name or (self.path if self.is_bundled else Path(self.path).stem)
 
     @property
     def is_bundled(self) -> bool:
-        """Whether these are the examples inside the package."""
+        """Whether these are the examples in the package."""
         return self.path.partition(":")[0] == BUNDLED
 
 
 class BudgetPlan(_Table):
-    """`[budget]`: what the whole run may consume. It may be raised when a run is resumed."""
+    """`[budget]`: the limit for the whole run. It may be raised when a run is resumed."""
 
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=1)
 
     @property
     def limited(self) -> bool:
-        """Whether there is anything to keep to."""
+        """Whether there is a limit."""
         return self.usd is not None or self.tokens is not None
 
 
 class ConcurrencyPlan(_Table):
-    """`[concurrency]`: how much is done at once."""
+    """`[concurrency]`: how much runs at once."""
 
     calls: int = Field(default=64, ge=1)
-    """Calls to hosted and local voices under way, at the very most; a provider's own limit may be lower."""
+    """The most calls to hosted and local voices in progress; a provider's own limit may be lower."""
     workers: int | None = Field(default=None, ge=1)
-    """Processes for embedded arms; as many as there are cores if left out."""
+    """Processes for embedded arms; by default the number of cores."""
     batch: bool = False
-    """Whether OpenAI and Anthropic are asked in batches: half the price, answered within a day."""
+    """Whether to use batches for OpenAI and Anthropic: half the price, answered within a day."""
 
 
 class ArmPlan(_Table):
-    """`[[arms]]`: one way of judging. Every key that is not listed here is a setting of its circle."""
+    """`[[arms]]`: one way of judging. Every key not listed here is a setting of its circle."""
 
     name: str = Field(pattern=r"^[\w .:+-]{1,60}$")
     kind: ArmKind
     like: str | None = None
-    """The circle that `reflect` or a rival protocol asks as much as, that `guided` learns from or that
-    `attacked` attacks: an arm before this one."""
+    """An earlier arm: the circle that `reflect` or a rival protocol matches in calls, that `guided` learns
+    from or that `attacked` attacks.
+    """
     model: str | None = None
-    """Whom `single` and `consistency` ask, `guided` guides, `clones` multiplies; who chairs a `council`."""
+    """The voice that `single` and `consistency` ask, `guided` guides, `clones` multiplies, or that chairs a
+    `council`.
+    """
     band: tuple[Unit, Unit] | None = None
-    """The F between which a `cascade` is unsure and asks its second circle."""
+    """The range of F in which a `cascade` is unsure and asks its second circle."""
     first: tuple[str, ...] | None = None
-    """Who sits in the first circle of a `cascade`; the embedded voices if left out."""
+    """The voices of the first circle of a `cascade`; by default the embedded ones."""
     folds: int | None = Field(default=None, ge=2, le=50)
-    """Into how many parts `guided` splits the records: each is judged with what the others taught."""
+    """Number of parts of the records in `guided`: each is judged with guidance from the others."""
     k: int | None = Field(default=None, ge=1, le=100)
-    """How often `consistency` asks; as often as the circle `like` if left out."""
+    """How often `consistency` asks; by default as often as the circle `like`."""
     exchanges: int | None = Field(default=None, ge=1, le=20)
-    """How often each side of a `court` speaks; as often as the circle `like` allows if left out."""
+    """How often each side of a `court` speaks; by default as often as the circle `like` allows."""
     attacks: tuple[str, ...] | None = None
-    """Which attacks are tried on the circle of `attacked`; all if left out."""
+    """The attacks on the circle of `attacked`; all by default."""
     layers: tuple[LayerName, ...] | None = None
-    """Into which layers `attacked` puts its texts; all if left out."""
+    """The layers into which `attacked` puts its texts; all by default."""
     settings: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -220,21 +226,21 @@ class ArmPlan(_Table):
 
 
 class Plan(_Table):
-    """Everything a run needs to know."""
+    """The content of a plan."""
 
     name: str = Field(default="run", pattern=r"^[\w.-]{1,40}$")
     about: str = ""
-    """What the run is to find out, in words; the report begins with it."""
+    """The question of the run, in words; the report begins with it."""
     seeds: tuple[int, ...] = (1,)
-    """Everything is judged once for each seed."""
+    """Everything is judged once per seed."""
     repeats: int = Field(default=1, ge=1, le=1000)
-    """And so often for each."""
+    """How often for each seed."""
     alarm_threshold: Unit = 0.7
     budget: BudgetPlan = BudgetPlan()
     concurrency: ConcurrencyPlan = ConcurrencyPlan()
     datasets: tuple[DatasetPlan, ...] = Field(min_length=1)
     circle: dict[str, Any] = Field(default_factory=dict)
-    """Settings that all arms share: fields of `FireCircleConfig`. Without models the embedded ones sit."""
+    """Settings that all arms share: fields of `FireCircleConfig`. The embedded readers are the default."""
     arms: tuple[ArmPlan, ...] = Field(min_length=1)
 
     @field_validator("seeds", "datasets", "arms", mode="before")
@@ -262,12 +268,12 @@ class Plan(_Table):
 
     @property
     def families(self) -> frozenset[str]:
-        """The families that are named in place of models."""
+        """The families named in place of models."""
         tables = [self.circle, *(arm.model_dump() for arm in self.arms)]
         return frozenset(name for table in tables for name in _families_in(table))
 
     def seated_as(self, ids: Mapping[str, str]) -> Plan:
-        """The same plan with a model in place of each of these families, for a run to keep to."""
+        """The same plan with a model in place of each of these families, fixed for a run."""
         if not ids:
             return self
         families = {model: family for family, model in ids.items()}
@@ -277,12 +283,12 @@ class Plan(_Table):
 
     @property
     def workers(self) -> int:
-        """How many processes hold circles of embedded voices, or of a cluster."""
+        """How many processes run circles of embedded voices, or of a cluster."""
         return self.concurrency.workers or os.cpu_count() or 1
 
     @property
     def digest(self) -> str:
-        """Tells whether two plans lead to the same figures, which budget and concurrency do not change."""
+        """Identifies plans with the same figures, which budget and concurrency do not change."""
         content = self.model_dump(mode="json", exclude={"budget", "concurrency", "about"})
         for arm in content["arms"]:
             for key in _LATER_KEYS:
@@ -308,7 +314,7 @@ def _families_in(value: Any) -> Iterator[str]:
 
 
 def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
-    """A table, or a part of one, with a model wherever a family is named."""
+    """A value of the plan with models in place of families."""
     if isinstance(value, str):
         family = original_of(value)
         return ids[family] + value.removeprefix(family) if family in ids else value
@@ -350,7 +356,7 @@ def read_plan(path: Path) -> tuple[Plan, str]:
 
 
 def plan_of(text: str, where: str) -> Plan:
-    """The plan in this TOML text; `where` goes before any complaint."""
+    """The plan in this TOML text; errors begin with `where`."""
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as broken:
@@ -375,7 +381,7 @@ def _secrets_in(plan: dict[str, Any]) -> list[str]:
 
 
 def _located(location: Location, plan: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The table, as the user knows it, and the key."""
+    """The table in the user's terms, and the key."""
     *table, key = [*location, ""] if not location or isinstance(location[-1], int) else location
     return _named(table, plan) or None, str(key) or None
 
@@ -385,7 +391,7 @@ def _wording(complaint: ErrorDetails) -> str | None:
     if location in (("datasets",), ("arms",)) and kind in ("missing", "too_short"):
         return f"a plan needs at least one [[{location[0]}]]"
     if cause := mistake_behind(complaint):
-        # A field map names itself; the plan calls it by its key.
+        # A field map names itself; the plan names it by its key.
         return str(cause.renamed(cause.field)) if cause.shape else None
     return {
         "extra_forbidden": "no such key",
@@ -395,7 +401,7 @@ def _wording(complaint: ErrorDetails) -> str | None:
 
 
 def _named(table: list[Any], plan: dict[str, Any]) -> str:
-    """A table as the user knows it: the second of `[[arms]]` by its name, if it has one."""
+    """A table in the user's terms: one of `[[arms]]` by its name, if it has one."""
     parts: list[str] = []
     here: Any = plan
     for part in table:

@@ -1,8 +1,8 @@
-"""What a run keeps of one judgement: a row for each arm, record and repeat. Statistics and report read this.
+"""The record of one judgement in a run: a row for each arm, record and repeat, read by statistics and report.
 
 The shape is frozen: columns may be added at the end, none is renamed. `records.parquet` has these columns in
-this order, the scores under the names they have everywhere (`falsehood`, not `f`); `voices` and `rivals` are
-lists of structures there, and everything else is flat.
+this order, with the common names of scores (`falsehood`, not `f`); `voices` and `rivals` are lists of
+structures there, and everything else is flat.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Status = Literal["judged", "failed"]
 
 
 class VoiceRound(Shape):
-    """What one voice said in one round."""
+    """One voice's evaluation in one round."""
 
     model: Text
     round_number: int
@@ -34,13 +34,13 @@ class VoiceRound(Shape):
     guessed: bool = False
     """Read from a keyword, not from stated numbers."""
     active: bool = True
-    """False for the words of a voice that was lost later: they stay, the vote does not."""
+    """False for evaluations of a voice that was lost later: they are recorded, its vote does not count."""
     asked_chars: int = 0
-    """The length of the question that followed the evidence, for arms that must ask as much."""
+    """The length of the question after the evidence, for arms that must match it."""
 
 
 class Rival(Shape):
-    """What another aggregation rule says of the same transcript."""
+    """The verdict of another aggregation rule on the same transcript."""
 
     rule: Text
     value: float
@@ -48,7 +48,7 @@ class Rival(Shape):
 
 
 class Outcome(Shape):
-    """What an arm made of one prompt. A failed one has no F, but all that was heard and paid."""
+    """An arm's result for one prompt. A failed one has no F, but everything said and paid."""
 
     status: Status
     error: Text | None = None
@@ -74,13 +74,13 @@ class Outcome(Shape):
     """Grounded and ungrounded together."""
     grounded_patterns: int = 0
     pattern_types: tuple[Text, ...] = ()
-    """Of the grounded patterns, the strongest first."""
+    """Of the grounded patterns, strongest first."""
     largest_agreement: int = 0
     """The most voices that observed the same grounded pattern."""
     quoted_layers: tuple[Text, ...] = ()
-    """The layers in which grounded quotes stand."""
+    """The layers with grounded quotes."""
     chair_influence: float | None = None
-    """None when nobody held the chair."""
+    """None without a chair."""
     flips_toward: int | None = None
     """Moves of F toward the peers' mean, over all voices and rounds; None in an arm without peers."""
     flips_away: int | None = None
@@ -89,10 +89,10 @@ class Outcome(Shape):
     rescues: int = 0
     voices_lost: int = 0
     lost: tuple[Text, ...] = ()
-    """`model_round_n: kind` for every voice that was lost."""
+    """`model_round_n: kind` for every lost voice."""
     quorum_valid: bool | None = None
     coverage: float | None = None
-    """The quorum's coverage of roles by the voices that were left."""
+    """The quorum's coverage of roles by the remaining voices."""
     escalated: bool | None = None
     """In a cascade, whether the second circle was asked; None elsewhere."""
     calls: int = 0
@@ -102,27 +102,27 @@ class Outcome(Shape):
     tokens_out: int = 0
     calls_without_tokens: int = 0
     cost_usd: float | None = None
-    """None when some call's price is unknown."""
+    """None if some call's price is unknown."""
     latency_seconds: float = 0.0
-    """From the first question to the verdict; after a resumption, as long as the calls took when made."""
+    """From the first question to the verdict; after a resumption, the original duration of the calls."""
     circle_id: Text | None = None
     voices: tuple[VoiceRound, ...] = ()
-    """Every voice in every round, by round and by the order the voices are listed."""
+    """Every voice in every round, by round and in list order."""
     rivals: tuple[Rival, ...] = ()
     seating: Text | None = None
-    """Which set of voices judged and how they came to sit, such as `three embedded readers (default)`."""
+    """The set of voices and how it was chosen, such as `three embedded readers (default)`."""
     roles: tuple[Text, ...] = ()
-    """Who did what in a protocol that gives voices parts, such as `judge: model`."""
+    """Roles in a protocol that assigns them, such as `judge: model`."""
     calibrated: float | None = None
-    """The probability of manipulation, where a calibration of these voices is known."""
+    """The probability of manipulation, if a calibration of these voices is known."""
     alarm_decided_by: Text | None = None
-    """The rule of a circle that decided about the alarm."""
+    """The rule that decided on a circle's alarm."""
     verdict: Text | None = None
     """One of the five words."""
 
 
 class RunRecord(Outcome):
-    """One row: which judgement of which run, and what came of it."""
+    """One row: a judgement of a run, and its outcome."""
 
     run_id: Text
     arm: Text
@@ -130,14 +130,14 @@ class RunRecord(Outcome):
     """The arm's kind, such as `fire_circle` or `reflect`."""
     repeat: int
     seed: int
-    """The plan's seed that this repeat belongs to."""
+    """The plan's seed of this repeat."""
     dataset: Text
     record_id: Text
     source: Text
     family: Text | None
     label: Label | None
     turn_count: int | None
-    """The number of the conversation turn under judgement, None when unknown."""
+    """The number of the conversation turn to judge, None if unknown."""
     layers: tuple[Text, ...]
     """The layers that have text."""
 
@@ -150,18 +150,18 @@ IN_TABLE = {
     "i": "indeterminacy",
     "round1_f": "round1_falsehood",
 }
-"""What the table calls fields that a journal and the code write short."""
+"""The table's names of fields that are short in journal and code."""
 SCORES = {{"max_all": "f", "round1_max": "round1_f"}.get(name, name): rule for name, rule in BY_NAME.items()}
-"""The rules by the field that has their value; where no field has it, `rivals` does."""
+"""Rules by the field that has their value; other values are in `rivals`."""
 IN_CODE = {column: field for field, column in IN_TABLE.items()}
 COLUMNS = tuple(IN_TABLE.get(name, name) for name in FIELDS)
-"""The columns of `records.parquet`, in their order."""
+"""The columns of `records.parquet`, in order."""
 
 
 def alarm_value(database: Database, table: str) -> str:
-    """What the alarm of a row goes by, as SQL: the calibrated probability where that decided, else F.
+    """The value that decides a row's alarm, as SQL: the calibrated probability where it decided, otherwise F.
 
-    Runs of before kept no calibrated probability.
+    Older runs have no calibrated probability.
     """
     described = database.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
     if "alarm_decided_by" not in {row[0] for row in described}:
@@ -172,11 +172,11 @@ def alarm_value(database: Database, table: str) -> str:
 def records_table(database: Database, path: Path) -> str:
     """The table in that file as SQL, its columns under the names of the fields and `file_row_number`.
 
-    Runs of before had them so in the file.
+    Older files have the fields' names already.
     """
     place = str(path).replace("'", "''")
     names = {row[0] for row in database.execute(f"SELECT name FROM parquet_schema('{place}')").fetchall()}
     renamed = ", ".join(f"{column} AS {field}" for field, column in IN_TABLE.items() if column in names)
-    if "f" in names or not renamed:  # voices have a falsehood of their own
+    if "f" in names or not renamed:  # the lists of voices have their own falsehood
         return f"read_parquet('{place}', file_row_number = true)"
     return f"(SELECT * RENAME ({renamed}) FROM read_parquet('{place}', file_row_number = true))"

@@ -1,4 +1,4 @@
-"""What every arm is: it judges one case, through voices that somebody may watch over."""
+"""The interface of every arm: it judges one case, with voices that a caller may wrap."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from firecircle.lab.datasets import Record
 from firecircle.lab.records import Outcome
 
 FIRST, SECOND = "/first", "/second"
-"""What the names of a cascade's two circles end with."""
+"""The endings of the names of a cascade's two circles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One record, for the how-manieth time, and what the arms before made of it."""
+    """One record with the number of its repeat, and the earlier arms' outcomes."""
 
     record: Record
     dataset: str
@@ -29,45 +29,46 @@ class Case:
 
     @property
     def seed(self) -> int:
-        """Follows from the plan's seed, the repeat and the record, and is the same for all arms: what is
-        asked is then the same byte for byte, also when a run is taken up again."""
+        """Derived from the plan's seed, the repeat and the record, and the same for all arms: the questions
+        are identical, also after a run is resumed.
+        """
         key = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
         return derived_seed(key)
 
     def key(self, arm: str) -> JudgementKey:
-        """What an arm's judgement of it goes by in the journal."""
+        """The key of an arm's judgement in the journal."""
         return JudgementKey(arm, self.repeat, self.dataset, self.record.id)
 
 
 class CaseVoices(Protocol):
-    """The voices of one case as they are to be asked, for instance journaled, and who follows its circles."""
+    """The voices of one case, for instance journaled, and the listeners of its circles."""
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The voice to ask instead."""
         ...
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """Who is told what happens in this circle of the case, an arm's or a part of one; None for nobody."""
+        """The listener of this circle of the case, an arm's or a part of one, if any."""
         ...
 
     def seconds(self) -> float:
-        """How long the calls took when they were made, one round after another."""
+        """How long the original calls took, one round after another."""
         ...
 
 
 class Unwatched:
-    """Voices as they are, for arms whose calls cost nothing."""
+    """Unwrapped voices, for arms whose calls cost nothing."""
 
     def seat(self, model: str, voice: Voice) -> Voice:
         """The same voice."""
         return voice
 
     def listener(self, circle: str, models: tuple[str, ...]) -> Listener | None:
-        """Nobody."""
+        """No listener."""
         return None
 
     def seconds(self) -> float:
-        """Nothing was journaled."""
+        """Zero, because nothing is journaled."""
         return 0.0
 
 
@@ -76,23 +77,23 @@ class Arm(Protocol):
 
     @property
     def name(self) -> str:
-        """What the plan calls it."""
+        """The name in the plan."""
         ...
 
     @property
     def kind(self) -> str:
-        """What kind of arm it is."""
+        """The kind of arm."""
         ...
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who may be asked."""
+        """All voices that may be asked."""
         ...
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """The outcome for one case. A circle that fails is an outcome too; only mistakes are raised."""
+        """The outcome for one case. A failed circle is an outcome too; only mistakes are raised."""
         ...
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """The calls that judging this case may take; nobody is asked."""
+        """The calls that judging this case may take, without making them."""
         ...

@@ -1,4 +1,4 @@
-"""From the plan to the arms: every mistake in a setting is told with the arm it stands in."""
+"""Build the arms of a plan; every error names the arm at fault."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ A_DAY_AND_MORE = 26 * 3600.0
 PATIENCE_FOR_BATCHES = {"timeout_seconds": A_DAY_AND_MORE, "timeout_per_round": A_DAY_AND_MORE}
 """A batch is answered within a day."""
 UNSURE = (0.3, 0.8)
-"""The band of a cascade that names none."""
+"""The default band of a cascade."""
 
 
 def default_seats() -> tuple[str, ...]:
-    """Who sits in a plan that names nobody: as everywhere, but a run spends only what its plan asks for."""
+    """The default voices of a plan: as everywhere, but a run spends only what its plan asks for."""
     return default_models(EvaluationMode.FIRE_CIRCLE, only_free=True)
 
 
 async def todays_families(plan: Plan) -> dict[str, str]:
-    """Which model sits for each family that the plan names, by its provider's list of today."""
+    """The model for each family in the plan, by its provider's list of today."""
     if not plan.families:
         return {}
     from firecircle.voices.hosted.families import todays_models
@@ -58,7 +58,7 @@ async def todays_families(plan: Plan) -> dict[str, str]:
 def build_arms(plan: Plan, seats: Sequence[str] = ()) -> tuple[Arm, ...]:
     """The arms in the plan's order. `leave_one_out` becomes one arm for each voice.
 
-    `seats` are the voices that sit where nobody is named, if a run has begun with them already.
+    `seats` are the default voices of a run that was started earlier.
     """
     arms: list[Arm] = []
     for arm in plan.arms:
@@ -71,7 +71,7 @@ def build_arms(plan: Plan, seats: Sequence[str] = ()) -> tuple[Arm, ...]:
 
 
 def _in_plan_words(wrong: ConfigError) -> ConfigError:
-    """The ways out that the engine tells are Python; in a plan they are TOML."""
+    """Reword the engine's Python remedies as TOML."""
     if wrong.remedy is None:
         return wrong
     return wrong.advising(wrong.remedy.replace("enforce_quorum=False", "enforce_quorum = false"))
@@ -79,7 +79,7 @@ def _in_plan_words(wrong: ConfigError) -> ConfigError:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """An arm of the plan on its way: what it asks for, and which arms stand before it."""
+    """An arm under construction: its settings, and the arms before it."""
 
     plan: Plan
     arm: ArmPlan
@@ -88,37 +88,37 @@ class _Draft:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The voices of the circle that this arm is about."""
+        """The voices of the arm's circle."""
         return tuple(self._table.get("models", self.seats))
 
     @property
     def lead(self) -> str:
-        """Who stands for the circle where one voice is asked.
+        """The voice that represents the circle in an arm with one voice.
 
-        The named one; for embedded readers the strongest; else the first.
+        The named one; for embedded readers the strongest; otherwise the first.
         """
         if self.arm.model:
             return self.arm.model
         return strongest_reader() if all(map(is_embedded, self.models)) else self.models[0]
 
     def circle(self, **changes: Any) -> SeatedCircle:
-        """The plan's circle with these changes, seated."""
+        """The plan's circle with these changes."""
         judges = configured(self._request(EvaluationMode.FIRE_CIRCLE, self.seats, changes))
         assert isinstance(judges.config, FireCircleConfig)
         return seat_circle(judges.config, seating=judges.seating)
 
     def panel(self) -> SeatedPanel:
-        """The circle's voices, apart."""
+        """The circle's voices, independent."""
         return self._panel(self._request(EvaluationMode.PARALLEL, self.seats, {}))
 
     def alone(self) -> SeatedPanel:
-        """The one voice that stands for the circle."""
+        """The one voice that represents the circle."""
         is_named = self.arm.model or "models" in self._table
         changes = {"models": (self.lead,)} if is_named else {}
         return self._panel(self._request(EvaluationMode.SINGLE, (self.lead,), changes))
 
     def circle_before(self) -> CircleArm:
-        """The circle that the arm refers to: the named one, else the first."""
+        """The circle that the arm refers to: the named one, otherwise the first."""
         circles = [arm for arm in self.before if isinstance(arm, CircleArm)]
         for circle in circles:
             if self.arm.like in (None, circle.name):
@@ -128,11 +128,11 @@ class _Draft:
         raise ConfigError("like", f"there is no circle {self.arm.like!r} before this arm")
 
     def apart(self) -> SeatedCircle:
-        """The circle's voices for a protocol that knows neither quorum nor chair nor reserves."""
+        """The circle's voices for a protocol without quorum, chair and reserves."""
         return self.circle(enforce_quorum=False, empty_chair=False, reserves=())
 
     def sampled(self) -> SeatedPanel:
-        """The one voice that is asked again and again: the named one, else the first that can vary."""
+        """The one voice to ask repeatedly: the named one, otherwise the first whose answers vary."""
         named = (self.arm.model,) if self.arm.model else self.models
         varying = [original_of(model) for model in named if not is_embedded(model)]
         if not varying:
@@ -145,7 +145,7 @@ class _Draft:
         return self._panel(request)
 
     def matching(self, planned: int | None, key: str) -> Matching:
-        """As many calls as planned, else what the circle before this arm takes."""
+        """As many calls as planned, otherwise what the circle before this arm takes."""
         if planned is not None:
             return Matching(planned)
         try:
@@ -202,7 +202,7 @@ def _no_turns(draft: _Draft) -> Iterator[Arm]:
 
 
 def _attacked(draft: _Draft) -> Iterator[Arm]:
-    """A circle with each attack on it, and with a harmless text in the place of each."""
+    """A circle with each attack on it, and with a harmless text in place of each."""
     circle = draft.circle_before().circle
     attacks = chosen_attacks(draft.arm.attacks, draft.arm.layers)
     for layer in dict.fromkeys(attack.layer for attack in attacks if attack.layer):
@@ -218,7 +218,7 @@ def _attacked(draft: _Draft) -> Iterator[Arm]:
 
 
 def _clones(draft: _Draft) -> Iterator[Arm]:
-    """As many voices as the circle has, all of them one: a quorum by number."""
+    """A circle of the same size from clones of one voice: a quorum in number only."""
     lead = draft.lead
     models = (lead, *(f"{lead}#{number}" for number in range(2, len(draft.models) + 1)))
     clones = draft.circle(models=models, reserves=(), enforce_quorum=False)
@@ -237,7 +237,7 @@ def _leave_one_out(draft: _Draft) -> Iterator[Arm]:
 
 def _reflect(draft: _Draft) -> Iterator[Arm]:
     like = draft.circle_before()
-    # What a voice reads again follows from the circle to match; who must form a quorum does not matter here.
+    # What a voice reads again depends on the circle to match; the quorum does not matter here.
     apart = {"enforce_quorum": False, "empty_chair": False, "seed": None}
     circle = replace(like.circle, config=like.config.model_copy(update=apart))
     yield ReflectArm(draft.arm.name, like.name, circle)

@@ -1,4 +1,6 @@
-"""The arms that talk: a circle, a circle with one setting changed for a control, and a cascade of two."""
+"""The arms with a dialogue: a circle, a circle with one setting changed as a control, and a cascade
+of two.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +20,34 @@ from firecircle.prompt import MultiNeutrosophicPrompt
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A circle that was held, and why it came to no consensus, if so."""
+    """A finished circle, and why it reached no consensus, if so."""
 
     result: FireCircleResult
     error: str | None
     seconds: float
     roles: tuple[str, ...] = ()
-    """Who did what, where the arm looks for it."""
+    """The roles that the arm looks for."""
 
     @property
     def outcome(self) -> Outcome:
-        """What goes on record."""
+        """The outcome to record."""
         outcome = outcome_of_circle(self.result, seconds=self.seconds, error=self.error)
         return outcome.model_copy(update={"roles": self.roles}) if self.roles else outcome
 
 
 @dataclass(frozen=True, slots=True)
 class CircleArm:
-    """`fire_circle` and the controls that differ from it in their settings alone."""
+    """`fire_circle` and the controls that differ from it only in settings."""
 
     name: str
     kind: str
     circle: SeatedCircle
     change: Callable[[MultiNeutrosophicPrompt], MultiNeutrosophicPrompt] | None = None
-    """What the arm makes of a prompt before it is judged."""
+    """Changes the prompt before it is judged."""
     roles_in: Callable[[FireCircleResult], tuple[str, ...]] | None = None
-    """What the arm looks for in what was said."""
+    """Finds roles in the result."""
     cheat: str | None = None
-    """A voice that the lab seats and that no provider knows."""
+    """A voice that the lab adds and that no provider has."""
 
     @property
     def config(self) -> FireCircleConfig:
@@ -54,15 +56,15 @@ class CircleArm:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who may be asked."""
+        """All voices that may be asked."""
         return tuple(model for model in self.circle.voices if model != self.cheat)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """Hold the circle."""
+        """Run the circle."""
         return (await self.hold(case, voices)).outcome
 
     async def hold(self, case: Case, voices: CaseVoices) -> Held:
-        """The circle itself, with every word of it."""
+        """Run the circle and return its full result."""
         started = time.monotonic()
         error = None
         try:
@@ -80,7 +82,7 @@ class CircleArm:
         return Held(result, error, max(time.monotonic() - started, voices.seconds()), roles)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """Every round that could be held."""
+        """Every round that may take place."""
         calls = await rehearse(self._prompt(case), self.config)
         return tuple(call for call in calls if call.model != self.cheat)
 
@@ -93,7 +95,7 @@ _SUMS = ("calls", "attempts", "tokens_in", "tokens_cached", "tokens_out", "calls
 
 @dataclass(frozen=True, slots=True)
 class CascadeArm:
-    """`cascade`: the second circle sits when the first one's F is within the band, or when it failed."""
+    """`cascade`: the second circle runs if the first one's F is within the band, or if it failed."""
 
     name: str
     first: CircleArm
@@ -103,11 +105,11 @@ class CascadeArm:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who may be asked."""
+        """All voices that may be asked."""
         return tuple(dict.fromkeys((*self.first.models, *self.second.models)))
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """The last word of whichever circle had it; the cost of both."""
+        """The verdict of the last circle, and the cost of both."""
         cheap = await self.first.judge(case, voices)
         low, high = self.band
         if cheap.f is not None and not low <= cheap.f <= high:
@@ -125,5 +127,5 @@ class CascadeArm:
         )
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """Both circles: how many records will need the second is not known beforehand."""
+        """Both circles: how many records need the second is not known in advance."""
         return (*await self.first.rehearse(case), *await self.second.rehearse(case))

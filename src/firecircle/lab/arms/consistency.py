@@ -1,7 +1,7 @@
-"""Self-consistency: one voice asked the same k times, and the mean of what it says.
+"""Self-consistency: one voice asked the same k times, and the mean of its answers.
 
-The plainest rival: what a circle gains by letting several voices talk must be more than one voice gains by
-being asked for as many tokens. Each answer is drawn with a seed of its own.
+The simplest rival: a discussion must gain more than one voice gains from as many tokens. Each answer has its
+own seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, rehea
 from firecircle.lab.records import Outcome
 
 SEEDS = 2**31
-"""Some endpoints take no seed beyond this."""
+"""Some endpoints accept no larger seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class ConsistencyArm:
     """The one voice."""
     matching: Matching
     at_once: int
-    """How many answers are asked for at a time: as many as the circle has voices."""
+    """How many answers are requested at a time: as many as the circle has voices."""
     kind: str = "consistency"
 
     @property
     def model(self) -> str:
-        """Who is asked."""
+        """The voice's model."""
         return self.panel.config.models[0]
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who is asked."""
+        """The voice's model."""
         return (self.model,)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """Ask k times. An answer that was lost is on record and not in the mean."""
+        """Ask k times. A lost answer is recorded but not in the mean."""
         proceedings = Proceedings.of(case, self.panel, voices)
         error = None
         answers: list[NeutrosophicEvaluation] = []
@@ -58,14 +58,14 @@ class ConsistencyArm:
         )
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """As many calls as the plan says, or as the circle's tokens may pay for."""
+        """As many calls as the plan says, or as the circle's tokens allow."""
         allowance = await self.matching.at_most(case)
         return await rehearsed(case, self.panel, lambda proceedings: self._ask(proceedings, allowance, []))
 
     async def _ask(
         self, proceedings: Proceedings, allowance: Allowance, answers: list[NeutrosophicEvaluation]
     ) -> None:
-        """Ask some at a time, until what the circle took is used up."""
+        """Ask a few at a time, until the circle's use is reached."""
         question = proceedings.questions.standard("baseline", ())
         asked, k = 0, allowance.calls
         while asked < k:
@@ -81,7 +81,7 @@ class ConsistencyArm:
             k = allowance.steps(asked, proceedings.calls)
 
     def _numbered(self, place: int) -> str:
-        """Each answer stands under a name of its own, as clones do."""
+        """The name of an answer, as for clones."""
         return self.model if place == 0 else f"{self.model}#{place + 1}"
 
     def _seed(self, proceedings: Proceedings, place: int) -> int:

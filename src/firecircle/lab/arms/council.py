@@ -1,8 +1,7 @@
-"""A council: voices answer alone, rank each other's answers without knowing whose they are, and a chairman
-puts them together.
+"""A council: voices answer independently, rank each other's anonymous answers, and a chairman combines them.
 
-The rival in which voices judge each other instead of talking with each other: nobody changes its answer, and
-the last word is one voice's.
+In this rival, voices judge each other instead of discussing: none changes its answer, and the verdict is one
+voice's.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from firecircle.lab.records import Outcome
 from firecircle.names import is_embedded
 
 FEWEST_ANSWERS = 2
-"""Of one answer there is nothing to rank."""
+"""A ranking needs at least two answers."""
 
 
 @dataclass(slots=True)
 class Sitting:
-    """What a council has so far."""
+    """The state of a council."""
 
     answers: list[NeutrosophicEvaluation]
     chairman: str | None = None
@@ -40,22 +39,22 @@ class Sitting:
 class CouncilArm:
     """`council`: answers, anonymous ranking, a chairman's synthesis. F is the chairman's.
 
-    Embedded voices answer and are ranked; only voices that read others' words rank and take the chair.
+    Embedded voices answer and are ranked; only voices that read others' text rank and chair.
     """
 
     name: str
     circle: SeatedCircle
     chairman: str | None = None
-    """Who always has the chair; drawn by the record if None."""
+    """The permanent chairman; drawn for each record if None."""
     kind: str = "council"
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who may be asked."""
+        """All voices that may be asked."""
         return tuple(self.circle.voices)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """Hold the council."""
+        """Run the council."""
         proceedings, sitting = Proceedings.of(case, self.circle, voices), Sitting([])
         verdict, error = None, None
         try:
@@ -71,7 +70,7 @@ class CouncilArm:
         )
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """An answer of everybody, a ranking of everybody who reads, and the chairman."""
+        """An answer from every voice, a ranking from every reader of text, and the chairman."""
         return await rehearsed(case, self.circle, lambda proceedings: self._hold(proceedings, Sitting([])))
 
     async def _hold(self, proceedings: Proceedings, sitting: Sitting) -> NeutrosophicEvaluation:
@@ -93,7 +92,7 @@ class CouncilArm:
     async def _rankings(
         self, proceedings: Proceedings, answers: Sequence[NeutrosophicEvaluation]
     ) -> dict[str, tuple[str, ...]]:
-        """The answers in the order of each member that ranked them, the best first, by whose they are."""
+        """Each member's ranking of the answers by author, best first."""
         letters = {_letter(proceedings, answer.model): answer.model for answer in answers}
         in_order = sorted(answers, key=lambda answer: _letter(proceedings, answer.model))
         question = proceedings.rendered(
@@ -109,7 +108,7 @@ class CouncilArm:
         return await proceedings.words(2, asked, schema, _reader(letters))
 
     def _chair(self, proceedings: Proceedings, rankings: Mapping[str, object]) -> str:
-        """Who puts the answers together: the named one, else drawn by the seed of the case."""
+        """The chairman: the named one, otherwise drawn by the seed of the case."""
         present = [model for model in self.models if model in rankings]
         if self.chairman is None:
             return random.Random(f"council/{proceedings.case.seed}").choice(present)
@@ -119,7 +118,9 @@ class CouncilArm:
 
 
 def mean_places(rankings: Mapping[str, Sequence[str]], members: Sequence[str]) -> dict[str, float]:
-    """The mean place of each member's answer with the others; nobody's place for its own answer counts."""
+    """The mean rank of each member's answer among the others; a member's rank of its own answer does not
+    count.
+    """
     places: dict[str, list[int]] = {member: [] for member in members}
     for judge, ranking in rankings.items():
         for place, member in enumerate((member for member in ranking if member != judge), 1):
@@ -149,7 +150,7 @@ def _ranking_of(letters: Sequence[str]) -> dict[str, Any]:
 
 
 def _reader(letters: Mapping[str, str]) -> Callable[[str], tuple[str, ...]]:
-    """Reads a ranking of these letters: a list, or a line such as `B > A`. It has to name each once."""
+    """A parser for rankings of these letters: a list, or a line such as `B > A`, with each letter once."""
 
     def read(answer: str) -> tuple[str, ...]:
         told = (object_in(answer) or {}).get("ranking", answer)

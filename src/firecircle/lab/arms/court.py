@@ -1,7 +1,7 @@
-"""A court: prosecution and defence argue a prompt before a judge, who alone decides.
+"""A court: prosecution and defence argue about a prompt before a judge, who decides.
 
-The rival in which voices are told what to hold. In a circle each says what it sees; here two are set against
-each other, so that nothing that can be said for either side stays unsaid, and a third weighs it.
+In this rival, voices argue for an assigned side. In a circle each says what it sees; here two oppose each
+other, so that both sides are argued fully, and a third weighs the arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firecircle.lab.arms.proceedings import Asked, Proceedings, Undecided, close
 from firecircle.lab.records import Outcome
 
 FEWEST = 3
-"""A court has three seats, and nobody sits on two."""
+"""A court has three different voices."""
 
 Side = Literal["prosecution", "defence"]
 SIDES: tuple[Side, Side] = ("prosecution", "defence")
@@ -33,33 +33,33 @@ CLAIMS: dict[Side, str] = {
 ARGUES_FOR: dict[Side, Verdict] = {"prosecution": "violation", "defence": "no_violation"}
 REPLY = "The other side has spoken above: answer what it said, and do not repeat what you have said before."
 FENCE_AND_BRACE = 12
-"""Within so many characters an answer that is meant as JSON opens it, in a code block or not."""
+"""Within this many characters an answer meant as JSON begins it, in a code block or not."""
 ARGUMENT = closed_object(argument={"type": "string"})
 
 
 class Roles(NamedTuple):
-    """Who does what in one case."""
+    """The roles in one case."""
 
     judge: str
     counsel: dict[Side, tuple[str, ...]]
-    """Those of each side, who speak in turn."""
+    """The voices of each side, who take turns."""
 
     @classmethod
     def drawn(cls, models: Sequence[str], case: Case) -> Roles:
-        """By the seed of the case, so that nobody is always the prosecution and a run can be resumed."""
+        """Drawn by the seed of the case, so that roles vary and a run can be resumed."""
         order = list(models)
         random.Random(f"court/{case.seed}").shuffle(order)
         judge, *counsel = order
         return cls(judge, {"prosecution": tuple(counsel[::2]), "defence": tuple(counsel[1::2])})
 
     def speaker(self, side: Side, exchange: int) -> str:
-        """Who speaks for a side in an exchange, from 1."""
+        """The speaker of a side in an exchange, from 1."""
         counsel = self.counsel[side]
         return counsel[(exchange - 1) % len(counsel)]
 
 
 class Pleading(NamedTuple):
-    """What a side said."""
+    """One side's argument."""
 
     side: Side
     exchange: int
@@ -80,7 +80,7 @@ class CourtArm:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who may be asked."""
+        """All voices that may be asked."""
         return tuple(self.circle.voices)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
@@ -128,7 +128,7 @@ async def _tried(proceedings: Proceedings, roles: Roles, allowance: Allowance) -
 
 
 def _has_time(proceedings: Proceedings, allowance: Allowance, costs: Sequence[int]) -> bool:
-    """Whether another exchange and the judge fit in: each costs as much more than the last as that did."""
+    """Whether another exchange and the judge fit: each costs as much more than the last as that one did."""
     if len(costs) == 1:
         return True
     exchange = 2 * costs[-1] - costs[-2] if len(costs) > 2 else costs[-1]
@@ -139,7 +139,7 @@ def _has_time(proceedings: Proceedings, allowance: Allowance, costs: Sequence[in
 async def _exchange(
     proceedings: Proceedings, roles: Roles, exchange: int, before: Sequence[Pleading]
 ) -> list[Pleading]:
-    """What both sides say, having read everything before and not each other."""
+    """Both sides' arguments, after reading all earlier ones but not each other's."""
     speakers = {roles.speaker(side, exchange): side for side in SIDES}
     asked = [
         Asked(
@@ -173,12 +173,12 @@ def _label(pleading: Pleading) -> str:
 
 
 def _heard(pleadings: Sequence[Pleading]) -> tuple[Peer, ...]:
-    """What the sides said, for a voice that is asked in its own way."""
+    """The arguments, for a voice with its own prompts."""
     return tuple(Peer(f"The {pleading.side}", _held(pleading)) for pleading in pleadings)
 
 
 def _held(pleading: Pleading) -> NeutrosophicEvaluation:
-    """What a side stands for."""
+    """A side's argument as an evaluation."""
     falsehood = 1.0 if ARGUES_FOR[pleading.side] == "violation" else 0.0
     return NeutrosophicEvaluation(
         truth=1.0 - falsehood,
@@ -191,7 +191,7 @@ def _held(pleading: Pleading) -> NeutrosophicEvaluation:
 
 
 def _argument_in(answer: str) -> str:
-    """The argument in an answer: its field, or all of it where a voice wrote plain text."""
+    """The argument in an answer: its field, or all of a plain text."""
     words: object = (object_in(answer) or {}).get("argument")
     if words is None and "{" not in answer[:FENCE_AND_BRACE]:
         words = answer

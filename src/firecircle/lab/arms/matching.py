@@ -1,6 +1,7 @@
-"""How much a rival protocol may take: as many tokens as the circle beside it took on the same record.
+"""The allowance of a rival protocol: as many tokens as its circle took on the same record.
 
-Where nobody counts tokens, as many calls. A protocol goes on in whole steps, so it comes within a step of it.
+If tokens are not counted, as many calls. A protocol continues in whole steps, so it comes within a step of
+it.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
     from firecircle.lab.arms.circle import CircleArm
 
 MOST_CALLS = 2
-"""In times of the circle's calls: however cheap its questions are, a rival asks no more often."""
+"""The limit in multiples of the circle's calls, however cheap the rival's questions are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What may be taken in one case."""
+    """The allowance in one case."""
 
     calls: int
     tokens: int | None = None
-    """None where calls count: the plan says how many, or nobody knows what they cost."""
+    """None if calls count: the plan says how many, or tokens are unknown."""
 
     def steps(self, taken: int, calls: Sequence[CallRecord]) -> int:
-        """How many steps it is enough for, if they go on costing what those taken cost."""
+        """The number of steps it covers, at the cost per step so far."""
         spent = tokens_of(calls)
         if self.tokens is None or not spent:
             return self.calls
         return min(MOST_CALLS * self.calls, max(1, round(self.tokens * taken / spent)))
 
     def leaves(self, calls: Sequence[CallRecord], *, next_calls: int, next_tokens: float) -> bool:
-        """Whether, after these calls, so much more can be had."""
+        """Whether, after these calls, this much more is allowed."""
         spent = tokens_of(calls)
         if self.tokens is None or not spent:
             return len(calls) + next_calls <= self.calls
@@ -45,20 +46,20 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """So many calls as the plan says, else what a circle before takes."""
+    """As many calls as the plan says, otherwise what an earlier circle takes."""
 
     planned: int | None = None
     circle: CircleArm | None = None
 
     def in_case(self, case: Case) -> Allowance:
-        """On a record that the circle has judged."""
+        """For a record that the circle has judged."""
         if self.circle is None:
             return Allowance(self.planned or 1)
         outcome = case.earlier[self.circle.name]
         return self._matched(outcome.rounds, outcome.tokens_in + outcome.tokens_out)
 
     async def at_most(self, case: Case) -> Allowance:
-        """On a record that the circle has yet to judge: as if it held every round it may."""
+        """For a record that the circle has not judged yet: as if every round took place."""
         if self.circle is None:
             return Allowance(self.planned or 1)
         calls = await self.circle.rehearse(case)
@@ -71,5 +72,5 @@ class Matching:
 
 
 def tokens_of(calls: Sequence[CallRecord]) -> int:
-    """Read and written, as far as it is known."""
+    """Input and output, as far as known."""
     return sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls)

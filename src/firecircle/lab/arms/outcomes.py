@@ -1,4 +1,4 @@
-"""From what a circle or a panel handed back to the flat outcome of a record."""
+"""Convert the result of a circle or a panel to the flat outcome of a record."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from firecircle.verdict import verdict_word
 
 LONGEST_ERROR = 500
 RULES_KEPT = tuple(name for name in BY_NAME if name in Outcome.model_fields)
-"""The rules whose value is a field of its own."""
+"""The rules whose value is a separate field."""
 
 
 def outcome_of_circle(
     result: FireCircleResult, *, seconds: float, error: str | None = None, with_peers: bool = True
 ) -> Outcome:
-    """The outcome of a circle; with an error, of one that reached no consensus."""
+    """The outcome of a circle; with an error, of one without a consensus."""
     consensus = result.consensus if error is None else None
     rivals = result.rival_verdicts
     moves = [flip.movement for flip in result.flips] if with_peers else None
@@ -68,7 +68,7 @@ def outcome_of_circle(
 
 
 def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) -> Outcome:
-    """The outcome of voices that were each asked once, apart."""
+    """The outcome of independent voices."""
     consensus = panel.consensus if panel.evaluations else None
     threshold = panel.config.alarm_threshold
     return Outcome(
@@ -98,7 +98,7 @@ def outcome_of_rival(
     answers: Sequence[NeutrosophicEvaluation],
     roles: Mapping[str, Sequence[str]],
 ) -> Outcome:
-    """The outcome of a protocol in which one voice decides; `answers` are what voices said alone."""
+    """The outcome of a protocol in which one voice decides; `answers` are independent evaluations."""
     word = verdict_word(
         verdict.falsehood if verdict else None,
         config.alarm_threshold,
@@ -135,7 +135,7 @@ def _seating(circumstances: Circumstances) -> str | None:
 
 
 def _cells(judged: FireCircleResult | Panel | None, *, rounds: int) -> dict[str, Any]:
-    """The columns of a verdict, under the names of the fields; only the rounds where there is none."""
+    """The columns of a verdict, under the names of the fields; without a verdict only the rounds."""
     if judged is None:
         return {"verdict": "no_verdict", "rounds": rounds}
     cells = cells_of(judgement_of(judged), "run")
@@ -143,7 +143,7 @@ def _cells(judged: FireCircleResult | Panel | None, *, rounds: int) -> dict[str,
 
 
 def _scores(answers: Sequence[NeutrosophicEvaluation], threshold: float) -> dict[str, Any]:
-    """What the rules make of answers of which each is a last word."""
+    """The value of each rule on final answers."""
     if not answers:
         return {}
     words = Words(answers, tuple(answer.falsehood for answer in answers), threshold)

@@ -1,4 +1,6 @@
-"""The arms without a dialogue: one voice once, several voices apart, or one voice guided by the bank."""
+"""The arms without a dialogue: one voice once, several independent voices, or one voice guided by
+the bank.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class ApartArm:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who is asked."""
+        """All voices that are asked."""
         return tuple(self.panel.voices)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
@@ -42,14 +44,14 @@ class ApartArm:
         return await ask_apart(case, self.panel, voices)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """One call a voice."""
+        """One call per voice."""
         return await rehearse(case.record.prompt, self.panel.config)
 
 
 async def ask_apart(
     case: Case, panel: SeatedPanel, voices: CaseVoices, guidance: Sequence[str] = ()
 ) -> Outcome:
-    """What voices make of a case, each by itself, after this guidance if there is any."""
+    """Independent evaluations of a case, with this guidance if any."""
     started = time.monotonic()
     heard: list[Panel] = []
     error = None
@@ -71,11 +73,12 @@ async def ask_apart(
 
 @dataclass(frozen=True, slots=True)
 class GuidedArm:
-    """`guided`: one voice with what circles over other records taught the bank; without it, that is `single`.
+    """`guided`: one voice with guidance from circles over other records; without guidance, it equals
+    `single`.
 
-    Records are split into folds. Whoever judges a fold is guided by a bank that has learnt from the circles
-    of all other folds, so that nothing is tested on what it was taught with. The arm judges only after its
-    teacher's circles are over, and once it was given its guides.
+    Records are split into folds. A fold is judged with a bank that learnt from the circles of all other
+    folds, so that nothing is tested on its own training data. The arm judges only after the circles it learns
+    from are finished, and after it received its guides.
     """
 
     name: str
@@ -83,12 +86,12 @@ class GuidedArm:
     folds: int
     panel: SeatedPanel
     guides: tuple[Guide, ...] = ()
-    """One for each fold, which has learnt from all others."""
+    """One per fold, which learnt from all others."""
     kind: str = "guided"
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Who is asked."""
+        """The voice's model."""
         return tuple(self.panel.voices)
 
     def guided_by(self, guides: Sequence[Guide]) -> GuidedArm:
@@ -96,17 +99,17 @@ class GuidedArm:
         return replace(self, guides=tuple(guides))
 
     def fold_of(self, case: Case) -> int:
-        """Which part of the records this one belongs to; a group is never torn apart."""
+        """The fold of a record; a group is never split."""
         group = case.record.id if case.record.group is None else case.record.group
         key = f"{case.dataset}/{group}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(key, digest_size=8).digest()) % self.folds
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """Ask once, after what the bank of the other folds tells of such prompts."""
+        """Ask once, with the guidance of the other folds' bank."""
         guide = self.guides[self.fold_of(case)]
         guidance = await asyncio.to_thread(guide.guidance_for, case.record.prompt)
         return await ask_apart(case, self.panel, voices, guidance)
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """One call a voice; the few lines of guidance are not in it."""
+        """One call per voice, without the few lines of guidance."""
         return await rehearse(case.record.prompt, self.panel.config)

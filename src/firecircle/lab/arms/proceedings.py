@@ -1,6 +1,6 @@
-"""What rival protocols share: voices asked in other words, with all that is said, lost and paid on record.
+"""What rival protocols share: questions in other words, and a record of everything said, lost and paid.
 
-Rubric, evidence and markers are the circle's; only the question that follows them differs.
+Rubric, evidence and markers are the circle's; only the question after them differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Seated = SeatedCircle | SeatedPanel
 
 
 class Undecided(Exception):  # noqa: N818 - an outcome, not a mistake
-    """The protocol came to no verdict; the message says why, in one line."""
+    """The protocol reached no verdict; the message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Asked:
     model: str
     question: str
     peers: tuple[Peer, ...] = ()
-    """What the question shows of others, for voices that are asked in their own way."""
+    """Other voices' statements in the question, for voices with their own prompts."""
     seed: int | None = None
-    """Instead of the seed of the case."""
+    """Replaces the seed of the case."""
     side: Verdict | None = None
-    """What the voice is to argue for."""
+    """The side that the voice must argue for."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Proceedings:
 
     @classmethod
     def of(cls, case: Case, seated: Seated, voices: CaseVoices, budget: Budget | None = None) -> Proceedings:
-        """Open a case. A `ConfigError` if its prompt has no text in focus."""
+        """Start a case. Raises a `ConfigError` if its prompt has no text in focus."""
         prompt, config = case.record.prompt, seated.config
         prompt.require_text(config.focus)
         circumstances = circumstances_of(
@@ -84,7 +84,7 @@ class Proceedings:
 
     @property
     def config(self) -> BaseEvaluationConfig:
-        """The settings of those who are seated."""
+        """The settings of the voices."""
         return self.seated.config
 
     @property
@@ -94,11 +94,11 @@ class Proceedings:
 
     @property
     def rounds(self) -> int:
-        """How many rounds somebody was asked in."""
+        """How many rounds had a question."""
         return max((call.round_number for call in self.calls), default=0)
 
     def rendered(self, name: str, **values: str) -> str:
-        """A question in the words of a template of this room."""
+        """A question from a template of this package."""
         facts = {
             "turn_context": self.questions.turn_context,
             "turn_fact": self.questions.turn_fact,
@@ -109,7 +109,7 @@ class Proceedings:
         return render(words, **{**facts, **values})
 
     async def judgements(self, number: int, asked: Sequence[Asked]) -> list[NeutrosophicEvaluation]:
-        """What these voices hold of the prompt, asked at once; those that were lost are on record."""
+        """These voices' evaluations of the prompt, asked at once; lost voices are recorded."""
 
         async def judgement(of: Asked, turn: Turn) -> NeutrosophicEvaluation | None:
             hearing = self._heard(of.model)
@@ -135,8 +135,9 @@ class Proceedings:
         schema: Mapping[str, Any],
         read: Callable[[str], Words],
     ) -> dict[str, Words]:
-        """What these voices answer to a question that is no judgement, by model; `read` understands an answer
-        or raises `Lost`."""
+        """These voices' answers to a question that is not a judgement, by model; `read` parses an answer or
+        raises `Lost`.
+        """
 
         async def answer(of: Asked, turn: Turn) -> tuple[str, Words] | None:
             hearing = self._heard(of.model)
@@ -171,7 +172,7 @@ class Proceedings:
         answers: Sequence[NeutrosophicEvaluation] = (),
         roles: Mapping[str, Sequence[str]] | None = None,
     ) -> Outcome:
-        """What goes on record."""
+        """The outcome to record."""
         return outcome_of_rival(
             verdict,
             self.hearings,
@@ -185,14 +186,14 @@ class Proceedings:
         )
 
     def why_lost(self, model: str | None = None) -> str:
-        """How a voice, or else anybody, was lost first, in a few words."""
+        """How this voice, or otherwise any voice, was lost first, in a few words."""
         for hearing in self.hearings:
             if hearing.failure and model in (None, hearing.model):
                 return f"{hearing.model}: {hearing.failure.kind}: {hearing.failure.message}"
         return "nobody was asked"
 
     def _voice(self, model: str) -> Voice:
-        """The voice to ask, for the how-manieth time (`model#2`) too."""
+        """The voice to ask, also under the name of a repeat (`model#2`)."""
         if model not in self._voices:
             seated = self.seated.voices
             voice = seated[model] if model in seated else seated[original_of(model)]
@@ -241,7 +242,7 @@ class Proceedings:
         )
 
     def _said(self, reply: Reply, turn: Turn) -> str:
-        """The answer without thoughts; `Lost` when there is none, or when it declines."""
+        """The answer without thoughts; raises `Lost` if there is none, or if it declines."""
         answer = split_thinking(reply.text).answer.strip()
         if not answer:
             if reply.cut_short:
@@ -258,14 +259,14 @@ class Proceedings:
 async def rehearsed(
     case: Case, seated: Seated, hold: Callable[[Proceedings], Awaitable[object]]
 ) -> tuple[CallRecord, ...]:
-    """The calls that a protocol may take, with what each may consume; nobody is asked."""
+    """The calls that a protocol may take and the most each may consume, without making them."""
     proceedings = Proceedings.of(case, seated, _Rehearsal(seated), Budget(tokens=None, money=None))
     await hold(proceedings)
     return proceedings.calls
 
 
 class _Rehearsal(Unwatched):
-    """Seats stand-ins that tell what a call may consume."""
+    """Replaces voices by stand-ins with estimates."""
 
     def __init__(self, seated: Seated) -> None:
         self._seated = seated
@@ -276,7 +277,7 @@ class _Rehearsal(Unwatched):
 
 
 def object_in(answer: str) -> dict[str, Any] | None:
-    """The JSON object in an answer, mended if need be; None when there is none."""
+    """The JSON object in an answer, repaired if necessary; None if there is none."""
     braces = re.search(r"\{.*", answer, re.DOTALL)
     if braces is None:
         return None

@@ -1,6 +1,6 @@
-"""The control for talking: the same voices, for as many rounds and as many tokens, but without peers.
+"""The control for the discussion: the same voices, for as many rounds and as many tokens, but without peers.
 
-What flips here flips by itself. Only what a circle gains beyond this arm was gained by listening.
+Flips in this arm happen without influence. Only what a circle gains beyond it comes from the discussion.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from firecircle.names import Focus
 from firecircle.prompt import MultiNeutrosophicPrompt
 
 FEWEST_WORTH_SHOWING = 80
-"""Characters; a shorter piece of an answer or of the evidence only puzzles."""
+"""Characters; a shorter piece of an answer or of the evidence is confusing."""
 
 
 class ReflectionQuestions:
-    """Words the questions of one voice. Evidence, markers and first question are those of the circle."""
+    """Writes the questions of one voice. Evidence, markers and first question are those of the circle."""
 
     def __init__(
         self, prompt: MultiNeutrosophicPrompt, model: str, circumstances: Circumstances, focus: Focus
@@ -55,7 +55,7 @@ class ReflectionQuestions:
         self.clarify = self._of_the_circle.clarify
 
     def reread(self, kind: RoundKind, earlier: Sequence[NeutrosophicEvaluation], length: int) -> str:
-        """The question of a later round, filled up to this length with the evidence, to be read once more."""
+        """The question of a later round, extended to this length with the evidence, to read again."""
         values = {
             "turn_fact": self._of_the_circle.turn_fact,
             "answer": self._of_the_circle.answer_format(kind),
@@ -68,7 +68,7 @@ class ReflectionQuestions:
         return render(template("reflect", "templates", "firecircle.lab.arms"), own=own, again=again, **values)
 
     def _statements(self, earlier: Sequence[NeutrosophicEvaluation], room: int) -> str:
-        """The voice's own answers as far as there is room, the last one first of all."""
+        """The voice's own answers as far as there is room, the last one first."""
         shown: list[str] = []
         for evaluation in reversed(earlier):
             label = f"your own answer of round {evaluation.round_number}"
@@ -101,7 +101,9 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class ReflectArm:
-    """`reflect`: every voice of the circle `like` rereads its own answer, as often as it was asked there."""
+    """`reflect`: every voice of the circle `like` reads its own answer again, as often as it was
+    asked there.
+    """
 
     name: str
     like: str
@@ -110,16 +112,16 @@ class ReflectArm:
 
     @property
     def config(self) -> FireCircleConfig:
-        """The settings of the circle to match, as far as they matter to voices apart."""
+        """The settings of the circle to match, as far as independent voices need them."""
         return self.circle.config
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Everybody who is asked."""
+        """All voices that are asked."""
         return tuple(self.circle.voices)
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
-        """Let each voice reflect by itself; the highest F that any of them reached is the score."""
+        """Let each voice reflect by itself; the score is the highest F of any voice."""
         model_rounds = _asked_in(case.earlier[self.like])
         if not model_rounds:
             return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
@@ -208,7 +210,7 @@ class ReflectArm:
         circumstances: Circumstances,
         pages: dict[str, list[_Page]],
     ) -> FireCircleResult:
-        """What was said, concluded by the circle's own rules."""
+        """The replies, concluded by the circle's own rules."""
         every = [page for own in pages.values() for page in own]
         longest = max(len(own) for own in pages.values())
         return conclude(
@@ -237,12 +239,12 @@ class ReflectArm:
         )
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
-        """As much as the circle it is to match."""
+        """As much as the circle to match."""
         return await rehearse(case.record.prompt, self.config)
 
 
 def _asked_in(like: Outcome) -> dict[str, tuple[int, ...]]:
-    """How much the circle asked each voice, round by round, as far as it answered in every one."""
+    """How much the circle asked each voice, round by round, if it answered in every one."""
     asked: dict[str, list[int]] = {}
     for voice in like.voices:
         lengths = asked.setdefault(voice.model, [])

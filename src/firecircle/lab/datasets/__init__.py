@@ -1,6 +1,6 @@
-"""Labelled prompts as a stream of records, whatever file they come from.
+"""Labelled prompts as a stream of records, from any file format.
 
-`read_dataset` is the door. A row that cannot be used is reported with its line, never dropped in silence.
+Call `read_dataset`. An unusable row is reported with its line, never dropped silently.
 """
 
 from firecircle.lab.datasets.reading import Survey, read_dataset, survey

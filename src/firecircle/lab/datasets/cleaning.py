@@ -1,4 +1,4 @@
-"""What a file whose rows cannot be used seems to mean: the lines of a field map that would let it be read."""
+"""Suggest a field map for a file whose rows cannot be used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firecircle.lab.datasets.record import LAYER_FIELDS, MAP_FIELDS, FieldMap, R
 from firecircle.names import Label
 
 MOST_LABELS = 6
-"""A column with more different values is no label."""
+"""A column with more different values is not a label."""
 LONGEST_LABEL = 30
 _ATTACK_WORDS = """
 y t ja si sí oui sim da да 是 はい spam phishing injection jailbreak harmful toxic bad evil hostile
@@ -28,13 +28,13 @@ _ATTACK, _BENIGN = frozenset(_ATTACK_WORDS.split()), frozenset(_BENIGN_WORDS.spl
 
 @dataclass(slots=True)
 class Cure:
-    """What the fields and labels of a file are likely to be."""
+    """The likely fields and labels of a file."""
 
     fields: dict[str, str] = field(default_factory=dict)
-    """Our field, and the file's name of it; an empty name: it has none."""
+    """Our field, and the file's name for it; empty if the file has none."""
     labels: dict[str, Label] = field(default_factory=dict)
     guessed: bool = False
-    """Nothing tells which label value means attack."""
+    """Whether it is unknown which label value means attack."""
 
     def __bool__(self) -> bool:
         return bool(self.fields or self.labels)
@@ -59,7 +59,7 @@ class Cure:
 
 
 def cure_for(rows: Sequence[Row], field_map: FieldMap) -> Cure:
-    """What would let these first rows of a file be read; an empty cure where nothing comes to mind."""
+    """The field map that would make the first rows of a file readable; empty if there is no idea."""
     columns: dict[str, list[object]] = {}
     for row in rows:
         for name, cell in row.cells.items():
@@ -108,7 +108,7 @@ def _guess_labels(cure: Cure, values: Collection[str]) -> None:
 
 
 def _values(cells: Sequence[object]) -> Mapping[str, None] | None:
-    """The different values of a column that may hold labels, in their order; None if it cannot."""
+    """The different values of a column that may hold labels, in order; None if it cannot."""
     values = dict.fromkeys(str(cell).strip() for cell in cells if cell is not None and str(cell).strip())
     fits = len(values) <= MOST_LABELS and all(len(value) <= LONGEST_LABEL for value in values)
     return values if values and fits else None
@@ -145,10 +145,10 @@ def _shell(text: str) -> str:
     return quote(text)
 
 
-# Which encoding a text file is in when it is not UTF-8, so that the complaint can name it
+# Detect the encoding of a text file that is not UTF-8, so that the error can name it
 
 ENCODING_GLANCE = 65_536
-"""Bytes from which a file's encoding is told."""
+"""Bytes used to detect a file's encoding."""
 _CANDIDATES = (
     ("SHIFT_JIS", ("HIRAGANA", "KATAKANA"), 0.2),
     ("EUC-JP", ("HIRAGANA", "KATAKANA"), 0.2),
@@ -161,16 +161,16 @@ _CANDIDATES = (
     ("WINDOWS-1255", ("HEBREW",), 0.7),
     ("WINDOWS-1256", ("ARABIC",), 0.7),
 )
-"""Encodings, the letters that texts in them have, and the least share of these beyond ASCII."""
+"""Encodings, the letters of texts in them, and the least share of these among non-ASCII characters."""
 WESTERN = "WINDOWS-1252"
 FEW = 0.3
-"""Western texts have fewer bytes beyond ASCII among their letters."""
+"""Western texts have a smaller share of non-ASCII bytes among their letters."""
 _BIG5_ONLY = frozenset("這個們來說對時會過嗎後點國學問給還讓請無題從將與為於")
-"""Common signs that are written differently where GB18030 is used."""
+"""Common characters that have another form where GB18030 is used."""
 
 
 def foreign_encoding(beginning: bytes) -> str | None:
-    """The encoding, as iconv calls it, of a text that begins so; None if that is UTF-8."""
+    """The encoding of a text with this beginning, by its iconv name; None for UTF-8."""
     if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -182,7 +182,7 @@ def foreign_encoding(beginning: bytes) -> str | None:
 
 
 def _is_mostly_utf8(beginning: bytes) -> bool:
-    """Wrong bytes cost their row only; a text of which most lines and signs are wrong is something else."""
+    """Wrong bytes only cost their row, but a text that is mostly wrong is in another encoding."""
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(beginning)
     beyond = [character for character in text if not character.isascii()]
     wrong = sum("\udc80" <= character <= "\udcff" for character in beyond)
@@ -191,7 +191,7 @@ def _is_mostly_utf8(beginning: bytes) -> bool:
 
 
 def likely_encoding(beginning: bytes) -> str:
-    """Of a text that is not UTF-8: the first encoding whose letters it has, else the western one."""
+    """For a text that is not UTF-8: the first encoding whose letters it has, otherwise the western one."""
     letters = sum(chr(byte).isalpha() for byte in beginning if byte < 128)
     beyond = sum(byte >= 128 for byte in beginning)
     if beyond < FEW * (letters + beyond):
@@ -214,7 +214,7 @@ def _fits(beginning: bytes, encoding: str, scripts: tuple[str, ...], least: floa
 
 
 def not_utf8(what: str, encoding: str) -> str:
-    """The complaint about a text in another encoding; one that is told by its letters is a guess."""
+    """The error for a text in another encoding; one detected by its letters is a guess."""
     if encoding.startswith("UTF"):
         return f"{what} is {encoding}, not UTF-8"
     return f"{what} is not UTF-8, most likely {encoding}"

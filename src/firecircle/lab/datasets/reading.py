@@ -38,7 +38,7 @@ class SeenIds:
         self._database.execute("BEGIN")
 
     def first_line(self, record_id: str, line: int) -> int | None:
-        """The line that already used this id; None when it is new, which is then remembered."""
+        """The line that already used this id; None if it is new, which is then saved."""
         digest = blake2b(record_id.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         added = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (digest, line))
         if added.rowcount:
@@ -49,7 +49,7 @@ class SeenIds:
         return earlier[0]
 
     def close(self) -> None:
-        """Let the temporary database go."""
+        """Close the temporary database."""
         self._database.close()
 
 
@@ -79,7 +79,7 @@ def _cell(row: Row, field_map: FieldMap, field: MapField) -> object:
 
 
 def _text(row: Row, field_map: FieldMap, field: MapField) -> str | None:
-    """The text of a cell; None when it is null or empty. An id or family may be a number."""
+    """The text of a cell; None if it is null or empty. An id or family may be a number."""
     value = _cell(row, field_map, field)
     if value is None or isinstance(value, str):
         return writable(value) if value else None
@@ -89,7 +89,7 @@ def _text(row: Row, field_map: FieldMap, field: MapField) -> str | None:
 
 
 def _turns(value: object, field_map: FieldMap) -> tuple[EarlierTurn, ...] | None:
-    """None when unknown. A table without lists may hold them as JSON text."""
+    """None if unknown. A table without lists may have them as JSON text."""
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.strip() else None
@@ -119,9 +119,9 @@ def _kind(value: object) -> str:
 BUNDLED = "examples"
 ENCODED = "encoded"
 KINDS_TOLD = 3
-"""Of a file without a single good row the first reason of so many kinds is told."""
+"""For a file without a single good row, how many kinds of reasons the error shows."""
 GLANCE = 50
-"""Rows looked at before the first record, to tell a wrong field map from a sparse file."""
+"""Rows read before the first record, to distinguish a wrong field map from a sparse file."""
 
 
 def read_dataset(
@@ -135,10 +135,10 @@ def read_dataset(
     """The records of a JSONL, CSV, Parquet or text file, of a folder of texts, or of the bundled `examples`.
 
     `examples:open` and `examples:held` are its two halves, `examples:encoded` the prompts with a hidden part.
-    A field map that names no field leaves it to the usual names (`prompt`, `text`, `is_attack`, ...). Records
-    without an id are numbered under `name`, else under the name of the file.
-    Bad rows go to `on_bad_row`; without it the first one is a `ConfigError`. So are a missing file, a field
-    map that does not fit, and no record at all, with what would cure it in the words of `cure_words`.
+    Fields that the map leaves out have the usual names (`prompt`, `text`, `is_attack`, ...). Records without
+    an id are numbered under `name`, by default the name of the file. Bad rows go to `on_bad_row`; without it
+    the first one is a `ConfigError`. So are a missing file, an unsuitable field map, and a file without
+    records, with a remedy in the words of `cure_words`.
     """
     if isinstance(path, str) and path.partition(":")[0] == BUNDLED:
         return _bundled(path)
@@ -169,14 +169,14 @@ def raw_rows(
 ) -> Iterator[Row | BadRow]:
     """The rows of a file or folder after the first `skip`, each bad one in its place.
 
-    Of JSONL, text and Parquet what is skipped is not even read into cells. `whole` rows have every column
-    of the file, not only those of a prompt.
+    In JSONL, text and Parquet, skipped rows are not parsed. `whole` rows have every column of the file, not
+    only those of a prompt.
     """
     try:
         if path.is_dir():
             return islice(folder_rows(path, field_map), skip, None)
         if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "not a regular file")  # a pipe has nothing to read a second time
+            raise OSError(errno.EINVAL, "not a regular file")  # a pipe cannot be read twice
         with path.open("rb") as file:
             beginning = file.read(FORMAT_GLANCE)
     except OSError as unreadable:
@@ -215,7 +215,7 @@ def raw_rows(
 def fitted_map(
     path: Path, field_map: FieldMap | None = None, cure_words: Callable[[Cure], str] = Cure.in_plan
 ) -> FieldMap:
-    """The field map that every row of this file is read with; a `ConfigError` where none fits."""
+    """The field map for every row of this file; a `ConfigError` if none fits."""
     names = field_map or FieldMap()
     return _fitted(list(islice(raw_rows(path, names), GLANCE)), names, path, cure_words)[0]
 
@@ -223,7 +223,7 @@ def fitted_map(
 def _fitted(
     glance: Sequence[Row | BadRow], field_map: FieldMap, path: Path, cure_words: Callable[[Cure], str]
 ) -> tuple[FieldMap, str]:
-    """The map that fits these first rows, and what would cure rows that it does not fit."""
+    """The map for these first rows, and a remedy for rows that it does not fit."""
     readable = [row for row in glance if isinstance(row, Row)]
     present = list(dict.fromkeys(name for row in readable for name in row.cells))
     field_map = field_map.fitted_to(present)
@@ -267,12 +267,12 @@ def _records(
 
 
 def _kind_of(reason: str) -> str:
-    """Reasons that differ in what they quote or count are of one kind."""
+    """Reasons that differ only in what they quote or count are of one kind."""
     return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "", reason)
 
 
 def read_row(row: Row | BadRow, field_map: FieldMap, dataset: str) -> Record | BadRow:
-    """The record of a row, or why it is none."""
+    """The record of a row, or why it is not one."""
     if isinstance(row, BadRow):
         return row
     try:
@@ -326,7 +326,7 @@ class SurveyedBadRow(Shape):
 
 
 class Survey(Shape):
-    """What a dataset holds."""
+    """The content of a dataset."""
 
     records: int
     attacks: int
@@ -340,7 +340,7 @@ class Survey(Shape):
 
 
 def survey(path: str | Path, field_map: FieldMap | None = None) -> Survey:
-    """Count a dataset's records without keeping any."""
+    """Count a dataset's records in constant memory."""
     bad = BadRows()
     labels: Counter[str | None] = Counter()
     families: Counter[str] = Counter()

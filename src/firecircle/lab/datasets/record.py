@@ -1,4 +1,4 @@
-"""What a dataset hands out: records, rows that could not become one, and which field of a file means what."""
+"""Records, bad rows, and the map from a file's columns to fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firecircle.shapes import Declaration, Text
 __all__ = ["BadRow", "BadRows", "Record", "Row"]
 
 KEPT_BAD_ROWS = 100
-"""Enough to see what is wrong with a file; the count goes on beyond it."""
+"""Enough to see what is wrong with a file; counting continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Record:
     id: str
     prompt: MultiNeutrosophicPrompt
     label: Label | None
-    """None when nobody said, or when the label stands for neither."""
+    """None without a label, or if the label means neither."""
     family: str | None
     source: str
     """Where the prompt was first published, or the name of the dataset."""
     row: int
     """The line of the file, the row of the table or the number of the file in its folder, from 1."""
     group: str | None = None
-    """What it shares with prompts that must not be learnt from when it is tested, such as a benign twin."""
+    """Connects prompts, such as an attack and its benign twin: none is trained on when another is tested."""
 
     def completed(self, shared: MultiNeutrosophicPrompt) -> Record:
-        """The record with what is shared in place of the system text, application text or turns it lacks."""
+        """The record with the shared system text, application text or turns that it lacks."""
         missing: dict[str, object] = {
             name: getattr(shared, name)
             for name in ("system", "application")
@@ -49,7 +49,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that is no record, and why. `line` counts like `Record.row`."""
+    """A row that is not a record, and why. `line` counts like `Record.row`."""
 
     line: int
     reason: str
@@ -57,7 +57,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as the file has it, before the field map says what its cells mean."""
+    """A row of the file, before the field map."""
 
     line: int
     cells: Mapping[str, object]
@@ -65,13 +65,13 @@ class Row:
 
 @dataclass(slots=True)
 class BadRows:
-    """Counts every bad row and keeps the first ones; give it to `read_dataset` as `on_bad_row`."""
+    """Counts every bad row and stores the first ones; pass it to `read_dataset` as `on_bad_row`."""
 
     count: int = 0
     first: list[BadRow] = field(default_factory=list)
 
     def __call__(self, bad: BadRow) -> None:
-        """Take note of one more."""
+        """Add a bad row."""
         self.count += 1
         if len(self.first) < KEPT_BAD_ROWS:
             self.first.append(bad)
@@ -95,7 +95,7 @@ USUAL_NAMES: dict[MapField, tuple[str, ...]] = {
     "user": ("user", "prompt", "text", "message", "question", "query", "input"),
     "label": ("label", "is_attack", "attack", "injection", "is_injection", "malicious", "jailbreak"),
 }
-"""What files often call a field, the likeliest first; upper and lower case are the same."""
+"""Usual names of a field in files, most likely first; case is ignored."""
 USUAL_LABELS: dict[str, Label] = {
     "yes": "attack",
     "malicious": "attack",
@@ -103,32 +103,32 @@ USUAL_LABELS: dict[str, Label] = {
     "no": "benign",
     "safe": "benign",
 }
-"""Label values that are understood although no map lists them, unless a map says otherwise."""
+"""Label values that are known without a map, unless a map says otherwise."""
 
 
 class FieldMap(Declaration):
-    """The file's own field names. A field named here must exist; one left to its default may be absent."""
+    """The file's own field names. A field named here must exist; a default one may be missing."""
 
     id: Text | None = "id"
     system: Text | None = "system"
     application: Text | None = "application"
     user: Text | None = "user"
     turns: Text | None = "turns"
-    """The turns before this one: a list of role and content, `[]` for a known first turn, null if unknown."""
+    """The earlier turns: a list of role and content, `[]` for a known first turn, null if unknown."""
     label: Text | None = "label"
     family: Text | None = "family"
     source: Text | None = "source"
     group: Text | None = "group"
-    """Prompts of one group, such as an attack and its benign twin, fall into the same fold of `guided`."""
+    """Prompts of one group, such as an attack and its benign twin, are in the same fold of `guided`."""
     attack: tuple[Text, ...] = ("attack", "1", "true", "manipulative", "extractive")
     benign: tuple[Text, ...] = ("benign", "0", "false", "reciprocal")
     unlabelled: tuple[Text, ...] = ("borderline",)
-    """Label values that stand for neither: the prompt is judged and left out of every rate."""
+    """Label values that mean neither: the prompt is judged and left out of every rate."""
 
     @field_validator(*MAP_FIELDS, mode="after")
     @classmethod
     def _empty_is_none(cls, name: str | None) -> str | None:
-        """TOML knows no null: an empty name says that the file has no such field."""
+        """TOML has no null: an empty name says that the file has no such field."""
         return name or None
 
     @model_validator(mode="after")
@@ -147,12 +147,12 @@ class FieldMap(Declaration):
         return self.attack, self.benign, self.unlabelled
 
     def name_of(self, field: MapField) -> str | None:
-        """What the file calls this field."""
+        """The file's name for this field."""
         name: str | None = getattr(self, field)
         return name
 
     def fitted_to(self, present: Collection[str]) -> FieldMap:
-        """The map with the usual names of a file in place of default ones that the file does not have."""
+        """The map with the file's usual names in place of default ones that the file does not have."""
         plain = {name.strip().casefold(): name for name in reversed(list(present))}
         recognised: dict[str, str] = {
             field: next(plain[usual] for usual in names if usual in plain)
@@ -165,7 +165,7 @@ class FieldMap(Declaration):
 
     @property
     def named_by_user(self) -> tuple[MapField, ...]:
-        """The fields whose name was given, so that a file without them is a mistake."""
+        """The fields whose name was given, so that a file without them is an error."""
         return tuple(
             field
             for field in MAP_FIELDS
@@ -178,7 +178,7 @@ class FieldMap(Declaration):
         return plain in USUAL_LABELS or any(plain in map(plain_label, values) for values in self._meanings())
 
     def label_of(self, value: object) -> Label | None:
-        """The label a value stands for. A value that is not listed is a `ConfigError`."""
+        """The label of a value. A value that is not listed is a `ConfigError`."""
         plain = plain_label(value)
         if not plain or plain in map(plain_label, self.unlabelled):
             return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 LONGEST_FIELD = 8 * MAX_LAYER_CHARS
-"""Past this a quote was never closed, and the rest of the file would be read as one field."""
+"""In a longer field a quote was never closed, and the rest of the file would be read as one field."""
 
 SEPARATORS = ",;\t|"
 
@@ -34,7 +34,7 @@ SEPARATORS = ",;\t|"
 def csv_rows(path: Path) -> Iterator[Row | BadRow]:
     """Every row under the header, with the line it begins on."""
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
-    # Bytes that are no UTF-8 come through as lone surrogates, so that only their own row is refused.
+    # Bytes that are not UTF-8 become lone surrogates, so that only their own row is refused.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         separator = _separator(file.readline(LONGEST_FIELD))
         file.seek(0)
@@ -92,11 +92,11 @@ def _csv_row(line: int, header: list[str], cells: list[str]) -> Row | BadRow:
 SIDECAR = ".json"
 TABLES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 LARGEST_FILE = 4 * MAX_LAYER_CHARS
-"""In bytes: no UTF-8 file larger than this holds a text within the limit."""
+"""In bytes: a larger UTF-8 file has a text above the limit."""
 
 
 def folder_rows(folder: Path, field_map: FieldMap) -> Iterator[Row | BadRow]:
-    """Every file below the folder, in the order of their names; hidden ones are none of ours."""
+    """Every file below the folder, in the order of names, without hidden ones."""
     number = 0
     for place, inner, files in os.walk(folder):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -161,12 +161,13 @@ def _sidecar(path: Path | None) -> dict[str, object]:
 
 
 LONGEST_LINE = 16 * MAX_LAYER_CHARS
-"""In bytes: four layers of which each character takes four bytes. Lists in lists take twenty times as much
-memory as text."""
+"""In bytes: four layers with four bytes per character. Nested lists take twenty times as much
+memory as text.
+"""
 
 
 def jsonl_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
-    """The JSON object of every line that is not blank, after the first ones that are skipped."""
+    """The JSON object of every line that is not blank, after the first `skip`."""
     for number, line in islice(_lines(path), skip, None):
         yield line if isinstance(line, BadRow) else _jsonl_row(number, line)
 
@@ -204,7 +205,7 @@ def _jsonl_row(number: int, line: bytes) -> Row | BadRow:
 
 
 def text_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
-    """Every line that is not blank, as the user's message, after the first ones that are skipped."""
+    """Every line that is not blank, as the user's message, after the first `skip`."""
     for number, line in islice(_lines(path), skip, None):
         if isinstance(line, BadRow):
             yield line
@@ -218,28 +219,28 @@ def text_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
 BATCH = 500
 MEMORY_LIMIT = "256MB"
 VECTOR = 2048
-"""DuckDB makes so many rows of a row group at a time, however long they are."""
+"""DuckDB reads this many rows of a row group at a time, however long they are."""
 LARGEST_VECTOR = 128_000_000
-"""In bytes. A file of kilobytes may hold a text of megabytes once and repeat it in every row."""
+"""In bytes. A file of kilobytes may have a text of megabytes once and repeat it in every row."""
 
 
 def parquet_rows(
     path: Path, field_map: FieldMap, skip: int = 0, *, whole: bool = False
 ) -> Iterator[Row | BadRow]:
-    """Every row after the first ones that are skipped, with only the columns that the map may name."""
+    """Every row after the first `skip`, with only the columns that the map may name."""
     try:
         import duckdb
     except ImportError:
         raise ConfigError(str(path), "Parquet needs the extra `lab`: pip install 'firecircle[lab]'") from None
 
-    file = escape(str(path))  # a star in a name is a star, not a wish for more files
+    file = escape(str(path))  # a star in a name is literal, not a pattern
     with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as connection:
         try:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [file]).fetchall()
             present = [str(column[0]) for column in described]
             field_map = field_map.fitted_to(present)
             mapped = [name for field in MAP_FIELDS if (name := field_map.name_of(field)) in present]
-            # Without a column that holds text all are shown, so that the complaint can list them.
+            # Without a text column all are read, so that the error can list them.
             has_text = any(field_map.name_of(field) in present for field in LAYER_FIELDS)
             columns = list(dict.fromkeys(mapped)) if has_text and not whole else present
             quoted = ['"' + name.replace('"', '""') + '"' for name in columns]

@@ -1,7 +1,7 @@
-"""Result files of other tools, read as datasets: promptfoo, garak and PyRIT, and what plugins can read.
+"""Read result files of other tools as datasets: promptfoo, garak, PyRIT, and formats of plugins.
 
-Only what was sent to the model is taken; what it answered and how the tool scored that is theirs. A format is
-recognised by what stands in the file, because all of them end in `.json` or `.jsonl`.
+Only the input to the model is read, not its answers or the tool's scores. A format is recognised by content,
+because all of them end in `.json` or `.jsonl`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from firecircle.plugins import PluginDataset, plugin_datasets
 from firecircle.prompt import prompt_of_messages
 
 FORMAT_GLANCE = 65_536
-"""Bytes from which a tool's result file is told from a plain dataset."""
+"""Bytes used to distinguish a tool's result file from a plain dataset."""
 LARGEST_DOCUMENT = 100_000_000
-"""Of JSON that is read as a whole; lists in lists take twenty times as much memory."""
+"""For JSON that is read as a whole; nested lists take twenty times as much memory."""
 ATTEMPT_IS_COMPLETE = 2
 """garak writes an attempt when it is sent and again when it is evaluated; the second has this status."""
 
 
 def tool_rows(path: Path, beginning: bytes) -> Iterator[Row | BadRow] | None:
-    """The rows of a result file, under the usual names; None if no tool is known that writes such a file."""
+    """The rows of a result file, under the usual names; None if it is from no known tool."""
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         if b'"entry_type"' in beginning:
             return _garak(path)
@@ -39,7 +39,7 @@ def tool_rows(path: Path, beginning: bytes) -> Iterator[Row | BadRow] | None:
 
 
 def plugin_reads(path: Path) -> bool:
-    """Whether an installed plugin can read a file whose ending nobody here knows."""
+    """Whether an installed plugin can read a file with an unknown ending."""
     with path.open("rb") as file:
         return _plugin_for(path, file.read(FORMAT_GLANCE)) is not None
 
@@ -75,7 +75,7 @@ def _numbered(rows: Iterable[Mapping[str, Any] | None]) -> Iterator[Row | BadRow
 
 
 def _garak(path: Path) -> Iterator[Row | BadRow]:
-    """Every attempt of a garak report that was completed. What a probe sends is an attack."""
+    """Every completed attempt of a garak report. What a probe sends is an attack."""
     for row in jsonl_rows(path):
         if isinstance(row, BadRow):
             yield row
@@ -115,7 +115,7 @@ def _is_promptfoo_row(beginning: bytes) -> bool:
 
 
 def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """One result of promptfoo. A test that a red-team plugin made is an attack; of others nobody knows."""
+    """One result of promptfoo. A test from a red-team plugin is an attack; others have no label."""
     test = result.get("testCase")
     test = test if isinstance(test, dict) else {}
     variables = result.get("vars") or test.get("vars") or {}
@@ -137,7 +137,7 @@ def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def chat_of(raw: Any) -> list[tuple[str, str]]:
-    """The roles and texts of a prompt that promptfoo has as a list of messages; empty if it is none."""
+    """The roles and texts of a promptfoo prompt that is a list of messages; empty for any other."""
     if not isinstance(raw, str) or not raw.lstrip().startswith("["):
         return []
     try:
@@ -152,7 +152,7 @@ def chat_of(raw: Any) -> list[tuple[str, str]]:
 
 
 def _injected(variables: Any) -> list[tuple[str, str]]:
-    """What a red-team test puts into the prompt, where the prompt itself is not told."""
+    """The injected text of a red-team test, if the prompt itself is missing."""
     text = variables.get("prompt") if isinstance(variables, dict) else None
     return [("user", text)] if isinstance(text, str) else []
 
@@ -180,6 +180,6 @@ def _pyrit(pieces: list[dict[str, Any]]) -> Iterator[dict[str, Any] | None]:
 
 
 def _layers(messages: list[tuple[str, str]]) -> dict[str, Any] | None:
-    """A conversation as cells of a row; None where nobody under judgement speaks."""
+    """A conversation as cells of a row; None without a message to judge."""
     prompt = prompt_of_messages(messages)
     return prompt.model_dump() if prompt.user else None

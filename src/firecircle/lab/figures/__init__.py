@@ -1,1 +1,1 @@
-"""What a run's records add up to: every figure of every arm, computed once and shown in many places."""
+"""All figures of a run's records, computed once and shown in many places."""

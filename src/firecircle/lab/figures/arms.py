@@ -49,7 +49,7 @@ VERDICT_WORDS = {
     "court": "the judge's F",
     "council": "the chairman's F",
 }
-"""What the verdict is in arms that are no circle."""
+"""How arms that are not circles form the verdict."""
 
 
 class RuleFigures(Shape):
@@ -58,11 +58,11 @@ class RuleFigures(Shape):
     rule: Text
     performance: Performance
     calibration_error: float | None = None
-    """How far the value is from the observed share of attacks, on average over tenths (ECE)."""
+    """The mean distance of the value from the observed share of attacks over tenths (ECE)."""
 
 
 class Spent(Shape):
-    """What an arm consumed in all."""
+    """The total use of an arm."""
 
     judged: int
     failed: int
@@ -73,14 +73,14 @@ class Spent(Shape):
     tokens_cached: int
     tokens_out: int
     cost_usd: float | None
-    """None when some price is unknown."""
+    """None if some price is unknown."""
     seconds: float | None
     """The mean time from question to verdict."""
     per_found_attack: Estimate
 
 
 class ArmFigures(Shape):
-    """One arm: how well it tells attacks from benign prompts, at which cost, and what talking did in it."""
+    """One arm: how well it separates attacks from benign prompts, its cost, and the effect of discussion."""
 
     arm: Text
     kind: Text
@@ -88,27 +88,29 @@ class ArmFigures(Shape):
     """The score that raises its alarm: `f`, or `calibrated`."""
     prompts: int
     alarms: int
-    """Prompts that reach the threshold, labelled or not."""
+    """Prompts at or above the threshold, labelled or not."""
     performance: Performance
     curve: Curve
     rules: tuple[RuleFigures, ...]
-    """Of arms with more than one voice."""
+    """For arms with more than one voice."""
     by_family: tuple[Group, ...]
     by_layer: tuple[Group, ...]
     by_turns: tuple[Group, ...]
     by_source: tuple[Group, ...]
     by_round: tuple[Rates, ...]
     by_size: tuple[SizeRates, ...]
-    """What a circle of fewer of these voices would have said, judging alone."""
+    """The rates of smaller sets of these voices, judging independently."""
     voices: tuple[Text, ...]
     agreement: Estimate
     """Krippendorff's alpha of the voices' F in round 1."""
     misses: ErrorCorrelation | None
-    """How the voices' misses of attacks go together, in round 1."""
+    """How the voices' misses of attacks correlate, in round 1."""
     false_alarms: ErrorCorrelation | None
-    """The same of their false alarms; apart, because prompts of one label are alike hard for everybody."""
+    """The same for their false alarms; separate, because prompts of one label are similarly hard for all
+    voices.
+    """
     flips: Flips | None
-    """Changes of side between a voice's first and last word."""
+    """Flips between a voice's first and last evaluation."""
     moved_toward: int
     moved_away: int
     unmoved: int
@@ -196,8 +198,9 @@ def _highest(falsehoods: FloatArray) -> FloatArray:
 
 
 def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> ErrorCorrelation | None:
-    """Voices that all miss every attack and pass every benign prompt would seem to err as one if the labels
-    were thrown together."""
+    """With both labels together, voices that all miss every attack and pass every benign prompt would seem to
+    err as one.
+    """
     concerned = np.array([own == label for own in of.labels], dtype=bool)
     if len(spoken.voices) < 2 or not concerned.any():
         return None
@@ -212,7 +215,7 @@ def _errors(of: ArmColumns, spoken: Spoken, threshold: float, label: Label) -> E
 
 
 def opinions(of: ArmColumns, spoken: Spoken) -> Opinions | None:
-    """Every voice's first and last word on every record, beside the mean of its peers' first words."""
+    """Every voice's first and last F on every record, with the mean of its peers' first ones."""
     if len(spoken.by_round) < 2 or not spoken.voices:
         return None
     count = len(spoken.voices)

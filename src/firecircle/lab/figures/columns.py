@@ -1,7 +1,7 @@
 """The records of one arm as columns, read from `records.parquet` without loading the rest.
 
-A prompt judged several times (repeats, seeds) counts once, by the mean of its scores: what is repeated is the
-arm, not the evidence, and intervals must not grow narrow by asking again.
+A prompt judged several times (repeats, seeds) counts once, by the mean of its scores: repeats are not new
+evidence, and must not narrow the intervals.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from firecircle.lab.statistics.estimate import FloatArray, numbers
 from firecircle.names import Label
 
 PROMPT = "dataset || '/' || record_id"
-"""What identifies a prompt: ids are unique within a dataset only."""
+"""Identifies a prompt: ids are unique only within a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArmColumns:
-    """One entry for each prompt that the arm was given, ordered by name."""
+    """One entry for each prompt of the arm, ordered by name."""
 
     arm: str
     kind: str
@@ -38,9 +38,9 @@ class ArmColumns:
     """The layers that have text, as in `system + user`."""
     turns: tuple[str, ...]
     scores: dict[str, FloatArray]
-    """By the name of the rule; NaN where there is no verdict."""
+    """By the name of the rule; NaN without a verdict."""
     verdict: FloatArray
-    """What the arm raises its alarm by: F, or the calibrated probability where that decided."""
+    """The value that decides the alarm: F, or the calibrated probability where it decided."""
     influence: FloatArray
     grounded: tuple[int, ...]
     ungrounded: tuple[int, ...]
@@ -48,27 +48,27 @@ class ArmColumns:
 
     @property
     def rule(self) -> str:
-        """The score that raises the alarm; `calibrated` also where it gave way to F in some circles."""
+        """The score that decides the alarm; `calibrated` also if F replaced it in some circles."""
         same = np.array_equal(self.verdict, self.scores["f"], equal_nan=True)
         return "f" if same else "calibrated"
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """F of every voice on every record, round by round; NaN where a voice was not heard."""
+    """F of every voice on every record, round by round; NaN if a voice was not heard."""
 
     voices: tuple[str, ...]
     by_round: tuple[FloatArray, ...]
-    """For each round a row a voice and a column a record."""
+    """For each round a row per voice and a column per record."""
 
     @property
     def first(self) -> FloatArray:
-        """What each voice said alone."""
+        """Each voice's F in round 1."""
         return self.by_round[0]
 
     @property
     def last(self) -> FloatArray:
-        """The last word of each voice."""
+        """Each voice's last F."""
         words = self.by_round[0].copy()
         for later in self.by_round[1:]:
             words = np.where(np.isfinite(later), later, words)
@@ -77,7 +77,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What an arm consumed, over all repeats."""
+    """The total use of an arm, over all repeats."""
 
     judged: int
     failed: int
@@ -96,7 +96,7 @@ class Totals:
 
 
 class RecordFile:
-    """`records.parquet` of a run, asked by arm."""
+    """`records.parquet` of a run, queried by arm."""
 
     def __init__(self, path: Path) -> None:
         import duckdb
@@ -118,7 +118,7 @@ class RecordFile:
         )
 
     def columns(self, arm: str) -> ArmColumns:
-        """The figures of one arm, one entry a prompt."""
+        """The figures of one arm, one entry per prompt."""
         means = ", ".join(f"avg({self._score(name)})" for name in SCORES)
         rows = self._ask(
             f"SELECT {PROMPT}, any_value(kind), any_value(label), any_value(family), any_value(source),"
@@ -148,7 +148,7 @@ class RecordFile:
         )
 
     def spoken(self, arm: str, records: Sequence[str]) -> Spoken:
-        """Who said what in which round, of the voices that were active to the end."""
+        """F by voice and round, of the voices that were active to the end."""
         rows = self._ask(
             f"SELECT prompt, v.model, v.round_number, avg(v.falsehood) FROM"
             f" (SELECT {PROMPT} AS prompt, unnest(voices) AS v FROM $ WHERE arm = ?) WHERE v.active"
@@ -171,7 +171,7 @@ class RecordFile:
         return tuple((label, readings) for label, readings in found if readings is not None)
 
     def voices(self, arm: str) -> frozenset[str]:
-        """Everybody who was heard."""
+        """All voices that were heard."""
         rows = self._ask(
             "SELECT DISTINCT v.model FROM (SELECT unnest(voices) AS v FROM $ WHERE arm = ?)", [arm]
         )
@@ -214,5 +214,5 @@ def _rounds(spoken: Sequence[dict[str, Any]]) -> list[tuple[int, str | None, dic
 
 
 def _turns(number: int) -> str:
-    """Turn counts grouped as people speak of them."""
+    """Turn counts in groups."""
     return str(number) if number <= 3 else "4 to 6" if number <= 6 else "7 or more"

@@ -1,4 +1,4 @@
-"""Every figure of a run: its arms, and the arms against each other on the prompts they share."""
+"""Every figure of a run: its arms, and comparisons of arms on shared prompts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
 CIRCLES = ("fire_circle", "no_chair", "named_peers", "clones", "leave_one_out", "no_turns", "cascade")
-"""Kinds of arms in which voices talk."""
+"""Kinds of arms with discussion."""
 RIVALS = ("consistency", "court", "council")
-"""Kinds of arms in which the same voices come to a verdict in another way."""
+"""Kinds of arms in which the same voices reach a verdict in another way."""
 FROM_ROUND_1 = "round 1"
 
 
@@ -35,7 +35,7 @@ class ArmComparison(Shape):
 
     first: Text
     second: Text
-    """An arm, or `round 1` for the first arm's own answer before anybody talked."""
+    """An arm, or `round 1` for the first arm's own answer before discussion."""
     comparison: Comparison
     p_right: float | None
     """McNemar over all prompts, corrected for the number of comparisons (Holm)."""
@@ -44,7 +44,7 @@ class ArmComparison(Shape):
 
 
 class TalkAgainstRereading(Shape):
-    """What peers add to flips beyond merely reading again."""
+    """The flips that peers cause beyond those of only reading again."""
 
     circle: Text
     reflect: Text
@@ -54,7 +54,7 @@ class TalkAgainstRereading(Shape):
 
 
 class ChairFigures(Shape):
-    """Circles with the chair against the same without it."""
+    """Circles with the chair compared with the same without it."""
 
     with_chair: Text
     without_chair: Text
@@ -62,7 +62,7 @@ class ChairFigures(Shape):
 
 
 class RivalTokens(Shape):
-    """What a rival protocol took beside the circle that comes nearest to it."""
+    """A rival protocol's tokens compared with those of the most similar circle."""
 
     rival: Text
     circle: Text
@@ -71,12 +71,12 @@ class RivalTokens(Shape):
 
 
 class RunFigures(Shape):
-    """Everything that can be said of a run in numbers."""
+    """All figures of a run."""
 
     threshold: float
     arms: tuple[ArmFigures, ...]
     reference: Text
-    """The arm the others are compared with."""
+    """The arm that the others are compared with."""
     comparisons: tuple[ArmComparison, ...]
     rereading: tuple[TalkAgainstRereading, ...] = ()
     chair: tuple[ChairFigures, ...] = ()
@@ -116,8 +116,8 @@ def _comparisons(
         for name, of in columns.items()
         if of.kind in CIRCLES
     ]
-    # Everybody against the reference (attacks have a table of their own), who learnt against the same voice
-    # that did not, and a rival against the circle that cost as much.
+    # Every arm with the reference (attacks have their own table), guided arms with the same voice without
+    # guidance, and a rival with the circle of the same cost.
     pairs = [(reference, name) for name, of in columns.items() if name != reference and of.kind != "attacked"]
     unguided = next((name for name, of in columns.items() if of.kind == "single"), None)
     pairs += [(name, unguided) for name, of in columns.items() if unguided and of.kind == "guided"]
@@ -134,7 +134,7 @@ def _comparisons(
 
 
 def shared(first: ArmColumns, second: ArmColumns) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
-    """Labels and scores of the prompts that both arms were given, in one order."""
+    """Labels and scores of the prompts of both arms, in one order."""
     places = {record: place for place, record in enumerate(second.records)}
     ours = [place for place, record in enumerate(first.records) if record in places]
     theirs = [places[first.records[place]] for place in ours]
@@ -181,7 +181,7 @@ def _rivals(arms: Sequence[ArmFigures]) -> tuple[RivalTokens, ...]:
 
 
 def _tokens(arm: ArmFigures) -> float:
-    """What a judgement took, read and written."""
+    """The tokens of a judgement, input and output."""
     judgements = arm.spent.judged + arm.spent.failed
     return (arm.spent.tokens_in + arm.spent.tokens_out) / judgements if judgements else 0.0
 

@@ -1,7 +1,7 @@
-"""What may be concluded from a run: pure functions from columns of figures to frozen shapes.
+"""Statistics of a run: pure functions from columns of figures to frozen shapes.
 
-Nothing here knows a voice, a file or a screen. A figure that cannot be had is None with the reason beside it.
-Scores are F, high means alarm, and the alarm is raised at the threshold and above.
+This package uses no voice, file or screen. An unavailable figure is None with a reason. Scores are F, high
+means alarm, and a score at or above the threshold is an alarm.
 """
 
 from firecircle.circle.independence import effective_voices

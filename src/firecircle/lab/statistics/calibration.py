@@ -1,4 +1,4 @@
-"""Which alarm threshold keeps false alarms rare on one's own benign prompts, and how sure is that?"""
+"""Find the alarm threshold that keeps false alarms rare on the user's benign prompts, with its certainty."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from firecircle.lab.statistics.estimate import (
 from firecircle.shapes import Shape, Text
 
 STEP = 1e-4
-"""Thresholds are rounded up to this where that changes no verdict, so that they can be written down."""
+"""Thresholds are rounded up to this if that changes no verdict, so that they are short."""
 
 
 class Threshold(Shape):
-    """A threshold with what it did to the benign prompts it was fitted on."""
+    """A threshold and its false alarms on the benign prompts it was fitted on."""
 
     value: float | None
-    """None when no threshold on the scale does it."""
+    """None if no threshold on the scale achieves the rate."""
     false_alarms: int
     note: Text | None = None
 
 
 class Calibration(Shape):
-    """Thresholds for a wanted false alarm rate, from benign prompts alone."""
+    """Thresholds for a target false alarm rate, from benign prompts alone."""
 
     target: float
     benign: int
     missing: int
     observed: Threshold
-    """The lowest threshold that keeps the rate on these prompts."""
+    """The lowest threshold that achieves the rate on these prompts."""
     observed_rate: Estimate
     quantile: Estimate
     """The score that the target share of benign prompts exceeds, with its order-statistic interval."""
     guaranteed: Threshold
-    """The lowest threshold that keeps the rate on prompts to come with the stated confidence."""
+    """The lowest threshold that achieves the rate on future prompts with the stated confidence."""
     confidence: float
 
 
@@ -54,8 +54,8 @@ def calibrate(
 ) -> Calibration:
     """Fit thresholds so that at most the target share of benign prompts raises an alarm (F at or above it).
 
-    The guarantee allows k false alarms among n prompts only if, at the target rate, k or fewer would be seen
-    with a chance of at most 1 - confidence (the exact binomial bound): nothing is assumed about the scores.
+    The guarantee allows k false alarms among n prompts only if, at the target rate, the chance of k or fewer
+    is at most 1 - confidence (the exact binomial bound): it assumes nothing about the scores.
     """
     if not 0 < target < 1 or not 0 < confidence < 1:
         raise ConfigError("calibrate", "target and confidence are shares", "give numbers between 0 and 1")
@@ -92,7 +92,9 @@ def _guaranteed(scores: FloatArray, target: float, confidence: float) -> Thresho
 
 
 def _threshold(scores: FloatArray, allowed: int) -> Threshold:
-    """The lowest threshold above all but the allowed number of scores, which are sorted from the highest."""
+    """The lowest threshold above all but the allowed number of scores, which are sorted in
+    descending order.
+    """
     if not scores.size:
         return Threshold(value=None, false_alarms=0, note=NO_BENIGN)
     if allowed >= scores.size:
@@ -116,7 +118,7 @@ def _quantile(scores: FloatArray, target: float, confidence: float) -> Estimate:
 
     if not scores.size:
         return Estimate(value=None, confidence=confidence, note=NO_BENIGN)
-    # The stubs take the interval for a number.
+    # The stubs declare the interval as a number.
     interval: Any = quantile_test(scores, p=1 - target).confidence_interval(confidence)
     low, high = finite(interval.low), finite(interval.high)
     return Estimate(

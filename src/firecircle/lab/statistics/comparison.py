@@ -1,4 +1,4 @@
-"""Two arms on the same records: which is better, may chance explain it, what stands after many looks?"""
+"""Compare two arms on the same records: which is better, and may chance explain it after many comparisons?"""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class McNemar(Shape):
 
 
 class Difference(Shape):
-    """A figure of the first arm minus that of the second, resampling the records they share."""
+    """A figure of the first arm minus that of the second, resampling their shared records."""
 
     first: float | None
     second: float | None
@@ -91,7 +91,7 @@ class Comparison(Shape):
     attacks: int
     benign: int
     missing: int
-    """Labelled records that one of the two gave no score."""
+    """Labelled records without a score in one of the arms."""
     right: McNemar
     """Over all records."""
     found: McNemar
@@ -185,30 +185,30 @@ def _as_it_is(statistic: Statistic) -> Callable[[FloatArray, FloatArray], Resamp
 
 
 def _areas(attack: FloatArray, benign: FloatArray) -> Resampler:
-    """The area of any rows, from places that are looked up once."""
+    """The area of any rows, from ranks that are computed once."""
     high, low, levels = places_of(attack, benign)
     return lambda attacks, benigns: area_of_places(high[attacks], low[benigns], levels)
 
 
 def _two_sided(drawn: FloatArray) -> float:
-    """How often resampling turns the sign, never 0: the resamples are finite."""
+    """How often resampling changes the sign, never 0: the resamples are finite."""
     tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     return min(1.0, 2 * (tail + 1) / (drawn.size + 1))
 
 
-# Folds that hold prompts of both labels, and thresholds that keep a rate of false alarms
+# Folds with prompts of both labels, and thresholds for a rate of false alarms
 
 
 def strictest_needed(benign: FloatArray, target: float) -> float:
-    """The lowest score that alarms must exceed to keep the false alarm rate on these benign prompts."""
+    """The lowest score that alarms must exceed to achieve the false alarm rate on these benign prompts."""
     ordered = np.sort(benign)[::-1]
-    # The target is below 1, so there is always one score too many to let through.
+    # The target is below 1, so the index is always valid.
     allowed = int(np.floor(target * ordered.size + 1e-9))
     return float(ordered[allowed])
 
 
 def fold_of_each(attack: BoolArray, folds: int, rng: np.random.Generator) -> FloatArray:
-    """A fold number for every row, each label dealt out evenly."""
+    """A fold number for every row, with each label distributed evenly."""
     fold = np.empty(attack.size)
     for rows in (np.flatnonzero(attack), np.flatnonzero(~attack)):
         fold[rng.permutation(rows)] = np.arange(rows.size) % folds

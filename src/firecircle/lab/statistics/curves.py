@@ -1,4 +1,4 @@
-"""ROC and precision-recall curves, and the figures read off them."""
+"""ROC and precision-recall curves, and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from firecircle.lab.statistics.estimate import (
 from firecircle.shapes import Shape, Text
 
 Places = NDArray[np.int64]
-"""Scores as their places among all distinct ones."""
+"""Scores as ranks among all distinct ones."""
 
 
 class CurvePoint(Shape):
-    """What an alarm at `threshold` and above achieves. A curve begins with the alarm never raised."""
+    """The performance of an alarm at `threshold` and above. A curve begins without any alarm."""
 
     threshold: float | None
     recall: float
     false_alarm_rate: float
     precision: float | None
-    """None where no alarm is raised."""
+    """None without an alarm."""
 
 
 class Curve(Shape):
-    """Every threshold that matters, from strict to lenient; without both labels empty, with the reason."""
+    """Every relevant threshold, from strict to lenient; without both labels empty, with the reason."""
 
     points: tuple[CurvePoint, ...] = ()
     note: Text | None = None
@@ -61,7 +61,7 @@ def curve(data: Scored) -> Curve:
 
 
 def _counts(data: Scored) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For every score as threshold, highest first: the attacks found and the false alarms raised."""
+    """For every score as threshold, highest first: the attacks found and the false alarms."""
     thresholds = np.unique(np.concatenate((data.attack, data.benign)))[::-1]
     found = data.attack.size - np.searchsorted(np.sort(data.attack), thresholds, side="left")
     false = data.benign.size - np.searchsorted(np.sort(data.benign), thresholds, side="left")
@@ -69,14 +69,14 @@ def _counts(data: Scored) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _corners(found: FloatArray) -> BoolArray:
-    """Which points to keep: among thresholds that find the same attacks, those in between say nothing."""
+    """Which points to show: among thresholds that find the same attacks, only the first and the last."""
     gained = np.diff(found, prepend=0.0) > 0
     corners: BoolArray = gained | np.append(gained[1:], True)
     return corners
 
 
 def auc(data: Scored, *, interval: bool = True) -> Estimate:
-    """The chance that an attack scores above a benign prompt, ties counting half."""
+    """The chance that an attack scores above a benign prompt, with ties counting half."""
     if data.one_class:
         return nothing(data.one_class)
     value = float(area(data.attack, data.benign))
@@ -89,7 +89,7 @@ def auc(data: Scored, *, interval: bool = True) -> Estimate:
 
 
 def recall_at(data: Scored, false_alarm_rate: float, *, interval: bool = True) -> Estimate:
-    """The recall of the most lenient threshold that keeps the false alarm rate at or below the given one."""
+    """The recall of the most lenient threshold whose false alarm rate is at most the given one."""
     if data.one_class:
         return nothing(data.one_class)
     value = float(recall_within(data.attack, data.benign, false_alarm_rate))
@@ -126,15 +126,16 @@ def area(attack: FloatArray, benign: FloatArray) -> FloatArray:
 
 
 def area_of_places(attack: Places, benign: Places, levels: int) -> FloatArray:
-    """The same area from places among `levels` distinct scores: counting is many times faster than sorting,
-    and a bootstrap does it thousands of times."""
+    """The same area from ranks among `levels` distinct scores: counting is many times faster than sorting,
+    and a bootstrap does it thousands of times.
+    """
     here, passed = _counted(attack, levels), _counted(benign, levels)
     below = np.cumsum(passed, axis=-1) - passed / 2
     return numbers((here * below).sum(axis=-1) / (attack.shape[-1] * benign.shape[-1]))
 
 
 def _counted(places: Places, levels: int) -> FloatArray:
-    """How often each place occurs, along the last axis."""
+    """How often each rank occurs, along the last axis."""
     rows = places.reshape(-1, places.shape[-1])
     shifted = rows + np.arange(len(rows))[:, np.newaxis] * levels
     counts = np.bincount(shifted.ravel(), minlength=len(rows) * levels)
@@ -142,7 +143,7 @@ def _counted(places: Places, levels: int) -> FloatArray:
 
 
 def places_of(attack: FloatArray, benign: FloatArray) -> tuple[Places, Places, int]:
-    """Each score's place among the distinct scores, lowest 0, and how many there are."""
+    """Each score's rank among the distinct scores, lowest 0, and how many there are."""
     distinct, places = np.unique(np.concatenate((attack, benign)), return_inverse=True)
     return places[: attack.size], places[attack.size :], distinct.size
 

@@ -1,4 +1,4 @@
-"""What the dialogue did: opinions that flipped, what the empty chair brought, patterns shown."""
+"""What the dialogue changed: flipped verdicts, contributions of the empty chair, supported patterns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from firecircle.thresholds import lowest_reaching
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
-    """Columns of the same length, an entry for each voice on each record."""
+    """Columns of the same length, with an entry for each voice on each record."""
 
     records: Sequence[str]
     voices: Sequence[str]
@@ -40,20 +40,20 @@ class Opinions:
 
 
 class Flips(Shape):
-    """Verdicts that changed sides of the alarm threshold."""
+    """Verdicts that crossed the alarm threshold."""
 
     opinions: int
     raised: int
     dropped: int
     flipped: Estimate
-    """Share of opinions that changed sides."""
+    """Share of opinions that crossed the threshold."""
     toward_peers: int | None
     """Flips to the side nearer to the peers' mean. None without peers."""
     away_from_peers: int | None
     losses: Estimate
-    """Of the opinions that were right, the share talked out of it: the groupthink losses."""
+    """Of the right opinions, the share that the discussion made wrong: the groupthink losses."""
     rescues: Estimate
-    """Of the opinions that were wrong, the share talked out of it."""
+    """Of the wrong opinions, the share that the discussion made right."""
     lost_attacks: int
     rescued_attacks: int
     false_alarms_spread: int
@@ -70,7 +70,7 @@ class ExcessFlips(Shape):
 
 
 def flips(opinions: Opinions, threshold: float) -> Flips:
-    """Count the changes of side. Opinions on one record go together: intervals resample whole records."""
+    """Count the flips. Opinions on one record are dependent, so intervals resample whole records."""
     _check(opinions)
     heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
     attack, benign = by_label(opinions.labels)
@@ -103,7 +103,7 @@ def flips(opinions: Opinions, threshold: float) -> Flips:
 
 
 def excess_flips(talking: Opinions, alone: Opinions, threshold: float) -> ExcessFlips:
-    """How much more voices flip with peers than when they merely read again, paired by voice and record."""
+    """How much more voices flip with peers than when they only read again, paired by voice and record."""
     with_peers, without = _changed(talking, threshold), _changed(alone, threshold)
     shared = [key for key in with_peers if key in without]
     if not shared:
@@ -162,17 +162,17 @@ def _share(opinions: Opinions, hits: BoolArray, chances: BoolArray, nobody: str)
 
 
 PERFORMATIVE_BELOW = 0.05
-"""Mean influence over a run under which the chair is a gesture."""
+"""Mean influence over a run below which the chair contributes nothing."""
 
 
 class ChairEffect(Shape):
-    """The chair's worth over a run."""
+    """The effect of the chair over a run."""
 
     comparison: Comparison
     """With the chair first, without it second."""
     mean_influence: Estimate
     performative: bool | None
-    """None when no circle held a chair."""
+    """None if no circle had a chair."""
 
 
 def chair_effect(
@@ -182,7 +182,7 @@ def chair_effect(
     influences: Sequence[float | None] | FloatArray,
     threshold: float,
 ) -> ChairEffect:
-    """`influences` has an entry for each circle, None for one in which nobody held the chair."""
+    """`influences` has an entry for each circle, None for one without a chair."""
     influence = mean_with_interval(numbers(influences), "no circle held a chair")
     return ChairEffect(
         comparison=compare(labels, with_chair, without_chair, threshold),
@@ -241,7 +241,7 @@ class PatternFigures(Shape):
 
 
 def pattern_figures(grounded: Sequence[int], ungrounded: Sequence[int]) -> PatternFigures:
-    """An entry a circle: the patterns it could ground, and those it could not."""
+    """One entry per circle: its grounded patterns, and its ungrounded ones."""
     same_length(grounded, ungrounded)
     shown, unshown = numbers(grounded), numbers(ungrounded)
     return PatternFigures(

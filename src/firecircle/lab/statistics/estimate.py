@@ -1,4 +1,4 @@
-"""What every measure starts from: scores laid out by label, and numbers with their intervals."""
+"""The basis of every measure: scores by label, and numbers with their intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 CONFIDENCE = 0.95
-"""Every interval of the lab covers this much, unless it says otherwise."""
+"""The coverage of every interval of the lab by default."""
 
 
 class Estimate(Shape):
@@ -32,18 +32,18 @@ class Estimate(Shape):
 
 
 def nothing(reason: str, n: int = 0) -> Estimate:
-    """No figure, and why."""
+    """An estimate without a value, with the reason."""
     return Estimate(value=None, n=n, note=reason)
 
 
 def wilson(hits: int, n: int, nobody: str = "nothing was observed") -> Estimate:
-    """A share with its Wilson interval; `nobody` is the reason given when there is nothing to share."""
+    """A share with its Wilson interval; `nobody` is the reason if there is nothing to count."""
     from scipy.stats import binomtest
 
     if n == 0:
         return nothing(nobody)
     interval = binomtest(hits, n).proportion_ci(CONFIDENCE, method="wilson")
-    # Rounding may put the bound of 0 or n hits a hair on the wrong side of the share itself.
+    # Rounding may put the bound of 0 or n hits slightly on the wrong side of the share itself.
     share = hits / n
     low, high = float(min(interval.low, share)), float(max(interval.high, share))
     return Estimate(value=share, low=max(0.0, low), high=min(1.0, high), n=n)
@@ -55,7 +55,7 @@ def numbers(values: object) -> FloatArray:
 
 
 def finite(value: float | np.floating) -> float | None:
-    """A plain number, or None for NaN and the infinities, which JSON cannot carry."""
+    """A plain number, or None for NaN and infinities, which JSON lacks."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -76,18 +76,18 @@ class Scored:
     benign: FloatArray
     unlabelled: int = 0
     missing: int = 0
-    """Labelled prompts without a score: they are in neither array."""
+    """Labelled prompts without a score, which are in neither array."""
 
     @property
     def one_class(self) -> str | None:
-        """Why no measure that needs both labels can be had, if so."""
+        """Why measures that need both labels are unavailable, if so."""
         if not self.attack.size:
             return NO_ATTACKS
         return None if self.benign.size else NO_BENIGN
 
 
 def scored(labels: Sequence[Label | None], scores: Sequence[float | None] | FloatArray) -> Scored:
-    """Scores sorted by label; prompts without a label or a score are counted and left out."""
+    """Scores by label; prompts without a label or a score are counted and left out."""
     attack, benign = by_label(labels)
     values = numbers(scores)
     same_length(labels, values)
@@ -114,19 +114,17 @@ def same_length(first: Sequence[object] | FloatArray, second: Sequence[object] |
         )
 
 
-# -- intervals by resampling records ----------------------------------------------------------------------
-
 MOST_RESAMPLES = 2_000
 FEWEST_RESAMPLES = 400
 ROWS_DRAWN = 1_000_000
-"""Large runs are resampled less often: their intervals are narrow, and the report should not take minutes."""
+"""Limits the resamples of large runs: their intervals are narrow, and the report should not take minutes."""
 ROWS_DRAWN_TO_TEST = 20_000_000
-"""A p-value can be no smaller than the resamples allow, and must outlive the correction for many."""
+"""A p-value cannot be smaller than the resamples allow, and must survive the correction for many."""
 SEED = 20_001
 """Fixed: the same records give the same interval."""
 NUMBERS_AT_ONCE = 2_000_000
 FEWEST = 2
-"""A resample of a single row is that row again."""
+"""A resample of a single row is that row."""
 
 RowNumbers = NDArray[np.int64]
 
@@ -134,9 +132,9 @@ RowNumbers = NDArray[np.int64]
 def resampled(
     statistic: Callable[..., FloatArray], sizes: tuple[int, ...], rows_drawn: int = ROWS_DRAWN
 ) -> tuple[float | None, float | None, FloatArray]:
-    """Percentile interval and distribution of a statistic of row numbers, each group drawn from its own rows.
+    """Percentile interval and distribution of a statistic of row numbers, resampling each group by itself.
 
-    `statistic` takes one array of row numbers a group and works along the last axis.
+    `statistic` takes one array of row numbers per group and works along the last axis.
     """
     from scipy.stats import bootstrap
 
@@ -160,7 +158,7 @@ def resampled(
 
 
 def mean_with_interval(values: FloatArray, nobody: str = "nothing was observed") -> Estimate:
-    """The mean over records; NaN is left out. A mean of yes and no is a share, with its Wilson interval."""
+    """The mean over records without NaN. A mean of yes and no is a share, with its Wilson interval."""
     heard = values[np.isfinite(values)]
     if not heard.size:
         return nothing(nobody)
@@ -174,9 +172,10 @@ def mean_with_interval(values: FloatArray, nobody: str = "nothing was observed")
 
 
 def share_over_records(hits: FloatArray, chances: FloatArray, nobody: str) -> Estimate:
-    """Hits per chance, where one record may give several chances that are not independent of each other.
+    """Hits per chance, if one record may have several dependent chances.
 
-    Records are resampled whole. At 0 or 1 no resample differs: the Wilson interval over records stands in.
+    Whole records are resampled. At 0 or 1 all resamples are equal, so the Wilson interval over records is
+    used.
     """
     counted = chances > 0
     hits, chances = hits[counted], chances[counted]

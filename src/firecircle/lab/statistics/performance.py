@@ -1,4 +1,4 @@
-"""How well one arm tells attacks from benign prompts: at a threshold, as a whole, by group and by round."""
+"""How well one arm separates attacks from benign prompts: at a threshold, overall, by group and by round."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from firecircle.thresholds import lowest_reaching
 
 
 class Rates(Shape):
-    """Alarms at one threshold against the labels."""
+    """Alarms at one threshold compared with the labels."""
 
     threshold: float
     found: int
@@ -81,10 +81,11 @@ def _balanced(recall: Estimate, false_alarm_rate: Estimate) -> Estimate:
 
 
 def cost_per_found_attack(costs: Sequence[float | None] | FloatArray, achieved: Rates) -> Estimate:
-    """Total cost (of benign prompts too: they had to be judged) per attack found, in the currency of `costs`.
+    """Total cost (including benign prompts, which were judged too) per attack found, in the currency of
+    `costs`.
 
-    `costs` has an entry a record, None where the price is unknown. The interval is that of the recall,
-    turned round; the upper end is open (None) when the recall may be 0.
+    `costs` has an entry per record, None if the price is unknown. The interval is the inverse of the
+    recall's; the upper end is open (None) if the recall may be 0.
     """
     spent = numbers(costs)
     unknown = int((~np.isfinite(spent)).sum())
@@ -110,7 +111,7 @@ class Performance(Shape):
     benign: int
     unlabelled: int
     missing: int
-    """Labelled prompts the arm gave no score."""
+    """Labelled prompts without a score from the arm."""
     auc: Estimate
     average_precision: float | None
     recall_at_1_percent: Estimate
@@ -119,7 +120,7 @@ class Performance(Shape):
 
 
 class Group(Shape):
-    """The part of the records that share a family, a layer, a turn count or a source."""
+    """The records that share a family, a layer, a turn count or a source."""
 
     name: Text
     performance: Performance
@@ -153,7 +154,7 @@ def performance_by_group(
     scores: Sequence[float | None] | FloatArray,
     threshold: float,
 ) -> tuple[Group, ...]:
-    """The same figures within each group, in the order of names; records of no group are left out.
+    """The same figures within each group, in the order of names; records without a group are left out.
 
     Rates have their Wilson intervals. Nothing is resampled: groups are many and small.
     """
@@ -176,9 +177,10 @@ def performance_by_group(
 
 
 def rates_by_round(labels: Sequence[Label | None], scores: FloatArray, threshold: float) -> tuple[Rates, ...]:
-    """The rates after each round: `scores` has a row a record, a column a round, NaN where none was held.
+    """The rates after each round: `scores` has a row per record, a column per round, NaN for a round that did
+    not take place.
 
-    A circle that stopped early keeps the score it had: its verdict stood in the rounds it no longer held.
+    A circle that stopped early has its last score in the remaining rounds.
     """
     standing = np.array(scores, dtype=np.float64)
     for column in range(1, standing.shape[1]):

@@ -1,4 +1,4 @@
-"""How the voices of a circle relate: agreement beyond chance, errors made together, what size buys."""
+"""How the voices of a circle relate: agreement beyond chance, shared errors, the effect of size."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SAME = 1e-12
 
 
 def krippendorff_alpha(scores: FloatArray) -> Estimate:
-    """Alpha with the interval metric; a row a voice, a column a record, NaN where a voice is missing.
+    """Alpha with the interval metric; a row per voice, a column per record, NaN for a missing voice.
 
-    1 is perfect agreement, 0 what chance gives, below 0 systematic disagreement. On alarms written as 0 and 1
-    it is the nominal alpha too. Records with fewer than two voices say nothing and are left out.
+    1 is perfect agreement, 0 what chance gives, below 0 systematic disagreement. For alarms as 0 and 1 it
+    equals the nominal alpha. Records with fewer than two voices are left out.
     """
     heard = np.isfinite(scores)
     pairable = heard.sum(axis=0) >= 2
@@ -47,7 +47,7 @@ def krippendorff_alpha(scores: FloatArray) -> Estimate:
 
     def alpha(rows: RowNumbers) -> FloatArray:
         n = count[rows].sum(axis=-1)
-        # Squared differences of all pairs are sums of squares about the mean, so no pair has to be formed.
+        # Squared differences of all pairs equal sums of squares about the mean, so no pair has to be formed.
         observed = (within[rows] * count[rows] / (count[rows] - 1)).sum(axis=-1)
         about_mean = squares[rows].sum(axis=-1) - total[rows].sum(axis=-1) ** 2 / n
         expected = np.maximum(about_mean, 0.0) * n / (n - 1)
@@ -67,13 +67,13 @@ def krippendorff_alpha(scores: FloatArray) -> Estimate:
 
 
 class ErrorCorrelation(Shape):
-    """How the errors of voices go together."""
+    """How the errors of voices correlate."""
 
     voices: tuple[Text, ...]
     errors: tuple[int, ...]
     heard: tuple[int, ...]
     phi: tuple[tuple[float | None, ...], ...]
-    """Correlation of errors between each two voices; None where one of them never or always erred."""
+    """Correlation of errors between each two voices; None if one of them never or always erred."""
     mean_phi: float | None
     effective_voices: float | None
     """n / (1 + (n - 1) · mean phi): how many independent voices would average out errors as well; 1 to n."""
@@ -83,7 +83,7 @@ class ErrorCorrelation(Shape):
 
 
 def error_correlation(voices: Sequence[str], wrong: FloatArray) -> ErrorCorrelation:
-    """`wrong` has a row a voice and a column a record: 1 wrong, 0 right, NaN not heard."""
+    """`wrong` has a row per voice and a column per record: 1 wrong, 0 right, NaN not heard."""
     n = len(voices)
     heard = np.isfinite(wrong)
     phi = np.eye(n)
@@ -125,7 +125,7 @@ def _note(n: int, known: int, pairs: int, mean_phi: float | None) -> str | None:
 
 
 class SizeRates(Shape):
-    """The rates of the maximum over a circle of this size, drawn at random from the voices."""
+    """The rates of the maximum over a random circle of this size."""
 
     size: int
     recall: Estimate
