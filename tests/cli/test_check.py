@@ -12,6 +12,7 @@ import pytest
 
 from firecircle.cli.check.globs import Globs
 from tests.cli.running import Ran, assert_one_line_of_trouble, ran_apart
+from tests.loopback import LoopbackServer, Script, completion
 
 Cli = Callable[..., Ran]
 HONEST = """You are the assistant of the Elm Street library. Answer in two sentences.
@@ -370,6 +371,32 @@ class TestContradictions:
         assert ran.status == 1
         (result,) = json.loads(Path("s.json").read_text())["runs"][0]["results"]
         assert (result["ruleId"], result["level"]) == ("contradiction_format", "warning")
+
+    def test_language_models_scour_a_file_together(
+        self, cli: Cli, folder: Path, hosted: Callable[[Script], LoopbackServer]
+    ) -> None:
+        write(folder, AGENTS_dot_md="# Bot\n\nSpeak of the weather.\nStay silent about rain and sun.\n")
+        pair = {
+            "first": "Speak of the weather.",
+            "second": "Stay silent about rain and sun.",
+            "why": "weather",
+        }
+        server = hosted(lambda _: completion(json.dumps({"contradictions": [pair], "enough": True})))
+        options = ("check", "--contradictions", "--models", "vendor/one,vendor/two")
+        ran = cli(*options)
+        assert ran.status == 1
+        assert len(server.requests) == 3
+        assert "AGENTS.md: 3 turns, 3 for enough; found by vendor/one 1, vendor/two 1" in ran.err
+        (found,) = json.loads(cli(*options, "--json").out)["contradictions"]
+        assert found["found_by"] == ["vendor/one", "vendor/two"]
+
+    def test_a_file_that_no_model_read_is_trouble(
+        self, cli: Cli, folder: Path, hosted: Callable[[Script], LoopbackServer]
+    ) -> None:
+        write(folder, AGENTS_dot_md=CONTRADICTING)
+        hosted(lambda _: completion("I would rather not."))
+        ran = cli("check", "--contradictions", "--models", "vendor/one")
+        assert (ran.status, "no voice read AGENTS.md" in ran.err) == (2, True)
 
     def test_options_about_verdicts_are_refused(self, cli: Cli, folder: Path) -> None:
         write(folder, AGENTS_dot_md=CONTRADICTING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,9 @@ from firecircle.cli.check.baseline import Baseline
 from firecircle.cli.check.files import ChangedLines, is_changed
 from firecircle.cli.check.findings import Finding, fingerprint
 from firecircle.cli.check.prompts import FilePrompt
-from firecircle.cli.output import console_on, print_json, print_line
+from firecircle.cli.output import console_on, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import ALARM, NO_ALARM
+from firecircle.cli.trouble import ALARM, NO_ALARM, TROUBLE
 from firecircle.contradictions import MEANINGS, Contradiction, find_contradictions
 from firecircle.errors import ConfigError
 from firecircle.names import CONTRADICTIONS_KIND
@@ -24,10 +24,11 @@ from firecircle.telling.words import counted
 
 if TYPE_CHECKING:
     from firecircle.cli.check.checking import CheckRequest
+    from firecircle.lab.scouring import Scouring
 
 RULE = "contradiction"
 LONGEST_QUOTE = 160
-NOT_WITH = ("junit", "threshold", "save", "at_once", "models", "budget_usd")
+NOT_WITH = ("junit", "threshold", "save", "at_once")
 """What is about verdicts, and contradictions have none."""
 
 
@@ -70,7 +71,7 @@ def check_contradictions(
             option = f"--{name.replace('_', '-')}"
             raise ConfigError(option, "is for verdicts, which contradictions do not have", "leave it out")
     systems = {name: prompt for name, prompt in prompts.items() if prompt.record.prompt.system.strip()}
-    found = {name: find_contradictions(prompt.record.prompt) for name, prompt in systems.items()}
+    found, stopped = _scoured(request, systems) if request.models else (_read(systems), None)
     every = sorted(
         (
             finding
@@ -86,6 +87,8 @@ def check_contradictions(
     if request.sarif is not None:
         write_sarif_results([finding.to_sarif(0.0) for finding in new], request.sarif)
     if request.update_baseline and baseline is not None:
+        if stopped:
+            raise ConfigError("--update-baseline", f"not everything was read: {stopped}")
         count = baseline.write(every, checked, about=RULE)
         print(
             f"{counted(count, 'finding')} accepted in {printable_line(baseline.file)}: "
@@ -104,6 +107,7 @@ def check_contradictions(
                 "accepted": accepted,
                 "stale": [{"path": entry.path, "rule": entry.rule, "quote": entry.quote} for entry in stale],
                 "not_checked": not_read,
+                "stopped": stopped,
             }
         )
     else:
@@ -117,7 +121,64 @@ def check_contradictions(
             known = f", {accepted} accepted" if accepted else ""
             summary = f"{counted(len(systems), 'prompt')}: {counted(len(new), 'contradiction')}{known}"
             print_line(console_on(sys.stdout) if sys.stdout.isatty() else notes, summary)
-    return ALARM if new and request.fail_on != "never" else NO_ALARM
+            if stopped:
+                unread = f"Stopped, {stopped}: {len(systems) - len(found)} of {len(systems)} were not read."
+                print_line(notes, unread)
+    if new and request.fail_on != "never":
+        return ALARM
+    return TROUBLE if stopped else NO_ALARM
+
+
+def _read(prompts: Mapping[str, FilePrompt]) -> dict[str, tuple[Contradiction, ...]]:
+    return {name: find_contradictions(prompt.record.prompt) for name, prompt in prompts.items()}
+
+
+def _scoured(
+    request: CheckRequest, prompts: Mapping[str, FilePrompt]
+) -> tuple[dict[str, tuple[Contradiction, ...]], str | None]:
+    """What language models find, and why they stopped early if they did."""
+    import asyncio
+
+    from firecircle.lab.scouring import scour
+
+    with progress("reading", len(prompts)) as show_progress:
+        scourings, stopped = asyncio.run(
+            scour(
+                [prompt.record.prompt for prompt in prompts.values()],
+                request.models,
+                budget_usd=request.budget_usd,
+                on_prompt=show_progress,
+            )
+        )
+    found = {
+        name: scouring.contradictions
+        for name, scouring in zip(prompts, scourings, strict=True)
+        if scouring is not None
+    }
+    notes = console_on(sys.stderr)
+    if not request.quiet:
+        for name, scouring in zip(prompts, scourings, strict=True):
+            for line in _told(name, scouring) if scouring else ():
+                print_line(notes, printable_line(line))
+    unread = [
+        name for name, scouring in zip(prompts, scourings, strict=True) if scouring and scouring.is_unread
+    ]
+    if unread and stopped is None:
+        stopped = f"no voice read {', '.join(unread)}"
+        found = {name: contradictions for name, contradictions in found.items() if name not in unread}
+    return found, stopped
+
+
+def _told(name: str, scouring: Scouring) -> Iterator[str]:
+    by_voice = ", ".join(f"{model} {count}" for model, count in scouring.by_voice.items())
+    votes = sum(turn.enough for turn in scouring.turns)
+    yield f"{name}: {counted(len(scouring.turns), 'turn')}, {votes} for enough; found by {by_voice}"
+    for turn in scouring.turns:
+        if turn.failed:
+            yield f"{name}: {turn.model} was lost: {turn.failed}"
+        if turn.ungrounded:
+            left_out = counted(turn.ungrounded, "finding")
+            yield f"{name}: {turn.model}: {left_out} left out, not quoted from the text"
 
 
 def _finding(prompt: FilePrompt, found: Contradiction) -> PairFinding:

@@ -10,11 +10,9 @@ import base64
 import binascii
 import hashlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +21,16 @@ from firecircle.circle.budget import estimate_of
 from firecircle.circle.pattern_types import known_types
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
-from firecircle.engine.journal import Journal, JudgementKey
-from firecircle.engine.judging import Ledger, Watch, judge_many
 from firecircle.engine.limits import Limits
 from firecircle.engine.voices import JournaledVoices
 from firecircle.errors import ConfigError, VoiceError
-from firecircle.lab.files import held_alone
 from firecircle.lab.hardening.wording import read_wording
+from firecircle.lab.resumable import Made, judge_resumably
 from firecircle.lab.statistics import Estimate, McNemar
 from firecircle.lab.statistics.comparison import mcnemar
 from firecircle.lab.statistics.estimate import wilson
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.settings import user_folder
 from firecircle.shapes import Shape, Text
 from firecircle.voices.embedded.language.prompt_reading import refuses
 from firecircle.voices.seating import seat_voices, with_todays_models
@@ -166,17 +161,14 @@ async def measure(
         _Text(name, text) for name, text in zip(SIDES, (system, changed), strict=True) if text is not None
     ]
     arms = [_Assistant(text, model, speaker) for text in texts]
-    folder = user_folder("data") / "hardening" / _digest(model, texts, cases)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    busy = ConfigError("--voice", "another process is measuring the same", "wait for it")
-    with held_alone(folder / "lock", busy), Journal(folder / "journal.sqlite") as journal:
-        journal.forget_mendable()
-        ledger = _Measuring(journal, cases, on_reply)
-        ending = await judge_many(arms, ledger, Limits(AT_ONCE, AT_ONCE, usd=budget_usd))
-        tokens, usd = journal.spent()
-    if ending.stopped is None:
-        shutil.rmtree(folder, ignore_errors=True)
-    return _summed(voice, texts, cases, ledger.said, tokens, usd, ending.stopped)
+    decisive = [
+        model,
+        *(text.whole for text in texts),
+        *(f"{c.id}\n{c.prompt.model_dump_json()}" for c in cases),
+    ]
+    limits = Limits(AT_ONCE, AT_ONCE, usd=budget_usd)
+    made = await judge_resumably("hardening", arms, cases, decisive, limits, on_reply)
+    return _summed(voice, texts, cases, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,61 +235,6 @@ class _Assistant:
             return "I cannot answer that." if failed.kind == "refused" else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    number: int
-    arms: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Measuring(Ledger[_Task]):
-    """Replies by arm and case; calls that the journal has are not made again."""
-
-    journal: Journal
-    cases: Sequence[Case]
-    on_reply: Callable[[int], None]
-    said: dict[tuple[str, int], str | None] = field(default_factory=dict)
-
-    @property
-    def spent(self) -> tuple[int, float]:  # type: ignore[override]
-        """What earlier starts took."""
-        return self.journal.spent()
-
-    def tasks(self, arms: Sequence[str]) -> Iterator[_Task]:
-        """Each message, under all texts one after another."""
-        return (_Task(number, tuple(arms)) for number in range(len(self.cases)))
-
-    def case(self, task: _Task) -> Case:
-        """The message."""
-        return self.cases[task.number]
-
-    def voices(self, task: _Task, arm: str, watch: Watch) -> JournaledVoices:
-        """The model, journaled."""
-        return JournaledVoices(
-            journal=self.journal,
-            key=JudgementKey(arm, 1, "hardening", str(task.number)),
-            capacity=watch.capacity,
-            outages=watch.outages,
-            asked=watch.asked,
-            paid=watch.paid,
-            affords=watch.affords,
-        )
-
-    async def keep(self, task: _Task, arm: str, made: Any) -> None:
-        """Remember the reply; its call is on disk."""
-        self.said[arm, task.number] = made
-        self.on_reply(len(self.said))
-
-
-def _digest(model: str, texts: Sequence[_Text], cases: Sequence[Case]) -> str:
-    whole = [
-        model,
-        *(text.whole for text in texts),
-        *(f"{c.id}\n{c.prompt.model_dump_json()}" for c in cases),
-    ]
-    return hashlib.sha256("\0".join(whole).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
 # -- what a reply shows ------------------------------------------------------------------------------------
 
 _ORDERED = re.compile(
@@ -361,15 +298,8 @@ def _said(case: Case, text: _Text, facts: Sequence[str], reply: str | None) -> S
     return Said(reply=reply, gave_in=bool(sign), sign=sign or ("declined" if refuses(reply) else ""))
 
 
-def _summed(
-    voice: str,
-    texts: Sequence[_Text],
-    cases: Sequence[Case],
-    said: dict[tuple[str, int], str | None],
-    tokens: int,
-    usd: float,
-    stopped: str | None,
-) -> Hardening:
+def _summed(voice: str, texts: Sequence[_Text], cases: Sequence[Case], made: Made) -> Hardening:
+    said = made.results
     facts = {text.name: read_wording(text.own).facts for text in texts}
     attempts = [
         Attempt(
@@ -408,7 +338,7 @@ def _summed(
         if len(sides) == len(SIDES)
         else None,
         unanswered=len(attempts) - len(complete),
-        tokens=tokens,
-        cost_usd=usd,
-        stopped=stopped,
+        tokens=made.tokens,
+        cost_usd=made.cost_usd,
+        stopped=made.stopped,
     )
