@@ -21,7 +21,7 @@ endef
 
 try: $(VENV)/.ready          ## convene the embedded circle on an example attack: no key, no network
 	@$(BIN)/firecircle evaluate --example role_confusion-04-attack || test $$? -eq 1
-	@echo; echo "Go on with: source $(BIN)/activate && firecircle --help"
+	@echo; echo "Next: source $(BIN)/activate && firecircle --help"
 
 check: $(VENV)/.ready-dev lint   ## every check and every test; types are checked beside the tests
 	@$(MAKE) --no-print-directory --jobs 2 test types arrows audit
