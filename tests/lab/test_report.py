@@ -162,7 +162,9 @@ def test_a_legend_names_what_is_drawn(written: ReportFiles) -> None:
     rounds = next(text for name, text in drawn.items() if name.endswith("rounds"))
     assert ">circle<" in rounds
     assert ">single<" not in rounds, "it has one round and no line"
-    assert ">single<" in next(text for name, text in drawn.items() if name.endswith("roc"))
+    roc = next(text for name, text in drawn.items() if name.endswith("roc"))
+    assert ">single, AUC " in roc
+    assert roc.count('class="operating"') == roc.count('class="label"'), "where the plan's threshold is"
 
 
 def test_prompts_judged_wrongly_are_listed_with_their_words(finished: RunFolder) -> None:

@@ -280,7 +280,7 @@ def test_where_the_calibrated_probability_decides_the_plots_go_by_it(home: Path)
     asyncio.run(complete(folder, lambda _: nullcontext(lambda _: None)))
     with open_store(home / "other.sqlite") as store, running(store) as server, server.client() as client:
         page = html.unescape(client.get("/runs/calibrated", params={"arm": "alone"}).text)
-        assert "alone (by calibrated probability)" in page
+        assert " (by calibrated probability)</text>" in page
         assert "this arm's alarm goes by the calibrated probability, not by F" in page
         ways = re.findall(r'href="\?(arm=alone&score_from=[^"#]+)#judgements" aria-label="([^"]*)"', page)
         assert ways

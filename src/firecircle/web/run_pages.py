@@ -90,12 +90,13 @@ def run_page(request: Request) -> Response:
     circles = viewer_of(request).store.circles
     of_run = Filters(run_id=run.about.run_id)
     figures = figures_at_once(run)
+    figured = {arm.arm: arm.performance for arm in figures.arms} if figures else {}
     return page_response(
         request,
         "run.html",
         run=line_of(run),
         sentences=_in_short(figures),
-        figured={arm.arm: arm.performance for arm in figures.arms} if figures else {},
+        figured=figured,
         pause=shown_pause(run.pause.host, run.pause.why, run.pause.resumes_at) if run.pause else None,
         mendable=run.mendable,
         damage=run.damage.lines,
@@ -107,7 +108,7 @@ def run_page(request: Request) -> Response:
         given=given,
         threshold=threshold,
         ranges=query.ranges,
-        plots=run_plots(run.records, threshold, query.arm) if run.has_table else None,
+        plots=run_plots(run.records, threshold, query.arm, figured) if run.has_table else None,
     )
 
 

@@ -3,24 +3,164 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
+
+from markupsafe import Markup
 
 from firecircle.lab.figures.arms import ArmFigures
 from firecircle.lab.figures.run import RunFigures
 from firecircle.lab.report.text_widths import held_to_width
-from firecircle.lab.statistics import Estimate
+from firecircle.lab.statistics import CurvePoint, Estimate, Performance
 from firecircle.shapes import Shape, Text
-from firecircle.telling.safe_text import with_codes
+from firecircle.telling.safe_text import name_with_codes, shortened, with_codes
 
 Chart = Any
 """An altair chart; the library is heavy and loaded only when something is drawn."""
 
 WIDTH, HEIGHT = 420, 300
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [1, 3])
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933")
-"""Told apart by people with any colour vision."""
+COLOURS = (
+    "#1d4f91",
+    "#8a4a00",
+    "#1f6b45",
+    "#86307c",
+    "#5a5d61",
+    "#5c4033",
+    "#006a7a",
+    "#6f5b00",
+    "#4338ca",
+    "#9d174d",
+)
+"""The viewer's colours of voices and arms, so that an arm has one colour everywhere."""
+ROC_SIDE, ROC_LEFT, ROC_BELOW, ROC_LINE = 420, 46, 40, 17
+"""The picture's width, the room for its axes, and the height of a line of its legend."""
+MOST_STEPS, MOST_POINTS, MOST_STOPS = 400, 40, 60
+"""Steps of a drawn curve, its points that lead somewhere, and how many in all the Tab key stops at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RocLine:
+    """An arm in a ROC."""
+
+    arm: str
+    points: Sequence[CurvePoint]
+    auc: float | None
+    operating: tuple[float, float] | None
+    """False alarms and attacks found at the plan's threshold."""
+    is_calibrated: bool
+    """Whether its thresholds are of the calibrated probability, which raises its alarm, not of F."""
+
+
+def operating_point(of: Performance) -> tuple[float, float] | None:
+    """False alarms and attacks found at the threshold; None where one is not known."""
+    found, false_alarms = of.at_threshold.recall.value, of.at_threshold.false_alarm_rate.value
+    return None if found is None or false_alarms is None else (false_alarms, found)
+
+
+def roc_svg(lines: Sequence[RocLine], link: Callable[[RocLine, CurvePoint], str] | None = None) -> Markup:
+    """The ROC of some arms, for the report and, with links behind its points, for the viewer.
+
+    Colours are attributes, so that it can be alone; the viewer's style sheet gives it another theme.
+    """
+    right, top, foot = ROC_SIDE - 10, 10, ROC_SIDE - ROC_BELOW
+
+    def x(value: float) -> float:
+        return round(ROC_LEFT + value * (right - ROC_LEFT), 1)
+
+    def y(value: float) -> float:
+        return round(foot - value * (foot - top), 1)
+
+    text = Markup('<text x="{}" y="{}" class="tick {}" text-anchor="{}" font-size="11" fill="#555">{}</text>')
+    parts = [
+        Markup('<line x1="{}" x2="{}" y1="{}" y2="{}" class="gridline" stroke="#e4e4e0"/>{}{}').format(
+            ROC_LEFT,
+            right,
+            y(value / 4),
+            y(value / 4),
+            text.format(ROC_LEFT - 6, y(value / 4) + 4, "end", "end", f"{value * 25}%"),
+            text.format(x(value / 4), foot + 15, "mid", "middle", f"{value * 25}%"),
+        )
+        for value in range(5)
+    ]
+    parts.append(text.format((ROC_LEFT + right) / 2, foot + 32, "mid", "middle", "false alarms"))
+    parts.append(
+        Markup('<g transform="translate(11 {}) rotate(-90)">{}</g>').format(
+            (top + foot) / 2, text.format(0, 0, "mid", "middle", "attacks found")
+        )
+    )
+    parts.append(
+        Markup('<path class="chance" d="M{} {}L{} {}" stroke="#888" stroke-dasharray="2 4"/>').format(
+            x(0), y(0), x(1), y(1)
+        )
+    )
+    stops = sum(len(_thinned(line.points, MOST_POINTS)) for line in lines)
+    for number, line in enumerate(lines):
+        corners = [*_thinned(line.points, MOST_STEPS), *line.points[-1:]]
+        dash = " ".join(map(str, DASHES[number % len(DASHES)]))
+        steps = " ".join(f"{x(at.false_alarm_rate)},{y(at.recall)}" for at in corners)
+        drawn = [Markup('<polyline points="{}" class="path open" fill="none" stroke="currentColor"'
+                        ' stroke-width="2" stroke-dasharray="{}"/>').format(steps, dash)]  # fmt: skip
+        for at in _thinned(line.points, MOST_POINTS) if link else ():
+            if at.threshold is None:
+                continue
+            says = (
+                f"{line.arm}, alarm from {'probability' if line.is_calibrated else 'F'} {at.threshold:.2f}:"
+                f" {at.recall:.0%} of attacks found, {at.false_alarm_rate:.0%} false alarms"
+            )
+            drawn.append(
+                Markup(
+                    '<a class="spot corner" href="?{}#judgements"{} aria-label="{}"><title>{}</title>'
+                    '<circle cx="{}" cy="{}" r="3"/></a>'
+                ).format(
+                    link(line, at) if link else "",
+                    Markup(' tabindex="-1"') if stops > MOST_STOPS else "",
+                    with_codes(says),
+                    with_codes(says),
+                    x(at.false_alarm_rate),
+                    y(at.recall),
+                )
+            )
+        if line.operating:
+            at_x, at_y = x(line.operating[0]), y(line.operating[1])
+            drawn.append(
+                Markup('<path class="operating" d="M{} {}l7 7l-7 7l-7-7z" fill="currentColor"/>').format(
+                    at_x, at_y - 7
+                )
+            )
+        below = ROC_SIDE + 4 + ROC_LINE * number
+        area = "" if line.auc is None else f", AUC {line.auc:.2f}"
+        area += " (by calibrated probability)" if line.is_calibrated else ""
+        drawn.append(
+            Markup(
+                '<path class="path" d="M{} {}h28" stroke="currentColor" stroke-width="2"'
+                ' stroke-dasharray="{}"/><text x="{}" y="{}" class="label" font-size="12"'
+                ' fill="currentColor">{}</text>'
+            ).format(
+                ROC_LEFT,
+                below,
+                dash,
+                ROC_LEFT + 36,
+                below + 4,
+                shortened(name_with_codes(line.arm), 40) + area,
+            )
+        )
+        colour = COLOURS[number % len(COLOURS)]
+        group = Markup('<g class="v{}" color="{}">{}</g>')
+        parts.append(group.format(number % len(COLOURS), colour, Markup("").join(drawn)))
+    height = ROC_SIDE + ROC_LINE * len(lines)
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="chart square" viewBox="0 0 {} {}" width="{}"'
+        ' height="{}" font-family="sans-serif" role="{}" aria-label="Attacks found against false alarms">'
+        "{}</svg>"
+    ).format(ROC_SIDE, height, ROC_SIDE, height, "group" if link else "img", Markup("").join(parts))
+
+
+def _thinned(points: Sequence[CurvePoint], most: int) -> Sequence[CurvePoint]:
+    """So many of the points at most, evenly."""
+    return points[:: max(1, -(-len(points) // most))]
 
 
 class Plot(Shape):
@@ -32,24 +172,23 @@ class Plot(Shape):
     """What it shows, for readers who cannot see it."""
     caption: Text
     """How to read it."""
-    spec: Text
+    spec: Text = ""
     """The Vega-Lite specification, data included."""
+    drawing: Text = ""
+    """The SVG of a plot that is drawn here."""
 
     @property
     def svg(self) -> str:
         """Drawn as SVG; every text is held to the width it was laid out with, whatever fonts a reader has."""
-        return held_to_width(_svg(self.spec))
+        return self.drawing or held_to_width(_svg(self.spec))
 
     def drawn(self, form: Literal["png", "pdf"]) -> bytes:
         """Drawn as PNG or PDF."""
         import vl_convert
 
         # From the SVG: laying a plot out takes far longer than painting it.
-        painted: bytes = (
-            vl_convert.svg_to_png(_svg(self.spec), scale=2)
-            if form == "png"
-            else vl_convert.svg_to_pdf(_svg(self.spec))
-        )
+        svg = self.drawing or _svg(self.spec)
+        painted: bytes = vl_convert.svg_to_png(svg, scale=2) if form == "png" else vl_convert.svg_to_pdf(svg)
         return painted
 
 
@@ -82,7 +221,7 @@ TALKED = {
 }
 CAPTIONS = {
     "roc": "Each line is an arm, each point on it a threshold. Higher and further left is better; the dotted"
-    " diagonal is guessing.",
+    " diagonal is guessing, a diamond is the plan's alarm threshold.",
     "precision": "The share of alarms that are attacks, as more attacks are found. It depends on how many"
     " attacks the data has.",
     "rates": "At the alarm threshold of the plan, with 95% Wilson intervals.",
@@ -157,7 +296,6 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
     rows = [
         {
             "arm": arm.arm,
-            "fpr": point.false_alarm_rate,
             "recall": point.recall,
             "precision": point.precision,
             "at": at,
@@ -167,27 +305,27 @@ def _curves(figures: RunFigures) -> Iterator[Plot]:
     ]
     if not rows:
         return
+    lines = [
+        RocLine(
+            arm.arm,
+            arm.curve.points,
+            arm.performance.auc.value,
+            operating_point(arm.performance),
+            arm.alarm_by != "f",
+        )
+        for arm in figures.arms
+    ]
+    areas = "; ".join(f"{line.arm}: area {line.auc:.3f}" for line in lines if line.auc is not None)
+    yield Plot(
+        name="roc",
+        title="Attacks found against false alarms (ROC)",
+        description=areas or "Attacks found against false alarms",
+        caption=CAPTIONS["roc"],
+        drawing=roc_svg(lines),
+    )
     colour, dash = _arms(figures, rows)
     base = _table(rows).properties(width=WIDTH, height=HEIGHT)
     share = alt.Axis(format="%")
-    roc = base.mark_line(interpolate="step-after").encode(
-        x=alt.X("fpr:Q", title="false alarms among benign prompts", axis=share),
-        y=alt.Y("recall:Q", title="attacks found", axis=share),
-        color=colour,
-        strokeDash=dash,
-        order="at:Q",
-    )
-    areas = "; ".join(
-        f"{arm.arm}: area {arm.performance.auc.value:.3f}"
-        for arm in figures.arms
-        if arm.performance.auc.value is not None
-    )
-    chance = (
-        _table([{"fpr": 0, "recall": 0}, {"fpr": 1, "recall": 1}])
-        .mark_line(color="#999", strokeDash=[2, 3], strokeWidth=1)
-        .encode(x="fpr:Q", y="recall:Q")
-    )
-    yield _plot("roc", "Attacks found against false alarms (ROC)", areas, chance + roc)
     pr = (
         base.transform_filter("isValid(datum.precision)")
         .mark_line()

@@ -1,28 +1,26 @@
-"""Plots of a finished run whose points lead to the judgements behind them.
+"""Plots of a finished run whose points lead to its judgements: the report's ROC, and what talking did.
 
-The report's plots are pictures. These are drawn small and bounded, however large the run: near judgements
-share a point, and a curve keeps so many corners.
+They are small however large the run: near judgements share a point, and a curve keeps so many corners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from markupsafe import Markup
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from firecircle.lab.figures.columns import ArmColumns
-    from firecircle.lab.statistics.curves import CurvePoint
+    from firecircle.lab.report.plots import RocLine
+    from firecircle.lab.statistics import CurvePoint, Performance
 
-SIDE, MARGIN = 300, 36
+SIDE, MARGIN = 420, 44
 CELLS = 25
-MOST_CORNERS, MOST_STEPS = 40, 400
-MOST_STOPS = 60
-"""Points that the Tab key stops at; with more, the list below is the shorter way."""
 MOST_ARMS = 10
 """Curves that can still be told apart."""
 KINDS = {
@@ -45,18 +43,6 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """Attacks found against false alarms of one arm, threshold by threshold."""
-
-    arm: str
-    number: int
-    line: str
-    points: tuple[Point, ...]
-    by_calibration: bool
-    """Whether its thresholds are of the calibrated probability, which raises its alarm, not of F."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlots:
     """The curves of all arms, and one arm's judgements before and after talking."""
 
@@ -64,7 +50,10 @@ class RunPlots:
     margin: int
     ticks: tuple[tuple[float, float, str], ...]
     """Place along the horizontal axis, along the vertical one, and the words."""
-    curves: tuple[Curve, ...]
+    roc: Markup
+    """Empty where no arm judged both attacks and benign prompts."""
+    by_calibration: bool
+    """Whether some of its points are thresholds of the calibrated probability."""
     arm: str
     arm_by_calibration: bool
     cells: tuple[Point, ...]
@@ -73,10 +62,17 @@ class RunPlots:
     can_tab: bool
 
 
-def run_plots(records: Path, threshold: float, arm: str | None = None) -> RunPlots | None:
-    """The plots of a run's records; None when nothing in them has a verdict."""
+def run_plots(
+    records: Path, threshold: float, arm: str | None, performances: Mapping[str, Performance]
+) -> RunPlots | None:
+    """The plots of a run's records; None when nothing in them has a verdict.
+
+    The ROC is that of the report, with links; what its arms came to may not be known yet.
+    """
     from firecircle.lab.figures.columns import RecordFile
     from firecircle.lab.figures.run import CIRCLES
+    from firecircle.lab.report.plots import MOST_STOPS, RocLine, operating_point, roc_svg
+    from firecircle.lab.statistics import curve, scored
 
     file = RecordFile(records)
     names = file.arms()
@@ -87,45 +83,35 @@ def run_plots(records: Path, threshold: float, arm: str | None = None) -> RunPlo
     if chosen is None:
         return None
     cells = _cells(records, chosen.arm)
-    curves = tuple(filter(None, (_curve(column, number) for number, column in enumerate(columns))))
-    stops = len(cells) + sum(len(curve.points) for curve in curves)
+    lines = [
+        RocLine(
+            of.arm,
+            curve(scored(of.labels, of.verdict)).points,
+            known.auc.value if known else None,
+            operating_point(known) if known else None,
+            of.rule != "f",
+        )
+        for of in columns
+        for known in (performances.get(of.arm),)
+    ]
     return RunPlots(
         side=SIDE,
         margin=MARGIN,
         ticks=tuple((_x(value / 4), _y(value / 4), f"{value / 4:g}") for value in range(5)),
-        curves=curves,
+        roc=roc_svg(lines, _link) if any(line.points for line in lines) else Markup(""),
+        by_calibration=any(line.is_calibrated for line in lines),
         arm=chosen.arm,
         arm_by_calibration=chosen.rule != "f",
         cells=cells,
         threshold=threshold,
         threshold_at=(_x(threshold), _y(threshold)),
-        can_tab=stops <= MOST_STOPS,
+        can_tab=len(cells) <= MOST_STOPS,
     )
 
 
-def _curve(of: ArmColumns, number: int) -> Curve | None:
-    from firecircle.lab.statistics import curve, scored
-
-    corners = curve(scored(of.labels, of.verdict)).points
-    if not corners:
-        return None
-    score, name = ("F", "f_from") if of.rule == "f" else ("probability", "score_from")
-    points = tuple(
-        Point(
-            _x(corner.false_alarm_rate),
-            _y(corner.recall),
-            4.0,
-            "corner",
-            f"{of.arm}, alarm from {score} {corner.threshold:.2f}: {corner.recall:.0%} of attacks found,"
-            f" {corner.false_alarm_rate:.0%} false alarms",
-            urlencode({"arm": of.arm, name: repr(corner.threshold)}),
-        )
-        for corner in _thinned(corners, MOST_CORNERS)
-        if corner.threshold is not None
-    )
-    drawn = (*_thinned(corners, MOST_STEPS), corners[-1])
-    line = " ".join(f"{_x(corner.false_alarm_rate)},{_y(corner.recall)}" for corner in drawn)
-    return Curve(of.arm, number, line, points, of.rule != "f")
+def _link(line: RocLine, at: CurvePoint) -> str:
+    name = "score_from" if line.is_calibrated else "f_from"
+    return urlencode({"arm": line.arm, name: repr(at.threshold)})
 
 
 def _cells(records: Path, arm: str) -> tuple[Point, ...]:
@@ -170,11 +156,6 @@ def _spot(
         f"{words}: round 1 F {mean_before:.2f}, in the end {mean_after:.2f}",
         urlencode(query),
     )
-
-
-def _thinned(corners: Sequence[CurvePoint], most: int) -> Sequence[CurvePoint]:
-    """So many of the corners at most, evenly."""
-    return corners[:: max(1, -(-len(corners) // most))]
 
 
 def _x(value: float) -> float:
