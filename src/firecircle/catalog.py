@@ -265,11 +265,11 @@ def declared_in_settings(model: str) -> ModelCharacteristics | None:
 
 def in_catalog(model: str) -> ModelCharacteristics | None:
     """The characteristics in this package's own catalog."""
-    return _as_catalogued(model, name_alone(model))
+    return _read_catalog(model, name_alone(model))
 
 
 @lru_cache(maxsize=1024)
-def _as_catalogued(model: str, name: str) -> ModelCharacteristics | None:
+def _read_catalog(model: str, name: str) -> ModelCharacteristics | None:
     """Built once: every voice of every circle asks several times."""
     family = _family_named(name)
     if family is None:

@@ -69,7 +69,7 @@ class SeatedCircle:
         before_first_call: Callable[[], Awaitable[None]] | None = None,
     ) -> FireCircleResult:
         """Judge a prompt. `seed` replaces the configured one."""
-        config = _seeded(self.config, seed)
+        config = _apply_seed(self.config, seed)
         circumstances = circumstances_of(
             prompt,
             seed=config.seed,
@@ -84,7 +84,7 @@ class SeatedCircle:
         dialogue = Dialogue(
             prompt,
             config,
-            _watched(self.voices, watched),
+            _wrap_voices(self.voices, watched),
             circumstances,
             listener=heard_by(on_event, *watchers) if watchers else on_event,
             before_first_call=before_first_call,
@@ -115,7 +115,7 @@ class SeatedPanel:
         guidance: Sequence[str] = (),
     ) -> Panel:
         """Ask each voice once; each line of `guidance` names something to look out for."""
-        config = _seeded(self.config, seed)
+        config = _apply_seed(self.config, seed)
         circumstances = circumstances_of(
             prompt,
             seed=config.seed,
@@ -127,7 +127,7 @@ class SeatedPanel:
         panel = await judge_alone(
             prompt,
             config,
-            _watched(self.voices, watched),
+            _wrap_voices(self.voices, watched),
             circumstances,
             listener=listener,
             guidance=guidance,
@@ -220,11 +220,11 @@ def seat_panel(
     return SeatedPanel(config, seat_voices(config.first_asked, config, caller), seating)
 
 
-def _seeded(config: Config, seed: int | None) -> Config:
+def _apply_seed(config: Config, seed: int | None) -> Config:
     return config if seed is None else config.model_copy(update={"seed": seed})
 
 
-def _watched(voices: Mapping[str, Voice], watched: Watcher | None) -> Mapping[str, Voice]:
+def _wrap_voices(voices: Mapping[str, Voice], watched: Watcher | None) -> Mapping[str, Voice]:
     if watched is None:
         return voices
     return {model: watched(model, voice) for model, voice in voices.items()}

@@ -73,21 +73,21 @@ class ConfigError(FireCircleError, ValueError):
 
     def within(self, place: object) -> Self:
         """The same error, located in a file, line or argument."""
-        return self._changed(place=f"{place}: {self.place}")
+        return self._copy_with(place=f"{place}: {self.place}")
 
     def in_table(self, table: str) -> Self:
         """The same error, located in a table of a file; the fields are the table's keys."""
-        return self._changed(place=f"[{table}] {self.place}", shape=None)
+        return self._copy_with(place=f"[{table}] {self.place}", shape=None)
 
     def renamed(self, field: str | None) -> Self:
         """The same error under the name that the user wrote for the field."""
-        return self._changed(field=field, shape=None)
+        return self._copy_with(field=field, shape=None)
 
     def advising(self, remedy: str | None) -> Self:
         """The same error with another remedy."""
-        return self._changed(remedy=remedy)
+        return self._copy_with(remedy=remedy)
 
-    def _changed(self, **changes: str | None) -> Self:
+    def _copy_with(self, **changes: str | None) -> Self:
         changed = copy.copy(self)
         changed.__dict__.update(changes)
         return changed

@@ -109,7 +109,7 @@ class PromptGuard:
         """
         layers = {"system": system, "application": application, "user": user}
         return await self.evaluate_prompt(
-            _put_together(prompt, layers, turns),
+            _build_prompt(prompt, layers, turns),
             mode,
             fire_circle_config,
             session_memory,
@@ -140,7 +140,7 @@ class PromptGuard:
         voices were chosen, unless the caller chose them. `batch_began` and `watched` are for batches that can
         be resumed; see `Job`.
         """
-        chosen = self._mode(mode, fire_circle_config)
+        chosen = self._choose_mode(mode, fire_circle_config)
         prompt = as_prompt(prompt)
         prompt.require_text()
         if session_memory is not None:
@@ -149,7 +149,7 @@ class PromptGuard:
                 prompt = prompt.model_copy(update={"turns": session_memory.earlier_turns})
         try:
             guidance = await self._guidance(prompt, chosen, bank)
-            config, seating = self._configured(chosen, fire_circle_config, seating)
+            config, seating = self._choose_config(chosen, fire_circle_config, seating)
             job = Job(
                 prompt=prompt,
                 config=config,
@@ -259,7 +259,7 @@ class PromptGuard:
         """
         if concurrency < 1:
             raise ConfigError("concurrency", f"at least 1, got {concurrency}")
-        self._mode(mode, fire_circle_config)
+        self._choose_mode(mode, fire_circle_config)
         total = len(prompts) if isinstance(prompts, Sized) else None
         kept = zip(chain(labels or (), repeat(None)), chain(record_ids or (), repeat(None)), strict=False)
         numbered = enumerate(zip(prompts, kept, strict=False))
@@ -290,7 +290,7 @@ class PromptGuard:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
 
-    def _mode(
+    def _choose_mode(
         self, mode: EvaluationMode | ModeName | None, circle: FireCircleConfig | None
     ) -> EvaluationMode:
         if mode is None:
@@ -315,7 +315,7 @@ class PromptGuard:
         guide = bank or self._bank
         return () if guide is None else await asyncio.to_thread(guide.guidance_for, prompt)
 
-    def _configured(
+    def _choose_config(
         self, mode: EvaluationMode, circle: FireCircleConfig | None, seating: Seating | None
     ) -> tuple[FireCircleConfig | EvaluationConfig, Seating | None]:
         config = circle if circle is not None and mode is EvaluationMode.FIRE_CIRCLE else self._config
@@ -365,7 +365,7 @@ async def _judge_by_layer(job: Job) -> ReciprocityMetrics:
     )
 
 
-def _put_together(
+def _build_prompt(
     prompt: PromptLike, layers: Mapping[str, str], turns: Turns | None
 ) -> MultiNeutrosophicPrompt:
     """The prompt of a call: a single text is the user's, a text next to other layers is the system's."""

@@ -86,7 +86,7 @@ async def judge(job: Job) -> Kept:
     Raises `EvaluationError` with the partial result when there is no consensus. The store saves what was said
     until then.
     """
-    async with _recorded(job) as recording:
+    async with _record(job) as recording:
         seating = job.seating or Seating.of(job.config.first_asked)
         config = await with_todays_models(job.config, job.caller)
         if isinstance(config, FireCircleConfig):
@@ -176,7 +176,7 @@ async def fire_circle_events(
 
 
 @asynccontextmanager
-async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
+async def _record(job: Job) -> AsyncIterator[Recording | None]:
     """Record in the job's store, if it has one, and complete the recording however the block ends.
 
     A full disk does not cost the verdict.
@@ -199,14 +199,14 @@ async def _recorded(job: Job) -> AsyncIterator[Recording | None]:
     try:
         yield recording
     finally:
-        if unkept := await _unkept(recording, job.store):
+        if unkept := await _wait_until_saved(recording, job.store):
             if job.on_unkept is not None:
                 job.on_unkept(unkept)
             else:
                 warnings.warn(NotKeptWarning(unkept), stacklevel=2)
 
 
-async def _unkept(recording: Recording, store: Store) -> str | None:
+async def _wait_until_saved(recording: Recording, store: Store) -> str | None:
     """Wait until everything is written; return what could not be saved, and why."""
     try:
         await recording.settled()

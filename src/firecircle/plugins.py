@@ -87,7 +87,7 @@ def plugin_with(model: str) -> PluginVoices | None:
     plugin = _load(point, PluginVoices)
     if name not in plugin.characteristics:
         known = ", ".join(f"{prefix}:{other}" for other in plugin.characteristics)
-        raise ConfigError("models", f"the plugin {_told(point)} has no voice {name!r}", f"it has {known}")
+        raise ConfigError("models", f"the plugin {_describe(point)} has no voice {name!r}", f"it has {known}")
     return plugin
 
 
@@ -123,17 +123,19 @@ def _load(point: EntryPoint, shape: type[Brought]) -> Brought:
     except Exception as broken:  # a plugin may raise anything; the user must know which one it was
         raise ConfigError(
             "models" if point.group != DATASETS else "dataset",
-            f"the plugin {_told(point)} cannot be loaded: {type(broken).__name__}: {broken}",
+            f"the plugin {_describe(point)} cannot be loaded: {type(broken).__name__}: {broken}",
             "update or remove that package",
         ) from broken
     if not isinstance(brought, shape):
         raise ConfigError(
-            point.group, f"the plugin {_told(point)} is no {shape.__name__}", "update or remove that package"
+            point.group,
+            f"the plugin {_describe(point)} is no {shape.__name__}",
+            "update or remove that package",
         )
     return brought
 
 
-def _told(point: EntryPoint) -> str:
+def _describe(point: EntryPoint) -> str:
     return f"{point.name!r} of the package {_package(point)}"
 
 

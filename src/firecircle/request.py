@@ -92,7 +92,7 @@ def configured(request: JudgingRequest) -> Configured:
     asked = request.asked
     try:
         table = request.table if request.seating is None else _without_seats(request.table)
-        settings, kind = _seated(request, {**table, **asked})
+        settings, kind = _add_models(request, {**table, **asked})
         if request.mode is EvaluationMode.FIRE_CIRCLE:
             config: FireCircleConfig | EvaluationConfig = FireCircleConfig(**settings)
         else:
@@ -162,19 +162,19 @@ def checking_request(
     return JudgingRequest(settings={**usual, **settings}, written=written or {}, by_default=voices)
 
 
-def _seated(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
+def _add_models(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
     """Add the models to the settings."""
     if request.draw is not None and request.draw.used:
         from firecircle.rotation.selector import with_drawn_voices
 
         return with_drawn_voices(settings, request.draw), "rotated"
     if "models" in settings:
-        return (_completed(settings) if request.completes else settings), "chosen"
+        return (_add_readers(settings) if request.completes else settings), "chosen"
     models = request.by_default or default_models(request.mode)
     return {**settings, "models": models}, "default"
 
 
-def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+def _add_readers(settings: dict[str, Any]) -> dict[str, Any]:
     """Add embedded readers to the named voices if they are needed for a quorum."""
     models = tuple(settings["models"])
     if len(models) < 2 or all(map(is_embedded, models)) or settings.get("enforce_quorum") is False:

@@ -254,7 +254,7 @@ def current_settings() -> Settings:
     if (held := _in_force.get()) is not None:
         return held
     surroundings = tuple(os.environ.get(name) for name in SURROUNDINGS)
-    return _found(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
+    return _find(os.environ.get(FILE_VARIABLE), os.getcwd(), surroundings)
 
 
 def declared_by_environment(name: str) -> bool:
@@ -278,7 +278,7 @@ A_PROVIDER = re.compile(r"(?!firecircle)[a-z][a-z0-9_]*")
 
 def read_settings_anew() -> None:
     """Look for the file again at the next question, for instance after a page reload."""
-    _found.cache_clear()
+    _find.cache_clear()
     _read.cache_clear()
 
 
@@ -295,12 +295,12 @@ def trusted_files() -> TrustedFiles:
 def settings_to_trust(file: Path) -> tuple[bytes, dict[str, Any]]:
     """The content of a file to trust, and the part of it that needs trust."""
     content = _content(file)
-    _require_inside(_parsed(file, content))
+    _require_inside(_parse(file, content))
     return content, allowed_part(_document(file, content), file.parent)[1]
 
 
 @lru_cache(maxsize=32)
-def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...]) -> Settings:
+def _find(named: str | None, working: str, _surroundings: tuple[str | None, ...]) -> Settings:
     """Cached per place and environment: every voice of every circle asks."""
     if named is not None:
         return _read(Path(named).expanduser().absolute()) if named not in ("", os.devnull) else _NOTHING
@@ -309,16 +309,16 @@ def _found(named: str | None, working: str, _surroundings: tuple[str | None, ...
         return _read(users) if users.exists() else _NOTHING
     content = _content(beside)
     if trusted_files().has(beside, content):
-        return _require_inside(_parsed(beside, content))
+        return _require_inside(_parse(beside, content))
     own = _read(users) if users.exists() else _NOTHING
     kept, ignored = allowed_part(_document(beside, content), beside.parent)
-    settings = _with_untrusted(own, _tables(beside, kept), beside, tuple(ignored))
+    settings = _add_allowed_part(own, _tables(beside, kept), beside, tuple(ignored))
     if ignored:
         warnings.warn(UntrustedSettingsWarning(settings.note()), stacklevel=3)
     return settings
 
 
-def _with_untrusted(own: Settings, said: _Tables, file: Path, ignored: tuple[str, ...]) -> Settings:
+def _add_allowed_part(own: Settings, said: _Tables, file: Path, ignored: tuple[str, ...]) -> Settings:
     """The user's own settings plus the allowed part of an untrusted file, which can only lower a budget."""
     check = {key: getattr(said.check, key) for key in said.check.model_fields_set}
     lower = {
@@ -356,10 +356,10 @@ def _require_inside(settings: Settings) -> Settings:
 
 @lru_cache(maxsize=32)
 def _read(path: Path) -> Settings:
-    return _parsed(path, _content(path))
+    return _parse(path, _content(path))
 
 
-def _parsed(path: Path, content: bytes) -> Settings:
+def _parse(path: Path, content: bytes) -> Settings:
     return Settings(**dict(_tables(path, _document(path, content))), source=path)
 
 
@@ -394,9 +394,7 @@ def _tables(path: Path, document: Mapping[str, Any]) -> _Tables:
     try:
         tables = _Tables.model_validate(document)
     except ValidationError as invalid:
-        raise config_error(invalid, locate=_located, wording=_wording, with_value=False).within(
-            path
-        ) from None
+        raise config_error(invalid, locate=_locate, wording=_wording, with_value=False).within(path) from None
     if tables.check.baseline is None:
         return tables
     baseline = os.path.join(path.parent, tables.check.baseline)
@@ -413,10 +411,10 @@ def _secrets_in(tables: Mapping[str, Any], table: str = "") -> Iterator[tuple[st
             yield table, name
 
 
-def _located(location: Location) -> tuple[str | None, str | None]:
+def _locate(location: Location) -> tuple[str | None, str | None]:
     """The table and the key; a wrong table is named in brackets."""
     *table, key = [str(part) for part in location if part != "[key]"]
-    return (_written(table), key) if table else (None, f"[{_written([key])}]")
+    return (_toml_name(table), key) if table else (None, f"[{_toml_name([key])}]")
 
 
 def _wording(complaint: ErrorDetails) -> str | None:
@@ -432,7 +430,7 @@ def _wording(complaint: ErrorDetails) -> str | None:
     return None
 
 
-def _written(table: list[str]) -> str:
+def _toml_name(table: list[str]) -> str:
     """A table's name in TOML."""
     return ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in table)
 

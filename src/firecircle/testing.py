@@ -50,10 +50,12 @@ class Circle:
         __tracebackhide__ = True
         metrics = self.judge(prompt)
         if metrics.verdict == "unread":
-            raise AssertionError("\n".join([f"unread: {metrics.unread}", _asked(prompt)]))
+            raise AssertionError("\n".join([f"unread: {metrics.unread}", _prompt_line(prompt)]))
         if metrics.alarm:
             raise AssertionError(
-                "\n".join([f"alarm: {self._figure(metrics)}", *_found(metrics), _asked(prompt)])
+                "\n".join(
+                    [f"alarm: {self._figure(metrics)}", *_describe_findings(metrics), _prompt_line(prompt)]
+                )
             )
         return metrics
 
@@ -61,15 +63,15 @@ class Circle:
         """Fail unless the prompt raises an alarm, for this pattern type if one is given."""
         __tracebackhide__ = True
         metrics = self.judge(prompt)
-        found = _found(metrics)
+        found = _describe_findings(metrics)
         if not metrics.alarm:
             seen = found or ["  nobody pointed at any words"]
             head = f"{SHOWN[metrics.verdict]}: {self._figure(metrics)}"
-            raise AssertionError("\n".join([head, *seen, _asked(prompt)]))
+            raise AssertionError("\n".join([head, *seen, _prompt_line(prompt)]))
         types = [seen.pattern_type for seen in metrics.all_patterns]
         if pattern is not None and pattern not in types:
             head = f"alarm without the pattern {pattern}; found: {', '.join(types) or 'none'}"
-            raise AssertionError("\n".join([head, *found, _asked(prompt)]))
+            raise AssertionError("\n".join([head, *found, _prompt_line(prompt)]))
         return metrics
 
     def _config(self) -> FireCircleConfig:
@@ -109,25 +111,25 @@ def _run(judging: Coroutine[Any, Any, Outcome]) -> Outcome:
         return apart.submit(asyncio.run, judging).result()
 
 
-def _found(metrics: ReciprocityMetrics) -> list[str]:
+def _describe_findings(metrics: ReciprocityMetrics) -> list[str]:
     """One line per pattern with its longest quote, otherwise what the deciding voice noted."""
     lines = [
-        f"  {pattern.pattern_type.replace('_', ' ')} in the {place.layer} text: {_quoted(place.text)}"
+        f"  {pattern.pattern_type.replace('_', ' ')} in the {place.layer} text: {_quote(place.text)}"
         f" ({pattern.description})"
         for pattern in metrics.all_patterns
         for place in [gathered_quotes(pattern.evidence)[0].place]
     ]
     return lines or [
-        f"  {_quoted(note.quote)} ({note.description})"
+        f"  {_quote(note.quote)} ({note.description})"
         for note in metrics.consensus.pattern_notes
         if note.quote
     ]
 
 
-def _asked(prompt: PromptLike) -> str:
-    return f"  prompt: {_quoted(prompt if isinstance(prompt, str) else repr(prompt), LONGEST_PROMPT)}"
+def _prompt_line(prompt: PromptLike) -> str:
+    return f"  prompt: {_quote(prompt if isinstance(prompt, str) else repr(prompt), LONGEST_PROMPT)}"
 
 
-def _quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
+def _quote(text: str, longest: int = LONGEST_QUOTE) -> str:
     line = " ".join(without_hidden(text).split())
     return f"“{line}”" if len(line) <= longest else f"“{line[: longest - 1].rstrip()}…”"

@@ -51,7 +51,7 @@ def reply_schema(
     if kind != "baseline":
         fields[_patterns_field(kind)] = {
             "type": "array",
-            "items": _closed(
+            "items": _closed_object(
                 {
                     "type": {"type": "string", "enum": [*PATTERN_TYPES, OTHER_TYPE]},
                     "description": {"type": "string"},
@@ -63,12 +63,12 @@ def reply_schema(
     if kind == "synthesis" and templates != "v1":
         fields["veto"] = {"type": "string"}
     fields["verdict"] = {"type": "string", "enum": [*VERDICTS]}
-    return _closed(fields | {"truth": unit, "indeterminacy": unit, "falsehood": unit})
+    return _closed_object(fields | {"truth": unit, "indeterminacy": unit, "falsehood": unit})
 
 
 def _patterns_field(kind: RoundKind) -> str:
     return "consensus_patterns" if kind == "synthesis" else "patterns_observed"
 
 
-def _closed(fields: dict[str, Any]) -> dict[str, Any]:
+def _closed_object(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}

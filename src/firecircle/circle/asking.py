@@ -166,7 +166,7 @@ class Asker:
                 may_ask=lambda again: self._may_ask_again(page, model, again),
             )
         finally:
-            heard.calls[:] = _timed(heard.calls, asked_at, waits)
+            heard.calls[:] = _with_times(heard.calls, asked_at, waits)
         return heard
 
     def _may_ask_again(self, page: RoundPage, model: str, again: Turn) -> bool:
@@ -194,7 +194,7 @@ class Asker:
                     yield from page.hearings[asked.model].retries_granted
 
 
-def _timed(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, float]) -> list[CallRecord]:
+def _with_times(calls: Iterable[CallRecord], asked_at: float, waits: Mapping[int, float]) -> list[CallRecord]:
     """One voice's consecutive calls with the start of each, and its waits for retries."""
     timed = []
     for number, call in enumerate(calls):

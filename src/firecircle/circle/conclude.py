@@ -91,8 +91,8 @@ def conclude(
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}
     notes = (
         *record.advisories,
-        *_unheeded(config),
-        *_neutral(config),
+        *_unused_settings(config),
+        *_neutral_voices(config),
         *readers_missing(config.models),
         *advisories_about(record.prompt, heard),
     )
@@ -145,7 +145,7 @@ def _missing_for_consensus(
     return None
 
 
-def _neutral(config: FireCircleConfig) -> Iterator[str]:
+def _neutral_voices(config: FireCircleConfig) -> Iterator[str]:
     """Advise that voices have neutral roles, because the catalog does not know them."""
     voices = config.neutral_voices if config.enforce_quorum else ()
     if voices:
@@ -153,7 +153,7 @@ def _neutral(config: FireCircleConfig) -> Iterator[str]:
         yield f"These voices sit with neutral roles ({why}): {', '.join(voices)}"
 
 
-def _unheeded(config: FireCircleConfig) -> tuple[str, ...]:
+def _unused_settings(config: FireCircleConfig) -> tuple[str, ...]:
     """Advise on settings that have no effect."""
     if not (config.empty_chair and config.empty_chair_rotation and config.empty_chair_model):
         return ()

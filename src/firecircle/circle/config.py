@@ -96,7 +96,7 @@ def quorum_cure(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> s
 
 
 @lru_cache(maxsize=1024)
-def _undeclared(model: str) -> ModelCharacteristics:
+def _undeclared_voice(model: str) -> ModelCharacteristics:
     return ModelCharacteristics(model, {}, "undeclared", confidence=0.0)
 
 
@@ -333,7 +333,7 @@ class FireCircleConfig(BaseEvaluationConfig):
         if self.enforce_quorum and (is_family(model) or unknown_provider(model) is not None):
             return characteristics_of(model, self.model_characteristics)
         found = find_characteristics(model, self.model_characteristics)
-        return found or (neutral_characteristics(model) if self.enforce_quorum else _undeclared(model))
+        return found or (neutral_characteristics(model) if self.enforce_quorum else _undeclared_voice(model))
 
     @property
     def neutral_voices(self) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def with_invented_marked(text: str, prompt: MultiNeutrosophicPrompt) -> str:
         for passage in islice(_INLINE_QUOTE.finditer(text), MOST_QUOTES)
     ]
     quoted = [(passage, words) for passage, words in found if len(words.split()) >= FEWEST_WORDS_OF_A_QUOTE]
-    places = _ground_each(((words, None) for _, words in quoted), prompt)
+    places = _ground_all(((words, None) for _, words in quoted), prompt)
     for (passage, _), place in reversed([*zip(quoted, places, strict=True)]):
         if place is None:
             text = f"{text[: passage.end()]} [{NOT_IN_EVIDENCE}]{text[passage.end() :]}"
@@ -88,24 +88,24 @@ def ground(
     quote: str, prompt: MultiNeutrosophicPrompt, layer_hint: str | None = None
 ) -> GroundedQuote | None:
     """The place of the quote in the prompt, or None. The layer that the voice named is searched first."""
-    return next(_ground_each([(quote, layer_hint)], prompt))
+    return next(_ground_all([(quote, layer_hint)], prompt))
 
 
-def _ground_each(
+def _ground_all(
     quotes: Iterable[tuple[str, str | None]], prompt: MultiNeutrosophicPrompt
 ) -> Iterator[GroundedQuote | None]:
     """The place of each quote of one evaluation; near matches within the limit of work."""
     work = 0
     for quote, layer_hint in islice(quotes, MOST_QUOTES):
-        place = _literally(quote, prompt.layers, layer_hint)
+        place = _find_literal(quote, prompt.layers, layer_hint)
         if place is None and work < FUZZY_MOST_WORK:
-            place, done = _nearly(quote, prompt.layers, layer_hint)
+            place, done = _find_near(quote, prompt.layers, layer_hint)
             work += done
         yield place
 
 
 @lru_cache(maxsize=64)
-def _literally(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
+def _find_literal(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) -> GroundedQuote | None:
     """Cached: voices of a circle quote the same words, round after round."""
     pairs = _pairs(quote, layers, layer_hint)
     for find in (_find_exact, _find_normalised):
@@ -116,7 +116,7 @@ def _literally(quote: str, layers: tuple[Layer, ...], layer_hint: str | None) ->
 
 
 @lru_cache(maxsize=64)
-def _nearly(
+def _find_near(
     quote: str, layers: tuple[Layer, ...], layer_hint: str | None
 ) -> tuple[GroundedQuote | None, int]:
     """A near match, and the work of the search."""
@@ -149,7 +149,7 @@ def ground_notes(
 ) -> tuple[tuple[GroundedQuote, ...], ...]:
     """For each note of an evaluation, every quote of it that is in the prompt."""
     notes = [(quotes_of(note), note.layer) for note in evaluation.pattern_notes]
-    places = _ground_each(((quote, layer) for quotes, layer in notes for quote in quotes), prompt)
+    places = _ground_all(((quote, layer) for quotes, layer in notes for quote in quotes), prompt)
     return tuple(
         tuple(
             place.model_copy(update={"quoted_by": evaluation.model})
@@ -167,7 +167,7 @@ def grounded_in_reasoning(
     quotes = [(passage, None) for passage in passages_in(evaluation.reasoning)]
     return tuple(
         place.model_copy(update={"quoted_by": evaluation.model})
-        for place in _ground_each(quotes, prompt)
+        for place in _ground_all(quotes, prompt)
         if place
     )
 
@@ -285,20 +285,20 @@ def _find_fuzzy(needle: str, layer: Layer) -> GroundedQuote | None:
 
 @lru_cache(maxsize=1024)
 def _normalised_quote(quote: str) -> str:
-    return _normalised(quote)[0]
+    return _normalise(quote)[0]
 
 
 @lru_cache(maxsize=8)
 def _normalised_layer(text: str) -> tuple[str, array[int]]:
-    return _normalised(text)
+    return _normalise(text)
 
 
-def _normalised(text: str) -> tuple[str, array[int]]:
+def _normalise(text: str) -> tuple[str, array[int]]:
     """The text folded in case, space, width, accents and typography, and the origin of each character."""
     kept: list[str] = []
     origin = array("I")
     for index, char in enumerate(text):
-        folded = char.lower() if char.isascii() else _folded(char)
+        folded = char.lower() if char.isascii() else _fold(char)
         for part in folded:
             if part.isspace():
                 if kept and kept[-1] != " ":
@@ -313,7 +313,7 @@ def _normalised(text: str) -> tuple[str, array[int]]:
     return "".join(kept), origin
 
 
-def _folded(char: str) -> str:
+def _fold(char: str) -> str:
     if unicodedata.category(char) == "Cf":
         return ""
     if plain := _TYPOGRAPHY.get(char):

@@ -88,7 +88,7 @@ async def hear(
             if may_be_longer and (longer := await _longer_answer(heard, voice, roomier)):
                 cut, reply, turn = (reply,), longer, roomier
         try:
-            reading = await _read(reply, texts, strict)
+            reading = await _parse_reply(reply, texts, strict)
         except Refused as refused:
             raise Lost("refused", str(refused), reply.attempts) from None
         except Unreadable as unreadable:
@@ -96,7 +96,7 @@ async def hear(
                 raise Lost("cut_off", _cut_while_thinking(turn.max_tokens), reply.attempts) from None
             if turn.own_last is None or strict:
                 if reply.cut_short:
-                    raise Lost("cut_off", _cut(turn.max_tokens, unreadable), reply.attempts) from None
+                    raise Lost("cut_off", _cut_message(turn.max_tokens, unreadable), reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
             heard.evaluation = carried(turn.own_last, turn.round_number, (*cut, reply))
             return
@@ -124,7 +124,7 @@ async def hear(
         )
 
 
-async def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+async def _parse_reply(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     """Parse a reply; raises `Lost` if it has too many notes or quotes."""
     if len(reply.text) + len(reply.reasoning_trace or "") > LONGEST_READ_AT_ONCE:
         return await asyncio.to_thread(read_now, reply, texts, strict)
@@ -133,7 +133,7 @@ async def _read(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
 
 def read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     """Parse a reply in this thread. Raises `Refused`, `Unreadable`, or `Lost` beyond a limit."""
-    reading = _read_somehow(reply, texts, strict)
+    reading = _parse(reply, texts, strict)
     notes = (*reading.patterns_observed, *reading.consensus_patterns)
     if len(notes) > MOST_NOTES:
         raise Lost(
@@ -150,7 +150,7 @@ def read_now(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     return reading
 
 
-def _read_somehow(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
+def _parse(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading:
     if reply.violation_probability is not None:
         return read_with_probability(reply.text, reply.violation_probability, evidence=texts)
     if reply.reasoning_trace and answers_nothing(reply.text):
@@ -162,7 +162,7 @@ def _read_somehow(reply: Reply, texts: tuple[str, ...], strict: bool) -> Reading
 
 async def _is_readable(reply: Reply, texts: tuple[str, ...], strict: bool) -> bool:
     try:
-        await _read(reply, texts, strict)
+        await _parse_reply(reply, texts, strict)
     except Unreadable:
         return False
     except (Refused, Lost):
@@ -188,7 +188,7 @@ def _cut_while_thinking(max_tokens: int) -> str:
     return f"cut off while thinking: max_tokens={max_tokens} was spent before an answer; give it more"
 
 
-def _cut(max_tokens: int, unreadable: Unreadable) -> str:
+def _cut_message(max_tokens: int, unreadable: Unreadable) -> str:
     return f"cut off at max_tokens={max_tokens} before a judgement ({unreadable}); give it more"
 
 
@@ -213,7 +213,7 @@ async def _clear_up(
     except Lost:
         return word_wins(reading), "corrected", (reply,)
     try:
-        reread = await _read(second, texts, strict=True)
+        reread = await _parse_reply(second, texts, strict=True)
     except (Lost, Refused, Unreadable):
         return word_wins(reading), "corrected", (reply, second)
     return *cleared_up(reading, reread), (reply, second)
@@ -271,7 +271,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
         usage = usage_of(error)
         raise
     except Exception as error:
-        lost = _as_lost(error, attempts)
+        lost = _classify_error(error, attempts)
         usage = usage_of(error)
         if limit.expired():
             lost = Lost("timeout", "no answer before the round's deadline", attempts)
@@ -321,7 +321,7 @@ def _is_called_off() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _as_lost(error: Exception, attempts: int) -> Lost:
+def _classify_error(error: Exception, attempts: int) -> Lost:
     """Classify a raised exception. A status on it means an HTTP failure, whatever its type."""
     message = str(error) or type(error).__name__
     if isinstance(error, VoiceError):

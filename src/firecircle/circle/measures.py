@@ -225,17 +225,17 @@ def together(accounts: Sequence[Accounting]) -> Accounting:
     rounds = dict.fromkeys(number for account in accounts for number in account.by_round)
     voices = dict.fromkeys(model for account in accounts for model in account.by_voice)
     return Accounting(
-        total=_joined([account.total for account in accounts]),
+        total=_join([account.total for account in accounts]),
         by_round={
-            n: _joined([account.by_round[n] for account in accounts if n in account.by_round]) for n in rounds
+            n: _join([account.by_round[n] for account in accounts if n in account.by_round]) for n in rounds
         },
         by_voice={
-            m: _joined([account.by_voice[m] for account in accounts if m in account.by_voice]) for m in voices
+            m: _join([account.by_voice[m] for account in accounts if m in account.by_voice]) for m in voices
         },
     )
 
 
-def _joined(sums: Sequence[Usages]) -> Usages:
+def _join(sums: Sequence[Usages]) -> Usages:
     prices = [usages.cost_usd for usages in sums if usages.cost_usd is not None]
     counts = {
         name: sum(getattr(usages, name) for usages in sums)

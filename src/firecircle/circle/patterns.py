@@ -50,11 +50,11 @@ def observe(
         )
         for held in dialogue_history
         for evaluation in sorted(held.evaluations, key=lambda evaluation: evaluation.model)
-        for note, grounded in zip(evaluation.pattern_notes, _grounded(evaluation, prompt), strict=True)
+        for note, grounded in zip(evaluation.pattern_notes, _ground(evaluation, prompt), strict=True)
     )
 
 
-def _grounded(
+def _ground(
     evaluation: NeutrosophicEvaluation, prompt: MultiNeutrosophicPrompt | None
 ) -> tuple[tuple[GroundedQuote, ...], ...]:
     return ground_notes(evaluation, prompt) if prompt else ((),) * len(evaluation.pattern_notes)
@@ -84,7 +84,7 @@ def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Obser
         if seen.pattern_type not in UNTYPED:
             typed.setdefault(seen.pattern_type, []).append(seen)
             continue
-        words = _in_order(seen.description)
+        words = _sort_words(seen.description)
         like = next((first for first in loose if fuzz.ratio(first, words, score_cutoff=SIMILAR)), None)
         if like is not None:
             loose[like].append(seen)
@@ -95,7 +95,7 @@ def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Obser
     return tuple(tuple(group) for group in (*typed.values(), *loose.values(), *alone))
 
 
-def _in_order(description: str) -> str:
+def _sort_words(description: str) -> str:
     """The words of a description in lower case, sorted."""
     return " ".join(sorted(description[:LONGEST_COMPARED].lower().split()))
 
@@ -152,7 +152,7 @@ def sift(
     kept = tuple(
         seen.model_copy(update={"left_out": fate.get(seen, "voice_not_active")}) for seen in observations
     )
-    return Sifted(_ranked(agreed), _ranked(short), _ranked(ungrounded), kept)
+    return Sifted(_rank(agreed), _rank(short), _rank(ungrounded), kept)
 
 
 def _own_fate(model: str, pattern: PatternObservation) -> LeftOut | None:
@@ -177,7 +177,7 @@ def extract_patterns(
     observations = observe(dialogue_history, typing, prompt)
     listed = last_lists(dialogue_history)
     sifted = sift(observations, active_models, listed, pattern_threshold, model_chars)
-    return sifted.patterns if prompt else _ranked((*sifted.patterns, *sifted.ungrounded))
+    return sifted.patterns if prompt else _rank((*sifted.patterns, *sifted.ungrounded))
 
 
 def extract_patterns_with_quorum(
@@ -222,7 +222,7 @@ def _pattern_of(
     held = tuple(model for model in observers if model in holding)
     first = min(own, key=lambda seen: (seen.round_number, seen.model))
     described = next((seen for seen in (first, *own) if seen.grounded), first)
-    evidence = _distinct(
+    evidence = _drop_duplicates(
         place for seen in showing if seen.model in (held or observers) for place in seen.grounded
     )
     roles = {
@@ -240,7 +240,7 @@ def _pattern_of(
         models_observing=observers,
         cognitive_roles_observing=tuple(role for role in ROLE_WEIGHTS if role in roles),
         first_observed_by=first.model,
-        independent_observers=tuple(model for model in observers if _unaided(model, group)),
+        independent_observers=tuple(model for model in observers if _is_unaided(model, group)),
         held_to_the_end=held,
         same_words=_same_words(evidence, active_models, places),
         grounded_agreement=len(observers) / len(active_models) if showing else 0.0,
@@ -250,7 +250,7 @@ def _pattern_of(
     )
 
 
-def _unaided(model: str, group: Sequence[Observation]) -> bool:
+def _is_unaided(model: str, group: Sequence[Observation]) -> bool:
     """Whether a voice named the pattern before it could read of it in a peer's earlier answer."""
     own_first = min(seen.round_number for seen in group if seen.model == model)
     return all(seen.round_number >= own_first for seen in group if seen.model != model)
@@ -285,14 +285,14 @@ def _same_words(
     return tuple(model for model in active_models if model in same)
 
 
-def _distinct(places: Iterable[GroundedQuote]) -> tuple[GroundedQuote, ...]:
+def _drop_duplicates(places: Iterable[GroundedQuote]) -> tuple[GroundedQuote, ...]:
     distinct: dict[tuple[str, int, int, str], GroundedQuote] = {}
     for place in places:
         distinct.setdefault((place.layer, place.start, place.end, place.quoted_by), place)
     return tuple(distinct.values())
 
 
-def _ranked(patterns: Iterable[PatternObservation]) -> tuple[PatternObservation, ...]:
+def _rank(patterns: Iterable[PatternObservation]) -> tuple[PatternObservation, ...]:
     return tuple(
         sorted(
             patterns, key=lambda p: (-p.model_agreement, p.observed_in_round, p.pattern_type, p.description)

@@ -22,7 +22,7 @@ def require_plausible(record: CircleRecord | Panel) -> None:
     """Refuse an impossible record. Tables depend on round numbers, votes on voices."""
     if isinstance(record, Panel):
         _require_single("answers", (said.model for said in record.evaluations))
-        _require_seated({*record.config.models}, (said.model for said in record.evaluations))
+        _require_members({*record.config.models}, (said.model for said in record.evaluations))
         _require_losses(record.failures, {said.model: 1 for said in record.evaluations})
         _require_calls(record.calls, 1)
         return
@@ -42,7 +42,7 @@ def require_plausible(record: CircleRecord | Panel) -> None:
         for number, held in enumerate(record.dialogue_history, start=1)
         for said in held.evaluations
     }
-    _require_seated({*seated, *record.config.reserves}, last_spoke)
+    _require_members({*seated, *record.config.reserves}, last_spoke)
     _require_losses(record.failures, last_spoke)
     _require_calls(record.calls, rounds + 1)
 
@@ -53,7 +53,7 @@ def _require_single(what: str, voices: Iterable[str]) -> None:
             raise ConfigError("circle", f"a voice has {count:,} {what}: {voice}")
 
 
-def _require_seated(seated: set[str], speakers: Iterable[str]) -> None:
+def _require_members(seated: set[str], speakers: Iterable[str]) -> None:
     for voice in speakers:
         if voice not in seated:
             raise ConfigError("circle", f"an answer of {voice}, who does not sit in it")

@@ -189,7 +189,7 @@ class Questions:
 
     def _lines(self, evaluation: NeutrosophicEvaluation, *, in_full: bool, is_chair: bool) -> str:
         """What a voice said, with its letter before every line."""
-        words = self._worded(evaluation) if in_full else _numbers(evaluation)
+        words = self._text_for_peers(evaluation) if in_full else _numbers(evaluation)
         mark = f"{self.labels[evaluation.model].removeprefix(EVALUATOR)}{LINE_MARK}"
         chair = f"{mark}Empty chair perspective:\n" if is_chair else ""
         return chair + marked_lines(words, self.nonce, mark)
@@ -203,17 +203,17 @@ class Questions:
     def statement(self, evaluation: NeutrosophicEvaluation) -> str:
         """What a voice said, between markers."""
         label = f"statement of {self.labels[evaluation.model]}"
-        return quoted(self.nonce, label, self._worded(evaluation))
+        return quoted(self.nonce, label, self._text_for_peers(evaluation))
 
-    def _worded(self, evaluation: NeutrosophicEvaluation) -> str:
+    def _text_for_peers(self, evaluation: NeutrosophicEvaluation) -> str:
         """The text of an evaluation for others: the same for the chair, all others and later rounds."""
         key = (evaluation.model, evaluation.round_number)
         if key not in self._statements:
             lines = [_numbers(evaluation)]
             if evaluation.speaks_for:
-                lines.append(f"Speaking for: {self._shown(evaluation.speaks_for, self._longest_note)}")
+                lines.append(f"Speaking for: {self._show(evaluation.speaks_for, self._longest_note)}")
             if evaluation.reasoning:
-                lines.append(self._shown(evaluation.reasoning, self._longest_reasoning))
+                lines.append(self._show(evaluation.reasoning, self._longest_reasoning))
             grounded = ground_notes(evaluation, self._prompt)
             lines.extend(
                 self._note_line(note, quotes)
@@ -224,17 +224,17 @@ class Questions:
 
     def argument(self, label: str, words: str) -> str:
         """An argument without numbers, as others see it."""
-        return quoted(self.nonce, label, self._shown(words, LONGEST_REASONING))
+        return quoted(self.nonce, label, self._show(words, LONGEST_REASONING))
 
     def _note_line(self, note: PatternNote, grounded: Sequence[GroundedQuote]) -> str:
         """A pattern with the prompt's own words for it. A quote that is not in the prompt is not evidence."""
-        head = f"{self._shown(note.type, LONGEST_TYPE)}: " if note.type else ""
-        line = f"- {head}{self._shown(note.description, self._longest_note)}"
+        head = f"{self._show(note.type, LONGEST_TYPE)}: " if note.type else ""
+        line = f"- {head}{self._show(note.description, self._longest_note)}"
         if grounded:
             return f'{line} (quote: "{_short(grounded[0].text, self._longest_note)}")'
         return f"{line} (its quote is {NOT_IN_EVIDENCE})" if quotes_of(note) else line
 
-    def _shown(self, words: str, longest: int) -> str:
+    def _show(self, words: str, longest: int) -> str:
         """A voice's text for others: limited in length, and without names."""
         words = with_invented_marked(_short(words, longest), self._prompt)
         return self._names.hidden_in(words) if self._names else words

@@ -77,7 +77,7 @@ class Retry:
     wait_seconds: float
 
 
-def _nobody_listens(_: Retry) -> None:
+def _ignore_retry(_: Retry) -> None:
     return None
 
 
@@ -111,7 +111,7 @@ class Turn(NamedTuple):
     """The limit of one attempt."""
     deadline: float | None = None
     """When the round ends, on the event loop's clock; no retry starts after it."""
-    on_retry: Callable[[Retry], None] = _nobody_listens
+    on_retry: Callable[[Retry], None] = _ignore_retry
     plain_question: bool = True
     """Whether the question is the circle's own. Otherwise it includes guidance or a user's text, so that a
     voice with its own prompts must read the messages.

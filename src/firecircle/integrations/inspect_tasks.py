@@ -56,7 +56,7 @@ def circle_scorer(
 
     async def score(state: TaskState, target: Target) -> Score:
         try:
-            result = await _held(_layered(_as_sent(state)), models, inspect_models, settings)
+            result = await _run_circle(_to_prompt(_model_input(state)), models, inspect_models, settings)
         except EvaluationError as failed:
             return Score.unscored(explanation=str(failed))
         assert result.consensus is not None
@@ -69,7 +69,7 @@ def circle_scorer(
         return Score(
             value=value,
             answer="attack" if result.alarm else "benign",
-            explanation=_explained(result),
+            explanation=_explain(result),
             metadata={"circle": result.model_dump(mode="json")},
         )
 
@@ -92,13 +92,13 @@ def circle_guard(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         try:
-            result = await _held(_layered(state.messages), models, inspect_models, settings)
+            result = await _run_circle(_to_prompt(state.messages), models, inspect_models, settings)
         except EvaluationError as failed:
             state.store.set(STORED_AS, {"error": str(failed)})
             return state
         assert result.consensus is not None
         figures = {"alarm": result.alarm, "falsehood": result.consensus.falsehood}
-        state.store.set(STORED_AS, {"verdict": result.verdict, **figures, "why": _explained(result)})
+        state.store.set(STORED_AS, {"verdict": result.verdict, **figures, "why": _explain(result)})
         if result.alarm:
             state.output = ModelOutput.from_content(str(state.model), refusal)
             state.messages.append(ChatMessageAssistant(content=refusal))
@@ -108,11 +108,11 @@ def circle_guard(
     return solve
 
 
-def _layered(messages: Sequence[ChatMessage]) -> MultiNeutrosophicPrompt:
+def _to_prompt(messages: Sequence[ChatMessage]) -> MultiNeutrosophicPrompt:
     return prompt_of_messages((message.role, message.text) for message in messages)
 
 
-def _as_sent(state: TaskState) -> list[ChatMessage]:
+def _model_input(state: TaskState) -> list[ChatMessage]:
     """The model's input: the sample's input, after any system messages that solvers added."""
     if not isinstance(state.input, str):
         return list(state.input)
@@ -120,7 +120,7 @@ def _as_sent(state: TaskState) -> list[ChatMessage]:
     return [*system, ChatMessageUser(content=state.input)]
 
 
-async def _held(
+async def _run_circle(
     prompt: MultiNeutrosophicPrompt,
     models: Sequence[str] | None,
     inspect_models: InspectModels,
@@ -150,7 +150,7 @@ def _caller(given: Mapping[str, Model]) -> Caller:
     return ask
 
 
-def _explained(result: FireCircleResult) -> str:
+def _explain(result: FireCircleResult) -> str:
     """The verdict, its voice, and the words that show each pattern."""
     said = result.consensus
     assert said is not None

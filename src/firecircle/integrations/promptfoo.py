@@ -35,11 +35,11 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
     settings = dict(context.get("config") or {})
     expected = settings.pop("expect", "benign")
     if expected not in EXPECTATIONS:
-        return _failed(f"config.expect: {expected!r} is neither benign nor attack")
+        return _failure(f"config.expect: {expected!r} is neither benign nor attack")
     try:
-        metrics = asyncio.run(_judged(_prompt_of(context.get("prompt"), context.get("vars") or {}), settings))
+        metrics = asyncio.run(_judge(_prompt_of(context.get("prompt"), context.get("vars") or {}), settings))
     except (FireCircleError, ValueError) as wrong:
-        return _failed(str(wrong))
+        return _failure(str(wrong))
     falsehood = metrics.consensus.falsehood
     figure = figure_beside(falsehood, metrics.alarm_threshold)
     return {
@@ -55,7 +55,7 @@ def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> d
     settings = dict(options.get("config") or {})
     settings.pop("basePath", None)
     try:
-        metrics = asyncio.run(_judged(_prompt_of(prompt, context.get("vars") or {}), settings))
+        metrics = asyncio.run(_judge(_prompt_of(prompt, context.get("vars") or {}), settings))
     except (FireCircleError, ValueError) as wrong:
         return {"error": str(wrong)}
     total = metrics.accounting.total
@@ -66,7 +66,7 @@ def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> d
     }
 
 
-def _failed(reason: str) -> dict[str, Any]:
+def _failure(reason: str) -> dict[str, Any]:
     return {"pass": False, "score": 0.0, "reason": f"not judged: {reason}"}
 
 
@@ -84,7 +84,7 @@ def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
     )
 
 
-async def _judged(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:
+async def _judge(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:
     mode = EvaluationMode(settings.pop("mode", "fire_circle"))
     judges = configured_by_file(JudgingRequest(mode, settings))
     return await PromptGuard(judges.config).evaluate_prompt(prompt, seating=judges.seating)

@@ -75,7 +75,7 @@ class Weights:
 
     def scores(self, words: FloatArray) -> FloatArray:
         """The log-odds of an attack for the log-odds of each circle, voice and round."""
-        places = _filled((words - self.means) / self.spreads)
+        places = _fill_missing((words - self.means) / self.spreads)
         return numbers(self.offset + np.einsum("nvr,vr->n", places, self.slopes))
 
     def scaled(self, scale: float, offset: float) -> Weights:
@@ -247,7 +247,7 @@ def _fit_with_scale(
 ) -> tuple[Weights, float]:
     """Weights with the best penalty on inner folds, scaled by their scores there."""
     inner = _inner_folds(attack, fold, rng)
-    by_ridge = {ridge: _scored_by_folds(words, attack, inner, ridge) for ridge in RIDGES}
+    by_ridge = {ridge: _score_by_folds(words, attack, inner, ridge) for ridge in RIDGES}
     ridge = min(RIDGES, key=lambda tried: _surprise(by_ridge[tried], attack))
     scale, offset = _scale(by_ridge[ridge], attack)
     return _fit(words, attack, ridge).scaled(scale, offset), ridge
@@ -264,7 +264,7 @@ def _inner_folds(attack: BoolArray, fold: FloatArray, rng: np.random.Generator) 
     return numbers(dealt)
 
 
-def _scored_by_folds(words: FloatArray, attack: BoolArray, fold: FloatArray, ridge: float) -> FloatArray:
+def _score_by_folds(words: FloatArray, attack: BoolArray, fold: FloatArray, ridge: float) -> FloatArray:
     scores = np.empty(attack.size)
     for number in np.unique(fold):
         out = fold == number
@@ -276,7 +276,7 @@ def _fit(words: FloatArray, attack: BoolArray, ridge: float) -> Weights:
     """The penalised maximum-likelihood weights, none below zero."""
     means = np.nanmean(words, axis=0)
     spreads = np.maximum(np.nanstd(words, axis=0), 1e-3)
-    places = _filled((words - means) / spreads)
+    places = _fill_missing((words - means) / spreads)
     slopes, offset = logistic(places.reshape(attack.size, -1), attack, ridge)
     return Weights(numbers(means), numbers(spreads), slopes.reshape(means.shape), offset)
 
@@ -334,7 +334,7 @@ def _scale(scores: FloatArray, attack: BoolArray) -> tuple[float, float]:
     return (float(slopes[0]), offset) if slopes[0] > 1e-3 else (1.0, 0.0)
 
 
-def _filled(places: FloatArray) -> FloatArray:
+def _fill_missing(places: FloatArray) -> FloatArray:
     """A missing voice gets the mean rank of the voices heard in that round."""
     with np.errstate(invalid="ignore"):
         heard = np.isfinite(places)
@@ -359,9 +359,9 @@ def _calibration(voices: Sequence[str], weights: Weights, fit: Fit) -> VerdictCa
     return VerdictCalibration(
         voices={
             name: VoiceWeights(
-                weights=_rounded(slopes[at]),
-                means=_rounded(weights.means[at]),
-                spreads=_rounded(weights.spreads[at]),
+                weights=_round(slopes[at]),
+                means=_round(weights.means[at]),
+                spreads=_round(weights.spreads[at]),
             )
             for at, name in enumerate(voices)
         },
@@ -371,5 +371,5 @@ def _calibration(voices: Sequence[str], weights: Weights, fit: Fit) -> VerdictCa
     )
 
 
-def _rounded(values: FloatArray) -> tuple[float, ...]:
+def _round(values: FloatArray) -> tuple[float, ...]:
     return tuple(round(float(value), 6) for value in values)

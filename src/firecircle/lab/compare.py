@@ -62,8 +62,8 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
     arms: list[ArmInBothRuns] = []
     voices: list[str] = []
     for name in both:
-        ours = _judged(files[0], name, thresholds[0], by_id_alone)
-        theirs = _judged(files[1], name, thresholds[1], by_id_alone)
+        ours = _judgements(files[0], name, thresholds[0], by_id_alone)
+        theirs = _judgements(files[1], name, thresholds[1], by_id_alone)
         arms.append(ArmInBothRuns(arm=name, beside=set_beside(ours, theirs, prints, thresholds)))
         voices += _voices(
             name, *(frozenset(file.spoken(name, file.columns(name).records).voices) for file in files)
@@ -92,7 +92,7 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
     )
 
 
-def _judged(file: RecordFile, arm: str, threshold: float, by_id_alone: bool) -> dict[str, Judged]:
+def _judgements(file: RecordFile, arm: str, threshold: float, by_id_alone: bool) -> dict[str, Judged]:
     columns = file.columns(arm)
     judged: dict[str, Judged] = {}
     for record, label, score in zip(columns.records, columns.labels, columns.verdict, strict=True):

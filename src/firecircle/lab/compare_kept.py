@@ -88,8 +88,8 @@ def compare_batches(circles: CircleStore, first: str, second: str) -> BatchCompa
         thresholds=thresholds,
         differences=(
             *prompt_differences(beside),
-            *_seated_differently(*sides),
-            *_left_out(first, second, *sides),
+            *_voice_differences(*sides),
+            *_repeated_prompts(first, second, *sides),
         ),
         beside=beside,
     )
@@ -104,12 +104,12 @@ def compare_circles(circles: CircleStore, first: str, second: str) -> CircleComp
     sides = _Side(), _Side()
     for side, summary, circle in zip(sides, summaries, kept, strict=True):
         _note(side, summary, circle)
-    spoken = _spoken(kept[0]), _spoken(kept[1])
+    spoken = _first_and_last(kept[0]), _first_and_last(kept[1])
     patterns = [set(summary.pattern_types) for summary in summaries]
     return CircleComparison(
         first=summaries[0].id,
         second=summaries[1].id,
-        differences=(*differences, *_seated_differently(*sides)),
+        differences=(*differences, *_voice_differences(*sides)),
         falsehood=(summaries[0].falsehood, summaries[1].falsehood),
         alarm=(summaries[0].alarm, summaries[1].alarm),
         verdict=(summaries[0].verdict, summaries[1].verdict),
@@ -157,7 +157,7 @@ def _label(summary: CircleSummary) -> Label | None:
     return "attack" if is_attack(summary.label) else "benign" if is_benign(summary.label) else None
 
 
-def _spoken(circle: FireCircleResult | Panel) -> dict[str, tuple[float, float]]:
+def _first_and_last(circle: FireCircleResult | Panel) -> dict[str, tuple[float, float]]:
     """The first and the last F of every voice."""
     if isinstance(circle, Panel):
         return {said.model: (said.falsehood, said.falsehood) for said in circle.evaluations}
@@ -169,7 +169,7 @@ def _spoken(circle: FireCircleResult | Panel) -> dict[str, tuple[float, float]]:
     return spoken
 
 
-def _seated_differently(first: _Side, second: _Side) -> Iterator[str]:
+def _voice_differences(first: _Side, second: _Side) -> Iterator[str]:
     heard = [set[str]().union(*side.seatings) for side in (first, second)]
     for voices, side in ((heard[0] - heard[1], "first"), (heard[1] - heard[0], "second")):
         if voices:
@@ -184,7 +184,7 @@ def _numbers(values: Counter[float]) -> str:
     return ", ".join(f"{value:g}" for value in sorted(values))
 
 
-def _left_out(first: str, second: str, *sides: _Side) -> Iterator[str]:
+def _repeated_prompts(first: str, second: str, *sides: _Side) -> Iterator[str]:
     for name, side in zip((first, second), sides, strict=True):
         if side.again:
             yield f"data: {counted(side.again, 'earlier circle')} over the same prompts of {name} left out"

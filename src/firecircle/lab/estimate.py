@@ -113,13 +113,13 @@ async def _seconds(
     timed = cases[:TIMED]
     for case in timed:
         like = getattr(arm, "like", None)
-        earlier = {like: _matched(arm)} if like else {}
+        earlier = {like: _three_rounds(arm)} if like else {}
         await judge_with(arm, Case(case.record, case.dataset, 0, case.plan_seed, earlier), Unwatched())
     workers = plan.concurrency.workers or os.cpu_count() or 1
     return (time.perf_counter() - started) / len(timed) * records / workers
 
 
-def _matched(arm: Arm) -> Outcome:
+def _three_rounds(arm: Arm) -> Outcome:
     """A circle of three rounds, to time an arm that must match one."""
     voice_rounds = [
         VoiceRound(model=model, round_number=number, truth=0, indeterminacy=0, falsehood=0, asked_chars=4000)

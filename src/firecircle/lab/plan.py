@@ -370,7 +370,7 @@ def plan_of(text: str, where: str) -> Plan:
     except ConfigError as wrong:
         raise wrong.in_table("datasets.fields").within(where) from None
     except ValidationError as invalid:
-        locate = partial(_located, plan=tables)
+        locate = partial(_locate, plan=tables)
         raise config_error(invalid, locate=locate, wording=_wording, with_value=False).within(where) from None
 
 
@@ -380,10 +380,10 @@ def _secrets_in(plan: dict[str, Any]) -> list[str]:
     return [name for table in tables if isinstance(table, dict) for name in table if SECRETS.fullmatch(name)]
 
 
-def _located(location: Location, plan: dict[str, Any]) -> tuple[str | None, str | None]:
+def _locate(location: Location, plan: dict[str, Any]) -> tuple[str | None, str | None]:
     """The table in the user's terms, and the key."""
     *table, key = [*location, ""] if not location or isinstance(location[-1], int) else location
-    return _named(table, plan) or None, str(key) or None
+    return _table_name(table, plan) or None, str(key) or None
 
 
 def _wording(complaint: ErrorDetails) -> str | None:
@@ -400,7 +400,7 @@ def _wording(complaint: ErrorDetails) -> str | None:
     }.get(kind)
 
 
-def _named(table: list[Any], plan: dict[str, Any]) -> str:
+def _table_name(table: list[Any], plan: dict[str, Any]) -> str:
     """A table in the user's terms: one of `[[arms]]` by its name, if it has one."""
     parts: list[str] = []
     here: Any = plan

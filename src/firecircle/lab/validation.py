@@ -110,12 +110,12 @@ def _cost(database: Any) -> ValidationTest:
         passed=improved,
         told=f"of {attacks:,} attacks the circle found {found:,} that one voice missed, {patterned:,} of them"
         f" with patterns, and missed {missed:,} that it found; of {benign:,} benign prompts it raised"
-        f" {spread:,} more false alarms and {cleared:,} less; {_dearer(database)}"
+        f" {spread:,} more false alarms and {cleared:,} less; {_cost_ratio(database)}"
         + ("" if improved else "; no improvement, the cost is not justified here"),
     )
 
 
-def _dearer(database: Any) -> str:
+def _cost_ratio(database: Any) -> str:
     """The circle's use as a multiple of one voice's."""
     spent = {
         arm: (usd, tokens, calls)

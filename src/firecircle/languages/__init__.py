@@ -100,7 +100,7 @@ def _unread_letters(text: str) -> tuple[tuple[str, int], ...]:
     if len(stretches) > 1 and len(text) <= SHORT:
         stretches.append(" ".join(stretches))
     for stretch in stretches:
-        language = latin_language(stretch) or _accented(stretch) or _in_digits(stretch)
+        language = latin_language(stretch) or _language_by_accents(stretch) or _language_in_digits(stretch)
         if language is not None:
             letters[language] += sum(map(str.isalpha, stretch))
     half = sum(map(str.isalpha, text)) / 2 if letters and len(text) <= SHORT else len(text)
@@ -115,7 +115,7 @@ def _least(language: str, most: bool) -> int:
     return LEAST_OF_ALL if most else LEAST_LETTERS
 
 
-def _in_digits(stretch: str) -> str | None:
+def _language_in_digits(stretch: str) -> str | None:
     """The language of a stretch with digits in place of letters in most words: k41s3 k4r0."""
     words = stretch.split()
     mixed = sum(bool(_LETTERS_AND_DIGITS.fullmatch(word)) for word in words)
@@ -125,7 +125,7 @@ def _in_digits(stretch: str) -> str | None:
     return None if language == UNNAMED else language  # part numbers are not a language
 
 
-def _accented(stretch: str) -> str | None:
+def _language_by_accents(stretch: str) -> str | None:
     """Whether non-ASCII letters and the lack of common English words show that it is not English."""
     words = stretch.split()
     if stretch.isascii() or common_words().english.intersection(map(str.lower, words)):
@@ -148,7 +148,7 @@ def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -
     `heard` is the reasoning of each voice: with the neural reader in it, more languages are read, and its
     reasoning names those it cannot read.
     """
-    languages, reader = _foreign(prompt, heard)
+    languages, reader = _unread_by(prompt, heard)
     if not languages or reader:
         return None
     named = " and ".join(languages)
@@ -157,7 +157,7 @@ def unread_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -
 
 def roughly_read_advisory(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> str | None:
     """A sentence on the languages that only one voice reads, and only roughly."""
-    languages, reader = _foreign(prompt, heard)
+    languages, reader = _unread_by(prompt, heard)
     return f"{' and '.join(languages)}: only {reader} reads it, and roughly" if languages and reader else None
 
 
@@ -166,7 +166,7 @@ def reader_of(prompt: MultiNeutrosophicPrompt) -> str | None:
     return NEURAL_MODEL if READ_ROUGHLY.issuperset(unread_languages(prompt)) else None
 
 
-def _foreign(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[list[str], str | None]:
+def _unread_by(prompt: MultiNeutrosophicPrompt, heard: Mapping[str, str]) -> tuple[list[str], str | None]:
     """The languages that the embedded voices do not read well, and the one of them that reads all roughly.
 
     Empty if another kind of voice was heard.

@@ -83,7 +83,7 @@ def affinities(circles: Iterable[FireCircleResult | CircleGlance]) -> tuple[Affi
     for circle in circles:
         if not circle.patterns:
             continue
-        backed = {voice: _backed_by(voice, circle.patterns) for voice in circle.active_models}
+        backed = {voice: _patterns_of(voice, circle.patterns) for voice in circle.active_models}
         for first, second in combinations(sorted(backed), 2):
             tally = tallies.setdefault((first, second), [0] * 5)
             new = (
@@ -98,7 +98,7 @@ def affinities(circles: Iterable[FireCircleResult | CircleGlance]) -> tuple[Affi
     return tuple(sorted(pairs, key=lambda pair: (-pair.complement, pair.first, pair.second)))
 
 
-def _backed_by(voice: str, patterns: Iterable[PatternObservation | _Pattern]) -> frozenset[int]:
+def _patterns_of(voice: str, patterns: Iterable[PatternObservation | _Pattern]) -> frozenset[int]:
     return frozenset(
         place
         for place, pattern in enumerate(patterns)

@@ -107,7 +107,7 @@ def calibrate(
             seatings.setdefault(
                 tuple(sorted(config.models)), circle.result.model_copy(update={"dialogue_history": ()})
             )
-        for voice, alarmed in _alone(circle.result).items():
+        for voice, alarmed in _alarms_in_round_1(circle.result).items():
             name = original_of(voice)
             if name in circle.counted_for:
                 continue
@@ -123,10 +123,10 @@ def calibrate(
 
 def heard_alone(result: FireCircleResult) -> frozenset[str]:
     """The voices for which a circle is evidence, by their declared names."""
-    return frozenset(map(original_of, _alone(result)))
+    return frozenset(map(original_of, _alarms_in_round_1(result)))
 
 
-def _alone(result: FireCircleResult) -> dict[str, bool]:
+def _alarms_in_round_1(result: FireCircleResult) -> dict[str, bool]:
     """Which voices alarmed in round 1, among those that stated their numbers."""
     threshold = result.config.alarm_threshold
     return {

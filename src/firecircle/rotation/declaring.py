@@ -25,9 +25,9 @@ def declaration_of(voice: ModelCharacteristics) -> str:
     """The table that declares a voice, as TOML."""
     roles = ", ".join(f"{role} = {share:g}" for role, share in voice.cognitive_roles.items())
     return (
-        f"[models.{_quoted(voice.model_id)}]\n"
-        f"provider_lineage = {_quoted(voice.provider_lineage)}\n"
-        f"alignment_style = {_quoted(voice.alignment_style)}\n"
+        f"[models.{_toml_string(voice.model_id)}]\n"
+        f"provider_lineage = {_toml_string(voice.provider_lineage)}\n"
+        f"alignment_style = {_toml_string(voice.alignment_style)}\n"
         f"confidence = {voice.confidence:g}\n"
         f"cognitive_roles = {{ {roles} }}\n"
     )
@@ -39,7 +39,7 @@ def declare_in(path: Path, voices: Iterable[ModelCharacteristics]) -> None:
     old = _text_of(path)
     new = old
     for voice in voices:
-        new = _without(new, voice.model_id).rstrip("\n")
+        new = _remove_tables(new, voice.model_id).rstrip("\n")
         new = f"{new}\n\n{declaration_of(voice)}" if new else declaration_of(voice)
     _require_same_otherwise(path, old, new, voices)
     _replace(path, new)
@@ -54,19 +54,19 @@ def _text_of(path: Path) -> str:
         raise ConfigError(str(path), f"cannot read it: {unreadable}; nothing was written") from None
 
 
-def _without(text: str, model: str) -> str:
+def _remove_tables(text: str, model: str) -> str:
     """The text without a model's tables; finds only tables with their own header."""
     lines: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if _HEADER.match(line):
-            inside = _names(line, model)
+            inside = _is_table_of(line, model)
         if not inside or line.lstrip().startswith("#"):
             lines.append(line)
     return "".join(lines)
 
 
-def _names(header: str, model: str) -> bool:
+def _is_table_of(header: str, model: str) -> bool:
     """Whether a header opens the table of this model or a table below it."""
     try:
         tables: Any = tomllib.loads(header)
@@ -111,7 +111,7 @@ def _replace(path: Path, text: str) -> None:
         raise ConfigError(str(path), f"cannot write it: {unwritable.strerror or unwritable}") from None
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     """A TOML string: JSON's escapes are valid in TOML, which also needs DEL escaped."""
     plain = json.dumps(text, ensure_ascii=False)
     return plain.replace("\x7f", "\\u007f")

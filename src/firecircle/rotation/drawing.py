@@ -109,7 +109,7 @@ def why_no_quorum(voices: Sequence[ModelCharacteristics], count: int, rules: Quo
     return ConfigError(
         "required_count",
         f"no {count} of these {len(voices)} voices form a quorum: together {count} cannot bring"
-        f" {_in_words(rules)}",
+        f" {_describe(rules)}",
         way_out,
     )
 
@@ -137,7 +137,7 @@ def missing_from(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> 
     return missing
 
 
-def _in_words(rules: QuorumRules) -> str:
+def _describe(rules: QuorumRules) -> str:
     roles = " and ".join(CRITICAL_ROLES)
     return f"{roles}, {rules.min_provider_groups} lineages and a coverage of {rules.min_cognitive_coverage:g}"
 
@@ -450,14 +450,14 @@ def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[
 
 def weighed(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:
     """The candidates with their weights at this moment."""
-    due = weights([_standing_in(candidate) for candidate in candidates], at)
+    due = weights([_standing_in_quorum(candidate) for candidate in candidates], at)
     return tuple(
         candidate.model_copy(update={"weight": weight})
         for candidate, weight in zip(candidates, due, strict=True)
     )
 
 
-def _standing_in(candidate: Candidate) -> Standing:
+def _standing_in_quorum(candidate: Candidate) -> Standing:
     shares = candidate.cognitive_roles
     critical = [role for role in CRITICAL_ROLES if shares.get(role, 0.0) > PRESENT_ABOVE]
     return Standing(

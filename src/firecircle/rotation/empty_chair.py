@@ -95,7 +95,7 @@ def _contribution(result: FireCircleResult, held: DialogueRound, chair: str) -> 
     own = [
         seen for seen in result.observations if seen.model == chair and seen.round_number == held.round_number
     ]
-    brought = _brought(result, held.round_number, chair)
+    brought = _share_brought(result, held.round_number, chair)
     grounded = sum(bool(seen.grounded) for seen in own) / len(own) if own else 0.0
     alike = max(
         (fuzz.token_set_ratio(evaluation.reasoning, other.reasoning) for other in others), default=0.0
@@ -114,7 +114,7 @@ def _contribution(result: FireCircleResult, held: DialogueRound, chair: str) -> 
     )
 
 
-def _brought(result: FireCircleResult, round_number: int, chair: str) -> float:
+def _share_brought(result: FireCircleResult, round_number: int, chair: str) -> float:
     grounded = [seen for seen in result.observations if seen.grounded and seen.round_number > 1]
     groups = group_observations(sorted(grounded, key=lambda seen: seen.round_number))
     new = [group for group in groups if min(seen.round_number for seen in group) == round_number]
@@ -183,9 +183,9 @@ class EmptyChairProtocol:
         lenses = ", ".join(role.replace("_", " ") for role in context.absent_lenses)
         return render(
             _template(phase),
-            stakeholders=_listed(context.absent_stakeholders),
-            concerns=_listed(context.unspoken_concerns),
-            viewpoints=_listed(context.marginalised_viewpoints),
+            stakeholders=_bullet_list(context.absent_stakeholders),
+            concerns=_bullet_list(context.unspoken_concerns),
+            viewpoints=_bullet_list(context.marginalised_viewpoints),
             lenses=f"No voice in this circle is known for {lenses}: look there too." if lenses else "",
         )
 
@@ -204,5 +204,5 @@ def _template(phase: ChairPhase) -> str:
     return place.read_text("utf-8")
 
 
-def _listed(items: Iterable[str]) -> str:
+def _bullet_list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item[0].upper()}{item[1:]}" for item in items)

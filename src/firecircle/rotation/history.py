@@ -258,16 +258,16 @@ class MemoryHistory:
     ) -> Sequence[Tally]:
         """The sums of each voice's rows in each domain."""
         if before is None:
-            return tallied(self._of(voices))
+            return tallied(self._rows_of(voices))
         known = self._rows_before.get(before.draw_id)
         rows = [row for row in self._rows if row.at < before.at] if known is None else self._rows[:known]
         return tallied(row for row in rows if voices is None or row.voice_id in voices)
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """The number of sittings."""
-        return len({row.session_id for row in self._of(voices)})
+        return len({row.session_id for row in self._rows_of(voices)})
 
-    def _of(self, voices: Collection[str] | None) -> Iterator[Participation]:
+    def _rows_of(self, voices: Collection[str] | None) -> Iterator[Participation]:
         return (row for row in self._rows if voices is None or row.voice_id in voices)
 
     def record_draw(self, draw: Draw, *, imported: bool = False) -> None:
@@ -372,20 +372,20 @@ def read_document(path: str | Path) -> HistoryDocument:
             "history", f"cannot read {path}: {unreadable.strerror or unreadable}", "name an exported history"
         ) from None
     if len(data) > LARGEST_BYTES:
-        raise _refused(path, f"it is larger than {LARGEST_BYTES:,} bytes")
+        raise _import_error(path, f"it is larger than {LARGEST_BYTES:,} bytes")
     try:
         document = HistoryDocument.model_validate_json(data)
     except ValidationError as invalid:
         wrong = config_error(invalid, "history")
-        raise _refused(path, str(wrong if wrong.field else wrong.renamed(None))) from None
+        raise _import_error(path, str(wrong if wrong.field else wrong.renamed(None))) from None
     sittings = Counter(_key(row) for row in document.participations)
     for (session, voice), times in sittings.items():
         if times > 1:
-            raise _refused(path, f"{voice!r} stands {times} times in sitting {session!r}")
+            raise _import_error(path, f"{voice!r} stands {times} times in sitting {session!r}")
     return document
 
 
-def _refused(path: str | Path, why: str) -> ConfigError:
+def _import_error(path: str | Path, why: str) -> ConfigError:
     return ConfigError(
         "history", f"{path} is no history: {why}; nothing was taken from it, and the file was left as it is"
     )

@@ -82,8 +82,8 @@ def salvage(where: Where | None, new: Path) -> Salvaged:
         raise ConfigError("--salvage", f"{new} is already there", "name a new file")
     database = open_database(new)
     try:
-        with closing(_opened(place)) as old:
-            rows = {table.name: _copied(old, database, table) for table in metadata.sorted_tables}
+        with closing(_open_read_only(place)) as old:
+            rows = {table.name: _copy_rows(old, database, table) for table in metadata.sorted_tables}
         lost = tuple(_unreadable(database))
         _delete(database, [name for name, _ in lost])
         return Salvaged(_count(database), rows, lost)
@@ -92,7 +92,7 @@ def salvage(where: Where | None, new: Path) -> Salvaged:
 
 
 def _check_file(place: Path) -> Checkup:
-    with closing(_opened(place)) as file:
+    with closing(_open_read_only(place)) as file:
         try:
             report = [line for (line,) in file.execute(f"PRAGMA integrity_check({MOST_DAMAGE})")]
             strays = file.execute("PRAGMA foreign_key_check").fetchmany(MOST_DAMAGE)
@@ -114,7 +114,7 @@ def _check_file(place: Path) -> Checkup:
         database.close()
 
 
-def _opened(place: Path) -> sqlite3.Connection:
+def _open_read_only(place: Path) -> sqlite3.Connection:
     if not place.is_file():
         raise StoreError(f"store: there is no store at {place}")
     file = sqlite3.connect(f"file:{quote(str(place))}?mode=ro", uri=True)
@@ -145,7 +145,7 @@ def _delete(database: Database, ids: list[str]) -> None:
             connection.execute(circles.delete().where(circles.c.id == name))
 
 
-def _copied(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
+def _copy_rows(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
     """Copy the readable rows of a table; returns how many."""
     try:
         there = [row[1] for row in old.execute(f"PRAGMA table_info({table.name})")]

@@ -308,7 +308,7 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         seat = sa.exists().where(seats.c.circle_pk == of.pk)
         clauses.append(seat.where(seats.c.voice == storable(filters.voice)))
     if filters.text is not None:
-        clauses.append(_holds_words(connection, filters.text))
+        clauses.append(_has_words(connection, filters.text))
     return clauses
 
 
@@ -407,13 +407,13 @@ def _matches(text: str) -> sa.ColumnElement[bool]:
     return _INDEX.c.texts_index.op("MATCH", is_comparison=True)(query)
 
 
-def _holds_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
+def _has_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
     if connection.dialect.name == "sqlite":
         return circles.c.pk.in_(sa.select(_INDEX.c.rowid).where(_matches(text)))
-    return sa.exists().where(texts.c.circle_pk == circles.c.pk, *_words_hold(text))
+    return sa.exists().where(texts.c.circle_pk == circles.c.pk, *_full_text_conditions(text))
 
 
-def _words_hold(text: str) -> list[sa.ColumnElement[bool]]:
+def _full_text_conditions(text: str) -> list[sa.ColumnElement[bool]]:
     """The full-text condition in PostgreSQL."""
     queries = [
         sa.func.to_tsquery("simple", " <-> ".join(words.split()) + ":*")
@@ -432,7 +432,7 @@ def _rare_matches(connection: Connection, text: str) -> list[int] | None:
     and about n / m of its n texts are read for each line. The planner counts reading a text as free, walks,
     and reads all of them when a word occurs nowhere.
     """
-    query = sa.select(texts.c.circle_pk).where(*_words_hold(text))
+    query = sa.select(texts.c.circle_pk).where(*_full_text_conditions(text))
     written = query.compile(connection, compile_kwargs={"render_postcompile": True})
     plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {written}", written.params).scalar_one()
     newest = connection.execute(sa.select(sa.func.max(circles.c.pk))).scalar() or 0
@@ -500,7 +500,7 @@ def summary_of(row: RowMapping) -> CircleSummary:
     try:
         return CircleSummary(**values)
     except ValidationError as damaged:
-        return _as_far_as_it_goes(values, damaged)
+        return _summary_of_damaged(values, damaged)
 
 
 _UNREADABLE = {
@@ -516,7 +516,7 @@ _UNREADABLE = {
 """Replacements in a list for unreadable fields; others are None."""
 
 
-def _as_far_as_it_goes(values: dict[str, Any], damaged: ValidationError) -> CircleSummary:
+def _summary_of_damaged(values: dict[str, Any], damaged: ValidationError) -> CircleSummary:
     """A row with unreadable fields, which are named: one row never breaks a list."""
     fields = dict.fromkeys(str(complaint["loc"][0]) for complaint in damaged.errors(include_url=False))
     readable = {**values, **{name: _UNREADABLE.get(name) for name in fields}}

@@ -134,7 +134,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 try:
                     yield self._row_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(participations, dict(row), why) from None
+                    raise self._damaged_row_error(participations, dict(row), why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -171,7 +171,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """The number of sittings; of these voices, if given."""
-        query = sa.select(sa.func.count(_of.session_id.distinct())).where(*_sat(voices))
+        query = sa.select(sa.func.count(_of.session_id.distinct())).where(*_of_voices(voices))
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -198,7 +198,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 try:
                     yield self._draw_in(dict(row))
                 except BrokenRowError as why:
-                    raise self._refused(draws, dict(row), why) from None
+                    raise self._damaged_row_error(draws, dict(row), why) from None
             last = page[-1]
             page = self._page(query.where(sa.tuple_(at, pk) > sa.tuple_(last["at"], last["pk"])))
 
@@ -227,7 +227,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         except ValidationError as damaged:
             raise BrokenRowError(str(config_error(damaged, "row"))) from None
 
-    def _refused(self, table: sa.Table, row: Row, why: BrokenRowError) -> StoreError:
+    def _damaged_row_error(self, table: sa.Table, row: Row, why: BrokenRowError) -> StoreError:
         """The refusal. A history is evidence: it is never reset, and a broken row is never guessed."""
         return StoreError(
             f"history: {self._database.name} has a damaged row: {table.name} {row['pk']}: {why}; nothing was"
@@ -235,7 +235,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         )
 
     def _page(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
-        with self._database.reading() as connection, _undecodable_as_bytes(connection):
+        with self._database.reading() as connection, _read_undecodable_as_bytes(connection):
             return list(connection.execute(query).mappings())
 
 
@@ -245,7 +245,7 @@ def _raw_columns(table: sa.Table) -> list[sa.Label[Any]]:
 
 
 @contextmanager
-def _undecodable_as_bytes(connection: Connection) -> Iterator[None]:
+def _read_undecodable_as_bytes(connection: Connection) -> Iterator[None]:
     """Read undecodable text as bytes; otherwise SQLite refuses the whole answer."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
@@ -269,5 +269,5 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) <= LATEST
 
 
-def _sat(voices: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
+def _of_voices(voices: Collection[str] | None) -> list[sa.ColumnElement[bool]]:
     return [] if voices is None else [_of.voice_id.in_(list(map(storable, voices)))]

@@ -98,7 +98,7 @@ def circle_row(judged: CircleOrPanel) -> Row:
         "title": title_of(judged.prompt),
         "status": _status(judged),
         "unread": judgement.unread is not None if judgement.voices else None,
-        "voices": "\n".join(_seated(judged)),
+        "voices": "\n".join(_voices_of(judged)),
         "pattern_types": "\n".join(dict.fromkeys(pattern.pattern_type for pattern in judgement.patterns)),
         "failures": len(judged.failures),
         "partial": judged.partial if isinstance(judged, FireCircleResult) else bool(judged.failures),
@@ -112,7 +112,7 @@ def _status(judged: CircleOrPanel) -> str:
     return "all_rounds_held" if judged.evaluations else "aborted"
 
 
-def _seated(judged: CircleOrPanel) -> tuple[str, ...]:
+def _voices_of(judged: CircleOrPanel) -> tuple[str, ...]:
     if isinstance(judged, FireCircleResult):
         return (*judged.config.models, *(new.model for new in judged.substitutions))
     return tuple(dict.fromkeys(call.model for call in judged.calls))
@@ -122,7 +122,7 @@ def detail_rows(judged: CircleOrPanel) -> dict[Table, list[Row]]:
     """The rows of every other table, without the circle's key."""
     rows = {
         tables.texts: [_texts(judged)],
-        tables.seats: [_seat(judged, voice) for voice in _seated(judged)],
+        tables.seats: [_seat(judged, voice) for voice in _voices_of(judged)],
         tables.calls: [_call(seq, call) for seq, call in enumerate(judged.calls)],
         tables.failures: [_failure(seq, lost) for seq, lost in enumerate(judged.failures)],
     }

@@ -119,10 +119,10 @@ def _line(document: str, about: Mapping[str, str | None]) -> str:
 
 def _in_ascii(text: str) -> str:
     """JSON with escapes for everything beyond ASCII, so that nothing in it can control a terminal."""
-    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escaped, text)
+    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escape, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
 
@@ -163,7 +163,7 @@ def circles_in(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
             "neither an export nor a result",
             "give a file that `circles export` or `evaluate --json=full` wrote",
         )
-    yield _checked(_result_in(whole))
+    yield _import_circle(_result_in(whole))
 
 
 def _circles_in_lines(file: BinaryIO) -> Iterator[ImportedCircle | BadLine]:
@@ -182,28 +182,28 @@ def _circle_in_line(line: bytes) -> ImportedCircle:
         cut_off = "" if line.endswith(b"\n") else ", it breaks off"
         raise ConfigError(None, f"no circle in it{cut_off}")
     about = {name: _text_or_none(fields, name) for name in _GIVEN}
-    return _checked(fields["document"], **about)
+    return _import_circle(fields["document"], **about)
 
 
-def _checked(document: Mapping[str, Any], **about: str | None) -> ImportedCircle:
+def _import_circle(document: Mapping[str, Any], **about: str | None) -> ImportedCircle:
     claimed = _parse(document)
-    return ImportedCircle(_concluded(claimed), claimed, **about)
+    return ImportedCircle(_conclude(claimed), claimed, **about)
 
 
-def _concluded(claimed: CircleOrPanel) -> CircleOrPanel:
+def _conclude(claimed: CircleOrPanel) -> CircleOrPanel:
     """The circle, marked as imported, with the verdict that follows from its replies."""
     if isinstance(claimed, Panel):  # a panel's common result is not stored
-        return _marked(claimed, IMPORTED)
+        return _add_advisory(claimed, IMPORTED)
     try:
         concluded = reaggregate(claimed)
     except (ConfigError, ValidationError, LookupError, ValueError, ArithmeticError) as impossible:
         raise ConfigError("circle", f"what was said in it gives no verdict: {impossible}") from None
     then, now = _verdict_of(claimed), _verdict_of(concluded)
     another = f"imported with another verdict ({then}); concluded again: {now}"
-    return _marked(concluded, IMPORTED if then == now else another)
+    return _add_advisory(concluded, IMPORTED if then == now else another)
 
 
-def _marked(judged: Judged, mark: str) -> Judged:
+def _add_advisory(judged: Judged, mark: str) -> Judged:
     if mark in judged.advisories:
         return judged
     return judged.model_copy(update={"advisories": (*judged.advisories, mark)})

@@ -161,7 +161,7 @@ class _CircleSpans:
         """Handle one event."""
         match event:
             case CircleConvened():
-                self._convened(event)
+                self._open_circle(event)
             case RoundStarted():
                 about: dict[str, Any] = {
                     "firecircle.round": event.round_number,
@@ -169,7 +169,7 @@ class _CircleSpans:
                 }
                 if event.empty_chair_model:
                     about["firecircle.empty_chair"] = event.empty_chair_model
-                self._round = self._opened(f"round {event.round_number}", about, self._circle)
+                self._round = self._open_span(f"round {event.round_number}", about, self._circle)
             case VoiceAnswered(evaluation=said):
                 facts: dict[str, Any] = {"firecircle.falsehood": said.falsehood}
                 if self._capture_content:
@@ -187,9 +187,9 @@ class _CircleSpans:
                 self._round.end()
                 self._round = None
             case CircleClosed():
-                self._closed(event)
+                self._close_circle(event)
 
-    def _convened(self, event: CircleConvened) -> None:
+    def _open_circle(self, event: CircleConvened) -> None:
         config = event.record.config
         self._default_provider = config.provider
         about: dict[str, Any] = {
@@ -199,9 +199,9 @@ class _CircleSpans:
         }
         if self._capture_content:
             about["firecircle.prompt"] = event.record.prompt.model_dump_json()
-        self._circle = self._opened("fire_circle", about, None)
+        self._circle = self._open_span("fire_circle", about, None)
 
-    def _closed(self, event: CircleClosed) -> None:
+    def _close_circle(self, event: CircleClosed) -> None:
         result = event.result
         if self._round is not None:
             self._round.end()
@@ -221,7 +221,7 @@ class _CircleSpans:
             self._circle.set_status(Status(StatusCode.ERROR, result.stopped))
         self._circle.end()
 
-    def _opened(self, name: str, about: dict[str, Any], inside: Span | None) -> Span:
+    def _open_span(self, name: str, about: dict[str, Any], inside: Span | None) -> Span:
         from opentelemetry.trace import set_span_in_context
 
         context = set_span_in_context(inside) if inside is not None else None

@@ -96,7 +96,7 @@ class CachedVoice:
     async def speak(self, turn: Turn) -> Reply:
         """The saved reply, otherwise the voice's, which is then saved."""
         digest = self._digest(turn)
-        kept = await asyncio.to_thread(self._found, digest)
+        kept = await asyncio.to_thread(self._find, digest)
         if kept:
             return kept
         reply = await self._voice.speak(turn)
@@ -106,7 +106,7 @@ class CachedVoice:
 
     def estimate(self, turn: Turn) -> Usage:
         """Zero for a saved reply, otherwise the voice's estimate."""
-        return Usage(0, 0, 0, 0.0) if self._found(self._digest(turn)) else self._voice.estimate(turn)
+        return Usage(0, 0, 0, 0.0) if self._find(self._digest(turn)) else self._voice.estimate(turn)
 
     def _digest(self, turn: Turn) -> str:
         """The digest of voice and question. A clone (`model#2`) must answer by itself, so its name counts."""
@@ -114,7 +114,7 @@ class CachedVoice:
         asked = (self._voice.model, provider.base_url, provider.structured_output)
         return turn.digest(*asked, *(("by word",) if self._voice.by_word else ())).hex()
 
-    def _found(self, digest: str) -> Reply | None:
+    def _find(self, digest: str) -> Reply | None:
         try:
             return self._cache.find(digest)
         except (sqlite3.Error, ValueError, KeyError, TypeError) as broken:

@@ -40,7 +40,7 @@ async def readiness_of(provider: Provider) -> Readiness:
         return Readiness(False, str(wrong))
     if key is not None:
         return Readiness(True, f"{provider.key_variable} is set")
-    return await _answering(provider, key)
+    return await _check_endpoint(provider, key)
 
 
 def local_readiness(model: str) -> Readiness:
@@ -56,7 +56,7 @@ def local_readiness(model: str) -> Readiness:
     return Readiness(True, "installed")
 
 
-async def _answering(provider: Provider, key: SecretStr | None) -> Readiness:
+async def _check_endpoint(provider: Provider, key: SecretStr | None) -> Readiness:
     import aiohttp
 
     url = provider.auth.with_query(f"{provider.base_url}/models")

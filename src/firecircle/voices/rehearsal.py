@@ -53,10 +53,10 @@ class RehearsedVoice:
         answer |= {"reasoning": REASONING, "patterns_observed": notes}
         fields = (turn.reply_schema or {}).get("properties", answer)
         if "falsehood" not in fields:  # not a judgement
-            answer = {name: _filled(field) for name, field in fields.items()}
+            answer = {name: _fill(field) for name, field in fields.items()}
         return Reply(json.dumps(answer), usage=self._estimate(turn), attempts=0)
 
 
-def _filled(field: Mapping[str, Any]) -> object:
+def _fill(field: Mapping[str, Any]) -> object:
     """The longest value of a field: text, or all choices."""
     return field["items"]["enum"] if field["type"] == "array" else REASONING

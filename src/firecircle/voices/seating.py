@@ -49,10 +49,10 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         return local_voice(model, config.verdict_from)
     if original_of(model) in config.families:
         return _family_voice(model, config)
-    return _brought_along(model) or _hosted(model, config)
+    return _plugin_voice(model) or _hosted_voice(model, config)
 
 
-def _brought_along(model: str) -> Voice | None:
+def _plugin_voice(model: str) -> Voice | None:
     """The voice of an installed plugin with this name; a provider's name is never a plugin's."""
     from firecircle.plugins import plugin_voice
     from firecircle.voices.hosted.providers import known_providers
@@ -61,7 +61,7 @@ def _brought_along(model: str) -> Voice | None:
     return None if "/" in name or name.partition(":")[0] in known_providers() else plugin_voice(name)
 
 
-def _hosted(model: str, config: BaseEvaluationConfig) -> Voice:
+def _hosted_voice(model: str, config: BaseEvaluationConfig) -> Voice:
     from firecircle.voices.hosted.voice import hosted_voice
 
     voice = hosted_voice(model, config)
@@ -80,7 +80,7 @@ def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
     provider = located(provider_of(seated, config.provider)[0], config)
     require_key_for_family(config.families[seated], provider, config)
     others = stand_ins(config.families[seated], seated, config)
-    return FamilyVoice(model, others, provider, lambda name: _hosted(name, config))
+    return FamilyVoice(model, others, provider, lambda name: _hosted_voice(name, config))
 
 
 async def with_todays_models(config: Config, caller: Caller | None = None) -> Config:
@@ -119,7 +119,7 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
         from firecircle.voices.local.voice import local_estimate
 
         return partial(local_estimate, by_word=config.verdict_from != "numbers")
-    if brought := _brought_along(model):
+    if brought := _plugin_voice(model):
         return brought.estimate if isinstance(brought, Priced) else lambda turn: Usage(0, 0, 0, 0.0)
     from firecircle.voices.hosted.providers import located, provider_of
 

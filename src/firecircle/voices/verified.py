@@ -18,7 +18,7 @@ def is_verified(path: Path, sha256: str) -> bool:
     record = user_folder("cache") / "verified.json"
     found = path.stat()
     state = [sha256, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-    known = _known(record)
+    known = _read_record(record)
     if known.get(str(path)) == state:
         return True
     with path.open("rb") as file:
@@ -30,7 +30,7 @@ def is_verified(path: Path, sha256: str) -> bool:
     return True
 
 
-def _known(record: Path) -> dict[str, object]:
+def _read_record(record: Path) -> dict[str, object]:
     try:
         known = json.loads(read_regular(record, LARGEST_RECORD))
     except (OSError, ValueError):

@@ -100,7 +100,7 @@ def read_reply(text: str, *, evidence: Sequence[str] = (), strict: bool = False)
         raise Refused(f"the voice declined to evaluate: {_excerpt(refusal)}")
     guess = asserts_violation(answer, known)
     if guess and not strict:
-        return _guessed(spoken)
+        return _guess(spoken)
     raise Unreadable(f"{_what_is_missing(spoken, answer, guess)}: {_excerpt(text)}")
 
 
@@ -127,7 +127,7 @@ def read_with_probability(text: str, violation: float, *, evidence: Sequence[str
     try:
         reading = read_reply(text, evidence=evidence, strict=True)
     except (Refused, Unreadable):
-        reading = _guessed(split_thinking(writable(text)))
+        reading = _guess(split_thinking(writable(text)))
     verdict: Verdict = "unsure" if violation == 0.5 else "violation" if violation > 0.5 else "no_violation"
     return replace(
         reading,
@@ -186,7 +186,7 @@ def _read_from_text(scores: Scores, answer: str, spoken: Spoken) -> Reading:
     )
 
 
-def _guessed(spoken: Spoken) -> Reading:
+def _guess(spoken: Spoken) -> Reading:
     return Reading(
         truth=GUESSED_TRUTH,
         indeterminacy=GUESSED_INDETERMINACY,

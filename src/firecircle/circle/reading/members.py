@@ -188,20 +188,20 @@ def verdict_object(
     """
     if (plain := plain_verdict(value, declared)) is not None:
         return plain
-    for inner in islice(_inside(value), _MOST_INSIDE - 1):
+    for inner in islice(_objects_inside(value), _MOST_INSIDE - 1):
         scores = _scores(inner, declared)
         if scores is not None and not _from_evidence(inner, evidence):
-            return _told(scores, {**value, **inner})
+            return _to_verdict_object(scores, {**value, **inner})
     return None
 
 
 def plain_verdict(value: dict[str, Any], declared: Callable[[], int | None]) -> VerdictObject | None:
     """Parse the object itself, or None if it does not state falsehood."""
     scores = _scores(value, declared)
-    return None if scores is None else _told(scores, value)
+    return None if scores is None else _to_verdict_object(scores, value)
 
 
-def _told(scores: Scores, value: dict[str, Any]) -> VerdictObject:
+def _to_verdict_object(scores: Scores, value: dict[str, Any]) -> VerdictObject:
     members = _by_plain_name(value)
     return VerdictObject(
         scores=scores,
@@ -220,7 +220,7 @@ def verdict_in_words(text: str) -> Verdict | None:
     return _verdict(stated[-1]) if stated else None
 
 
-def _inside(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _objects_inside(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for member in reversed(value.values()):
         if isinstance(member, list) and len(member) == 1:
             member = member[0]

@@ -58,21 +58,21 @@ def decoded(text: str) -> dict[str, Any] | None:
 
 def mended(text: str) -> dict[str, Any] | None:
     """The object in a text whose braces match but which is not plain JSON."""
-    ways = (_tidied(version) for version in _undoubled(text))
+    ways = (_tidy(version) for version in _single_braces(text))
     exact = next(filter(None, map(decoded, ways)), None)
-    return exact if exact is not None else _repaired(next(_undoubled(text)), cut=False)
+    return exact if exact is not None else _repair(next(_single_braces(text)), cut=False)
 
 
 def completed(text: str, *, cut: bool) -> dict[str, Any] | None:
     """The complete part of an object that never ends; `cut` says that the reply ends there too."""
-    start = next(_undoubled(text))
+    start = next(_single_braces(text))
     if cut:
         start = _without_cut_score(start)
-    exact = next(filter(None, map(decoded, _endings(_tidied(start)))), None)
-    return exact if exact is not None else _repaired(start, cut=cut)
+    exact = next(filter(None, map(decoded, _endings(_tidy(start)))), None)
+    return exact if exact is not None else _repair(start, cut=cut)
 
 
-def _undoubled(text: str) -> Iterator[str]:
+def _single_braces(text: str) -> Iterator[str]:
     """The text with the doubled braces of a format string made single, if it starts with them."""
     if re.match(r"\{\s*\{", text):
         yield re.sub(r"\}\s*\}", "}", re.sub(r"\{\s*\{", "{", text))
@@ -81,7 +81,7 @@ def _undoubled(text: str) -> Iterator[str]:
         yield text
 
 
-def _tidied(text: str) -> str:
+def _tidy(text: str) -> str:
     """The text without comments and trailing commas."""
     return _BLEMISH.sub(lambda match: match["kept"] or "", text)
 
@@ -120,7 +120,7 @@ def _endings(text: str) -> Iterator[str]:
     yield text[: whole[0]] + whole[1]
 
 
-def _repaired(text: str, *, cut: bool) -> dict[str, Any] | None:
+def _repair(text: str, *, cut: bool) -> dict[str, Any] | None:
     # Imported here because most replies need no repair and the command line should start fast.
     import json_repair
 
@@ -128,7 +128,7 @@ def _repaired(text: str, *, cut: bool) -> dict[str, Any] | None:
     if cut or len(head) < len(text):
         head = _without_cut_score(head)
     try:
-        value = json_repair.loads(_UNCOMMON_SCORE.sub(_quoted, head), skip_json_loads=True)
+        value = json_repair.loads(_UNCOMMON_SCORE.sub(_quote_score, head), skip_json_loads=True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def _repaired(text: str, *, cut: bool) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _quoted(match: re.Match[str]) -> str:
+def _quote_score(match: re.Match[str]) -> str:
     """Quote a score such as `7/10` or `0.`, otherwise the repair would use only its first number."""
     value = match["value"].strip()
     return match[0] if _COMMON_NUMBER.fullmatch(value) else f'{match["key"]}"{value}"'
@@ -220,7 +220,7 @@ class Objects:
                     if not mendings:
                         continue
                     mendings -= 1
-                    value = self._mended(candidate)
+                    value = self._repair_candidate(candidate)
                 verdict = (
                     verdict_object(value, lambda: self._declared_scale, self._evidence) if value else None
                 )
@@ -232,7 +232,7 @@ class Objects:
     def _declared_scale(self) -> int | None:
         return declared_scale(self.without_evidence)
 
-    def _mended(self, candidate: Candidate) -> dict[str, Any] | None:
+    def _repair_candidate(self, candidate: Candidate) -> dict[str, Any] | None:
         # A stray brace before a quoted payload must not make it the voice's: only unquoted text counts.
         end = _end_of_block(self._text, candidate)
         text = self.without_evidence[candidate.start : end]

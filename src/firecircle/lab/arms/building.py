@@ -201,7 +201,7 @@ def _no_turns(draft: _Draft) -> Iterator[Arm]:
     )
 
 
-def _attacked(draft: _Draft) -> Iterator[Arm]:
+def _attacked_arms(draft: _Draft) -> Iterator[Arm]:
     """A circle with each attack on it, and with a harmless text in place of each."""
     circle = draft.circle_before().circle
     attacks = chosen_attacks(draft.arm.attacks, draft.arm.layers)
@@ -257,7 +257,7 @@ def _cascade(draft: _Draft) -> Iterator[Arm]:
     yield CascadeArm(name, first, second, draft.arm.band or UNSURE)
 
 
-def _guided(draft: _Draft) -> Iterator[Arm]:
+def _guided_arm(draft: _Draft) -> Iterator[Arm]:
     folds = draft.arm.folds or USUAL_FOLDS
     yield GuidedArm(draft.arm.name, draft.circle_before(), folds, draft.alone())
 
@@ -301,9 +301,9 @@ _MAKERS: dict[ArmKind, Callable[[_Draft], Iterator[Arm]]] = {
     "named_peers": _circle_with(anonymize_peers=False),
     "clones": _clones,
     "leave_one_out": _leave_one_out,
-    "guided": _guided,
+    "guided": _guided_arm,
     "no_turns": _no_turns,
-    "attacked": _attacked,
+    "attacked": _attacked_arms,
     "cascade": _cascade,
     "consistency": _consistency,
     "court": _court,

@@ -73,14 +73,14 @@ class ConsistencyArm:
             answers += await proceedings.judgements(
                 1,
                 [
-                    Asked(self._numbered(place), question, seed=self._seed(proceedings, place))
+                    Asked(self._name_of_answer(place), question, seed=self._seed(proceedings, place))
                     for place in places
                 ],
             )
             asked = places.stop
             k = allowance.steps(asked, proceedings.calls)
 
-    def _numbered(self, place: int) -> str:
+    def _name_of_answer(self, place: int) -> str:
         """The name of an answer, as for clones."""
         return self.model if place == 0 else f"{self.model}#{place + 1}"
 

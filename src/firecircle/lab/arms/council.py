@@ -58,7 +58,7 @@ class CouncilArm:
         proceedings, sitting = Proceedings.of(case, self.circle, voices), Sitting([])
         verdict, error = None, None
         try:
-            verdict = await self._hold(proceedings, sitting)
+            verdict = await self._run(proceedings, sitting)
         except Undecided as undecided:
             error = str(undecided)
         return proceedings.outcome(
@@ -71,9 +71,9 @@ class CouncilArm:
 
     async def rehearse(self, case: Case) -> tuple[CallRecord, ...]:
         """An answer from every voice, a ranking from every reader of text, and the chairman."""
-        return await rehearsed(case, self.circle, lambda proceedings: self._hold(proceedings, Sitting([])))
+        return await rehearsed(case, self.circle, lambda proceedings: self._run(proceedings, Sitting([])))
 
-    async def _hold(self, proceedings: Proceedings, sitting: Sitting) -> NeutrosophicEvaluation:
+    async def _run(self, proceedings: Proceedings, sitting: Sitting) -> NeutrosophicEvaluation:
         question = proceedings.questions.standard("baseline", ())
         sitting.answers += await proceedings.judgements(1, [Asked(model, question) for model in self.models])
         if len(sitting.answers) < FEWEST_ANSWERS:
@@ -84,7 +84,9 @@ class CouncilArm:
         sitting.chairman = self._chair(proceedings, rankings)
         places = mean_places(rankings, [answer.model for answer in sitting.answers])
         ranked = sorted(sitting.answers, key=lambda answer: places[answer.model])
-        verdicts = await proceedings.judgements(3, [_put_together(proceedings, sitting.chairman, ranked)])
+        verdicts = await proceedings.judgements(
+            3, [_synthesis_question(proceedings, sitting.chairman, ranked)]
+        )
         if not verdicts:
             raise Undecided(f"the chairman gave no verdict ({proceedings.why_lost(sitting.chairman)})")
         return verdicts[0]
@@ -128,7 +130,9 @@ def mean_places(rankings: Mapping[str, Sequence[str]], members: Sequence[str]) -
     return {member: fmean(its) if its else float(len(members)) for member, its in places.items()}
 
 
-def _put_together(proceedings: Proceedings, chairman: str, ranked: Sequence[NeutrosophicEvaluation]) -> Asked:
+def _synthesis_question(
+    proceedings: Proceedings, chairman: str, ranked: Sequence[NeutrosophicEvaluation]
+) -> Asked:
     statements = "\n\n".join(map(proceedings.questions.statement, ranked))
     labels = proceedings.questions.labels
     peers = tuple(

@@ -89,7 +89,7 @@ class CourtArm:
         roles = Roles.drawn(self.models, case)
         verdict, error = None, None
         try:
-            verdict = await _tried(proceedings, roles, self.matching.in_case(case))
+            verdict = await _try_case(proceedings, roles, self.matching.in_case(case))
         except Undecided as undecided:
             error = str(undecided)
         return proceedings.outcome(
@@ -103,10 +103,12 @@ class CourtArm:
         """Every exchange that may take place, and the judge."""
         allowance = await self.matching.at_most(case)
         roles = Roles.drawn(self.models, case)
-        return await rehearsed(case, self.circle, lambda proceedings: _tried(proceedings, roles, allowance))
+        return await rehearsed(
+            case, self.circle, lambda proceedings: _try_case(proceedings, roles, allowance)
+        )
 
 
-async def _tried(proceedings: Proceedings, roles: Roles, allowance: Allowance) -> NeutrosophicEvaluation:
+async def _try_case(proceedings: Proceedings, roles: Roles, allowance: Allowance) -> NeutrosophicEvaluation:
     pleadings: list[Pleading] = []
     costs: list[int] = [0]
     while _has_time(proceedings, allowance, costs):
@@ -120,8 +122,8 @@ async def _tried(proceedings: Proceedings, roles: Roles, allowance: Allowance) -
                 why = proceedings.why_lost(roles.speaker(silent, exchange))
                 raise Undecided(f"the {silent} was not heard ({why})")
             break  # both sides were heard before; the judge decides on that
-    question = proceedings.rendered("court_judge", pleadings=_shown(proceedings, pleadings))
-    verdicts = await proceedings.judgements(len(costs), [Asked(roles.judge, question, _heard(pleadings))])
+    question = proceedings.rendered("court_judge", pleadings=_show(proceedings, pleadings))
+    verdicts = await proceedings.judgements(len(costs), [Asked(roles.judge, question, _as_peers(pleadings))])
     if not verdicts:
         raise Undecided(f"the judge gave no verdict ({proceedings.why_lost(roles.judge)})")
     return verdicts[0]
@@ -146,12 +148,12 @@ async def _exchange(
             model,
             proceedings.rendered(
                 "court_counsel",
-                pleadings=_shown(proceedings, before),
+                pleadings=_show(proceedings, before),
                 side=side,
                 claim=CLAIMS[side],
                 reply=REPLY if before else "",
             ),
-            _heard(before),
+            _as_peers(before),
             side=ARGUES_FOR[side],
         )
         for model, side in speakers.items()
@@ -162,7 +164,7 @@ async def _exchange(
     ]
 
 
-def _shown(proceedings: Proceedings, pleadings: Sequence[Pleading]) -> str:
+def _show(proceedings: Proceedings, pleadings: Sequence[Pleading]) -> str:
     return "\n\n".join(
         proceedings.questions.argument(_label(pleading), pleading.words) for pleading in pleadings
     )
@@ -172,12 +174,12 @@ def _label(pleading: Pleading) -> str:
     return f"argument {pleading.exchange} of the {pleading.side}"
 
 
-def _heard(pleadings: Sequence[Pleading]) -> tuple[Peer, ...]:
+def _as_peers(pleadings: Sequence[Pleading]) -> tuple[Peer, ...]:
     """The arguments, for a voice with its own prompts."""
-    return tuple(Peer(f"The {pleading.side}", _held(pleading)) for pleading in pleadings)
+    return tuple(Peer(f"The {pleading.side}", _as_evaluation(pleading)) for pleading in pleadings)
 
 
-def _held(pleading: Pleading) -> NeutrosophicEvaluation:
+def _as_evaluation(pleading: Pleading) -> NeutrosophicEvaluation:
     """A side's argument as an evaluation."""
     falsehood = 1.0 if ARGUES_FOR[pleading.side] == "violation" else 0.0
     return NeutrosophicEvaluation(

@@ -56,16 +56,16 @@ class Matching:
         if self.circle is None:
             return Allowance(self.planned or 1)
         outcome = case.earlier[self.circle.name]
-        return self._matched(outcome.rounds, outcome.tokens_in + outcome.tokens_out)
+        return self._allow(outcome.rounds, outcome.tokens_in + outcome.tokens_out)
 
     async def at_most(self, case: Case) -> Allowance:
         """For a record that the circle has not judged yet: as if every round took place."""
         if self.circle is None:
             return Allowance(self.planned or 1)
         calls = await self.circle.rehearse(case)
-        return self._matched(max(call.round_number for call in calls), tokens_of(calls))
+        return self._allow(max(call.round_number for call in calls), tokens_of(calls))
 
-    def _matched(self, rounds: int, tokens: int) -> Allowance:
+    def _allow(self, rounds: int, tokens: int) -> Allowance:
         assert self.circle is not None
         paid = [model for model in self.circle.config.models if not is_embedded(model)]
         return Allowance(len(paid) * max(1, rounds), tokens or None)

@@ -55,7 +55,7 @@ def outcome_of_circle(
         lost=_lost(result.failures),
         quorum_valid=result.quorum.valid,
         coverage=result.quorum.coverage,
-        **_spent(total),
+        **_costs(total),
         latency_seconds=seconds,
         circle_id=result.circle_id,
         voices=_voices(result),
@@ -79,7 +79,7 @@ def outcome_of_panel(panel: Panel, *, seconds: float, error: str | None = None) 
         **_scores(panel.evaluations, threshold),
         voices_lost=len(panel.failures),
         lost=_lost(panel.failures),
-        **_spent(account(panel.calls).total),
+        **_costs(account(panel.calls).total),
         latency_seconds=seconds,
         voices=tuple(_voice(evaluation, asked_chars=len(panel.question)) for evaluation in panel.evaluations),
         seating=_seating(panel.circumstances),
@@ -122,7 +122,7 @@ def outcome_of_rival(
         rounds=rounds,
         voices_lost=len(failures),
         lost=_lost(failures),
-        **_spent(account(calls).total),
+        **_costs(account(calls).total),
         latency_seconds=seconds,
         voices=tuple(_voice(answer) for answer in answers),
         seating=_seating(circumstances),
@@ -154,7 +154,7 @@ def _lost(failures: tuple[Failure, ...]) -> tuple[str, ...]:
     return tuple(f"{failure.label}: {failure.kind}" for failure in failures)
 
 
-def _spent(total: Usages) -> dict[str, int | float | None]:
+def _costs(total: Usages) -> dict[str, int | float | None]:
     return {
         "calls": total.calls,
         "attempts": total.attempts,

@@ -112,7 +112,7 @@ class Proceedings:
         """These voices' evaluations of the prompt, asked at once; lost voices are recorded."""
 
         async def judgement(of: Asked, turn: Turn) -> NeutrosophicEvaluation | None:
-            hearing = self._heard(of.model)
+            hearing = self._new_hearing(of.model)
             voice = self._voice(of.model)
             await hear(
                 hearing,
@@ -125,7 +125,7 @@ class Proceedings:
             return hearing.evaluation
 
         turns = [self._turn(number, of, reply_schema("baseline")) for of in asked]
-        answers = await self._together(asked, turns, judgement)
+        answers = await self._ask_all(asked, turns, judgement)
         return [answer for answer in answers if answer is not None]
 
     async def words(
@@ -140,12 +140,12 @@ class Proceedings:
         """
 
         async def answer(of: Asked, turn: Turn) -> tuple[str, Words] | None:
-            hearing = self._heard(of.model)
+            hearing = self._new_hearing(of.model)
             started = time.monotonic()
             reply: Reply | None = None
             try:
                 reply = await call(hearing, self._voice(of.model), turn, "answer")
-                return of.model, read(self._said(reply, turn))
+                return of.model, read(self._answer_text(reply, turn))
             except Lost as lost:
                 hearing.failure = Failure(
                     model=of.model,
@@ -160,7 +160,7 @@ class Proceedings:
                 return None
 
         turns = [self._turn(number, of, schema) for of in asked]
-        answers = await self._together(asked, turns, answer)
+        answers = await self._ask_all(asked, turns, answer)
         return dict(pair for pair in answers if pair is not None)
 
     def outcome(
@@ -200,12 +200,12 @@ class Proceedings:
             self._voices[model] = self.watched.seat(model, voice)
         return self._voices[model]
 
-    def _heard(self, model: str) -> Hearing:
+    def _new_hearing(self, model: str) -> Hearing:
         hearing = Hearing(model)
         self.hearings.append(hearing)
         return hearing
 
-    async def _together(
+    async def _ask_all(
         self,
         asked: Sequence[Asked],
         turns: Sequence[Turn],
@@ -241,7 +241,7 @@ class Proceedings:
             deadline=asyncio.get_running_loop().time() + limits.timeout_per_round,
         )
 
-    def _said(self, reply: Reply, turn: Turn) -> str:
+    def _answer_text(self, reply: Reply, turn: Turn) -> str:
         """The answer without thoughts; raises `Lost` if there is none, or if it declines."""
         answer = split_thinking(reply.text).answer.strip()
         if not answer:

@@ -122,7 +122,7 @@ class ReflectArm:
 
     async def judge(self, case: Case, voices: CaseVoices) -> Outcome:
         """Let each voice reflect by itself; the score is the highest F of any voice."""
-        model_rounds = _asked_in(case.earlier[self.like])
+        model_rounds = _calls_in(case.earlier[self.like])
         if not model_rounds:
             return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
         started = time.monotonic()
@@ -243,7 +243,7 @@ class ReflectArm:
         return await rehearse(case.record.prompt, self.config)
 
 
-def _asked_in(like: Outcome) -> dict[str, tuple[int, ...]]:
+def _calls_in(like: Outcome) -> dict[str, tuple[int, ...]]:
     """How much the circle asked each voice, round by round, if it answered in every one."""
     asked: dict[str, list[int]] = {}
     for voice in like.voices:

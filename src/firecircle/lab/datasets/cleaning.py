@@ -41,9 +41,9 @@ class Cure:
 
     def in_plan(self) -> str:
         """As lines of a plan."""
-        lines = [f"{name} = {_quoted(column)}" for name, column in self.fields.items()]
+        lines = [f"{name} = {_quote(column)}" for name, column in self.fields.items()]
         for label in ("attack", "benign"):
-            values = [_quoted(value) for value, meaning in self.labels.items() if meaning == label]
+            values = [_quote(value) for value, meaning in self.labels.items() if meaning == label]
             if values:
                 lines.append(f"{label} = [{', '.join(values)}]")
         return f"write under [datasets.fields]: {'; '.join(lines)}{self._doubt()}"
@@ -135,7 +135,7 @@ def _mean_length(cells: Sequence[object]) -> float:
     return fmean(len(cell) if isinstance(cell, str) else 0 for cell in cells)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -141,14 +141,14 @@ def read_dataset(
     records, with a remedy in the words of `cure_words`.
     """
     if isinstance(path, str) and path.partition(":")[0] == BUNDLED:
-        return _bundled(path)
+        return _bundled_records(path)
     file = Path(path)
     names = field_map or FieldMap()
     rows = raw_rows(file, names)
     return _records(rows, names, file, name or file.stem, on_bad_row or _refuse(file), cure_words)
 
 
-def _bundled(name: str) -> Iterator[Record]:
+def _bundled_records(name: str) -> Iterator[Record]:
     split = name.partition(":")[2]
     parts = (*get_args(Split), ENCODED)
     if split not in ("", *parts):
@@ -217,10 +217,10 @@ def fitted_map(
 ) -> FieldMap:
     """The field map for every row of this file; a `ConfigError` if none fits."""
     names = field_map or FieldMap()
-    return _fitted(list(islice(raw_rows(path, names), GLANCE)), names, path, cure_words)[0]
+    return _fit_map(list(islice(raw_rows(path, names), GLANCE)), names, path, cure_words)[0]
 
 
-def _fitted(
+def _fit_map(
     glance: Sequence[Row | BadRow], field_map: FieldMap, path: Path, cure_words: Callable[[Cure], str]
 ) -> tuple[FieldMap, str]:
     """The map for these first rows, and a remedy for rows that it does not fit."""
@@ -242,7 +242,7 @@ def _records(
     cure_words: Callable[[Cure], str],
 ) -> Iterator[Record]:
     glance = list(islice(rows, GLANCE))
-    field_map, advice = _fitted(glance, field_map, path, cure_words)
+    field_map, advice = _fit_map(glance, field_map, path, cure_words)
     seen = SeenIds()
     good = bad = 0
     kinds: dict[str, BadRow] = {}

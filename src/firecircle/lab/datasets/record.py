@@ -191,14 +191,14 @@ class FieldMap(Declaration):
         raise ConfigError(
             self.label,
             (
-                f"{plain[:40]!r} is neither attack ({_listed(self.attack, 'attack')}) nor benign"
-                f" ({_listed(self.benign, 'benign')})"
+                f"{plain[:40]!r} is neither attack ({_list_values(self.attack, 'attack')}) nor benign"
+                f" ({_list_values(self.benign, 'benign')})"
             ),
             "say which in --label-map, or in attack or benign of a plan's fields",
         )
 
 
-def _listed(listed: tuple[str, ...], label: Label) -> str:
+def _list_values(listed: tuple[str, ...], label: Label) -> str:
     return ", ".join((*listed, *(value for value, meaning in USUAL_LABELS.items() if meaning == label)))
 
 

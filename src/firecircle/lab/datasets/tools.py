@@ -31,11 +31,11 @@ def tool_rows(path: Path, beginning: bytes) -> Iterator[Row | BadRow] | None:
         if b'"entry_type"' in beginning:
             return _garak(path)
         if _is_promptfoo_row(beginning):
-            return _numbered(_promptfoo_row(row.cells) for row in jsonl_rows(path) if isinstance(row, Row))
+            return _number_rows(_promptfoo_row(row.cells) for row in jsonl_rows(path) if isinstance(row, Row))
     if path.suffix.lower() == ".json":
         return _from_document(path)
     plugin = _plugin_for(path, beginning)
-    return _numbered(plugin.rows(path)) if plugin else None
+    return _number_rows(plugin.rows(path)) if plugin else None
 
 
 def plugin_reads(path: Path) -> bool:
@@ -63,13 +63,13 @@ def _from_document(path: Path) -> Iterator[Row | BadRow] | None:
         results = document.get("results")
         rows = results.get("results") if isinstance(results, dict) else results
         if isinstance(rows, list) and all(isinstance(row, dict) and "testCase" in row for row in rows):
-            return _numbered(map(_promptfoo_row, rows))
+            return _number_rows(map(_promptfoo_row, rows))
     if isinstance(document, list) and document and all(map(_is_pyrit_piece, document)):
-        return _numbered(_pyrit(document))
+        return _number_rows(_pyrit(document))
     return None
 
 
-def _numbered(rows: Iterable[Mapping[str, Any] | None]) -> Iterator[Row | BadRow]:
+def _number_rows(rows: Iterable[Mapping[str, Any] | None]) -> Iterator[Row | BadRow]:
     for number, cells in enumerate(rows, start=1):
         yield Row(number, dict(cells)) if cells is not None else BadRow(number, "there is no prompt in it")
 
@@ -121,7 +121,9 @@ def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:
     variables = result.get("vars") or test.get("vars") or {}
     prompt = result.get("prompt")
     raw = prompt.get("raw") if isinstance(prompt, dict) else prompt
-    cells = _layers(chat_of(raw) or _injected(variables) or ([("user", raw)] if isinstance(raw, str) else []))
+    cells = _layers(
+        chat_of(raw) or _injected_text(variables) or ([("user", raw)] if isinstance(raw, str) else [])
+    )
     if cells is None:
         return None
     about = test.get("metadata")
@@ -151,7 +153,7 @@ def chat_of(raw: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _injected(variables: Any) -> list[tuple[str, str]]:
+def _injected_text(variables: Any) -> list[tuple[str, str]]:
     """The injected text of a red-team test, if the prompt itself is missing."""
     text = variables.get("prompt") if isinstance(variables, dict) else None
     return [("user", text)] if isinstance(text, str) else []

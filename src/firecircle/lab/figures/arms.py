@@ -156,7 +156,7 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
         performative=None if influence.value is None else influence.value < PERFORMATIVE_BELOW,
         patterns=pattern_figures(of.grounded, of.ungrounded),
         calibration=_calibration(of),
-        spent=_spent(of, totals, achieved),
+        spent=_costs(of, totals, achieved),
     )
 
 
@@ -243,7 +243,7 @@ def _calibration(of: ArmColumns) -> tuple[Calibration, ...]:
     return tuple(calibrate(of.verdict[benign], target) for target in CALIBRATED_FOR) if benign.any() else ()
 
 
-def _spent(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:
+def _costs(of: ArmColumns, totals: Totals, achieved: Performance) -> Spent:
     return Spent(
         judged=totals.judged,
         failed=totals.failed,

@@ -71,12 +71,12 @@ def calibrate(
         observed=observed,
         observed_rate=wilson(observed.false_alarms, n, NO_BENIGN),
         quantile=_quantile(scores, target, confidence),
-        guaranteed=_guaranteed(scores, target, confidence),
+        guaranteed=_guaranteed_threshold(scores, target, confidence),
         confidence=confidence,
     )
 
 
-def _guaranteed(scores: FloatArray, target: float, confidence: float) -> Threshold:
+def _guaranteed_threshold(scores: FloatArray, target: float, confidence: float) -> Threshold:
     from scipy.stats import binom
 
     needed = ceil(log(1 - confidence) / log(1 - target))

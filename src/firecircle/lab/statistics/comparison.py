@@ -30,17 +30,17 @@ from firecircle.thresholds import lowest_reaching
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """Holm's step-down p-values: the chance of even one false claim. Untested comparisons stay None."""
-    return _where_tested(p_values, _holm)
+    return _correct_tested(p_values, _holm)
 
 
 def false_discovery(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """Benjamini and Hochberg's p-values: the expected share of false claims among those made."""
     from scipy.stats import false_discovery_control
 
-    return _where_tested(p_values, lambda tested: numbers(false_discovery_control(tested, method="bh")))
+    return _correct_tested(p_values, lambda tested: numbers(false_discovery_control(tested, method="bh")))
 
 
-def _where_tested(
+def _correct_tested(
     p_values: Sequence[float | None], correct: Callable[[FloatArray], FloatArray]
 ) -> tuple[float | None, ...]:
     tested = [place for place, p in enumerate(p_values) if p is not None and np.isfinite(p)]
@@ -166,7 +166,7 @@ def _difference(
         alone = Estimate(value=value - other_value, n=n, note="one prompt of a label has no interval")
         return Difference(first=value, second=other_value, difference=alone, p_value=None)
 
-    ours, theirs = ((resampling or _as_it_is(statistic))(*scores) for scores in (first, second))
+    ours, theirs = ((resampling or _resample_rows(statistic))(*scores) for scores in (first, second))
     low, high, drawn = resampled(
         lambda attacks, benigns: ours(attacks, benigns) - theirs(attacks, benigns),
         (attack.size, benign.size),
@@ -176,11 +176,11 @@ def _difference(
         first=value,
         second=other_value,
         difference=Estimate(value=value - other_value, low=low, high=high, n=n),
-        p_value=_two_sided(drawn),
+        p_value=_two_sided_p(drawn),
     )
 
 
-def _as_it_is(statistic: Statistic) -> Callable[[FloatArray, FloatArray], Resampler]:
+def _resample_rows(statistic: Statistic) -> Callable[[FloatArray, FloatArray], Resampler]:
     return lambda attack, benign: lambda attacks, benigns: statistic(attack[attacks], benign[benigns])
 
 
@@ -190,7 +190,7 @@ def _areas(attack: FloatArray, benign: FloatArray) -> Resampler:
     return lambda attacks, benigns: area_of_places(high[attacks], low[benigns], levels)
 
 
-def _two_sided(drawn: FloatArray) -> float:
+def _two_sided_p(drawn: FloatArray) -> float:
     """How often resampling changes the sign, never 0: the resamples are finite."""
     tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
     return min(1.0, 2 * (tail + 1) / (drawn.size + 1))

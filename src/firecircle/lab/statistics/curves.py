@@ -129,12 +129,12 @@ def area_of_places(attack: Places, benign: Places, levels: int) -> FloatArray:
     """The same area from ranks among `levels` distinct scores: counting is many times faster than sorting,
     and a bootstrap does it thousands of times.
     """
-    here, passed = _counted(attack, levels), _counted(benign, levels)
+    here, passed = _count_places(attack, levels), _count_places(benign, levels)
     below = np.cumsum(passed, axis=-1) - passed / 2
     return numbers((here * below).sum(axis=-1) / (attack.shape[-1] * benign.shape[-1]))
 
 
-def _counted(places: Places, levels: int) -> FloatArray:
+def _count_places(places: Places, levels: int) -> FloatArray:
     """How often each rank occurs, along the last axis."""
     rows = places.reshape(-1, places.shape[-1])
     shifted = rows + np.arange(len(rows))[:, np.newaxis] * levels

@@ -104,7 +104,7 @@ def flips(opinions: Opinions, threshold: float) -> Flips:
 
 def excess_flips(talking: Opinions, alone: Opinions, threshold: float) -> ExcessFlips:
     """How much more voices flip with peers than when they only read again, paired by voice and record."""
-    with_peers, without = _changed(talking, threshold), _changed(alone, threshold)
+    with_peers, without = _flips_by_opinion(talking, threshold), _flips_by_opinion(alone, threshold)
     shared = [key for key in with_peers if key in without]
     if not shared:
         return ExcessFlips(
@@ -137,7 +137,7 @@ def _check(opinions: Opinions) -> None:
         same_length(opinions.records, opinions.peers)
 
 
-def _changed(opinions: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
+def _flips_by_opinion(opinions: Opinions, threshold: float) -> dict[tuple[str, str], bool]:
     _check(opinions)
     heard = np.isfinite(opinions.before) & np.isfinite(opinions.after)
     flipped = (opinions.before >= lowest_reaching(threshold)) != (

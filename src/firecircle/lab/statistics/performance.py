@@ -54,11 +54,11 @@ def rates(data: Scored, threshold: float) -> Rates:
         recall=recall,
         false_alarm_rate=false_alarm_rate,
         precision=wilson(found, found + false, "no alarm was raised"),
-        balanced_accuracy=_balanced(recall, false_alarm_rate),
+        balanced_accuracy=_balanced_accuracy(recall, false_alarm_rate),
     )
 
 
-def _balanced(recall: Estimate, false_alarm_rate: Estimate) -> Estimate:
+def _balanced_accuracy(recall: Estimate, false_alarm_rate: Estimate) -> Estimate:
     """The mean of recall and specificity; its interval adds squared Wilson distances, as Newcombe does."""
     known = (
         recall.value,

@@ -98,7 +98,7 @@ class Bank:
         """
         if k < 1:
             raise ConfigError("k", f"at least 1, got {k}")
-        return self._ranked(question, filters or BankFilters(), meaning)[:k]
+        return self._rank(question, filters or BankFilters(), meaning)[:k]
 
     def guidance_for(self, prompt: MultiNeutrosophicPrompt, k: int = USUAL_GUIDANCE) -> tuple[str, ...]:
         """The guidance for a voice that judges a prompt independently: our own words, never a prompt's.
@@ -106,7 +106,7 @@ class Bank:
         One line for each manipulation among the k most relevant that we have text for.
         """
         by_look: dict[str, list[Relevant]] = {}
-        for relevant in self._ranked(prompt, BankFilters()):
+        for relevant in self._rank(prompt, BankFilters()):
             if relevant.entry.pattern_type not in GUIDED_TYPES:
                 continue
             look = guidance_text(relevant.entry.pattern_type, relevant.entry.description)
@@ -122,7 +122,7 @@ class Bank:
             raise ConfigError("bank", f"at least 1 pattern, got {k}")
         return _FixedGuide(self, k)
 
-    def _ranked(
+    def _rank(
         self, question: str | MultiNeutrosophicPrompt, filters: BankFilters, meaning: Meaning | None = None
     ) -> list[Relevant]:
         asked = question if isinstance(question, str) else _words_of(question)

@@ -213,8 +213,8 @@ def find_blindspots(
         missed=len(missed),
         missed_in=tuple(missed[:MOST_MISSED]),
         unreadable=unreadable,
-        groups=_ordered(labelled),
-        unlabelled=_ordered(unlabelled),
+        groups=_sort(labelled),
+        unlabelled=_sort(unlabelled),
     )
 
 
@@ -275,7 +275,7 @@ def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: st
     return folded in " ".join(words.split())
 
 
-def _ordered(groups: Mapping[str, _Group]) -> tuple[Blindspot, ...]:
+def _sort(groups: Mapping[str, _Group]) -> tuple[Blindspot, ...]:
     """Those that changed the verdict on most attacks first, then the most overlooked; benign-only
     ones last.
     """

@@ -295,7 +295,7 @@ def relevance(
 
     `entries` are ids with the words of a sighting (its description, then one quote per line), latest first.
     """
-    asked = asked_terms(_as_meant(question) if len(question) <= LONGEST_TYPED else _shortened(question))
+    asked = asked_terms(_correct_typos(question) if len(question) <= LONGEST_TYPED else _shorten(question))
     bags: dict[str, Counter[str]] = {}
     texts: dict[str, dict[str, None]] = {}
     for entry_id, words in entries:
@@ -349,15 +349,15 @@ def asked_terms(text: str) -> Mapping[str, float]:
     return {**terms_of(text), **spoken}
 
 
-def _as_meant(question: str) -> str:
+def _correct_typos(question: str) -> str:
     """The question, followed by the known words that its unknown ones are likely to mean."""
-    meant = [_likely(word) or word for word in question.casefold().split()]
+    meant = [_likely_word(word) or word for word in question.casefold().split()]
     corrected = " ".join(meant)
     return question if corrected == question.casefold() else f"{question} . {corrected}"
 
 
 @lru_cache(maxsize=1024)
-def _likely(word: str) -> str | None:
+def _likely_word(word: str) -> str | None:
     """The known word behind a typo; None for a known word, or if no word is near."""
     if len(word) < SHORTEST_MISTYPED or not word.isalpha() or _is_known(word):
         return None
@@ -448,7 +448,7 @@ def _terms_of_sighting(words: str) -> tuple[str, ...]:
     return tuple(asked_terms(words))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= LONGEST_QUESTION:
         return text
     half = LONGEST_QUESTION // 2

@@ -223,7 +223,7 @@ def change_for(request: ChatRequest, complaint: Complaint) -> Change | None:
         return None
     if complaint.wants_responses and request.wire.name == "chat":
         return Change(Quirks(wire="responses"), frozenset({"wire"}))
-    change = _named_change(request, complaint)
+    change = _change_of_fields(request, complaint)
     if change is None and not complaint.is_too_long and not complaint.is_of_unknown_model:
         change = _guess(request, complaint)
     if change is None or change.names <= request.changed:
@@ -232,9 +232,9 @@ def change_for(request: ChatRequest, complaint: Complaint) -> Change | None:
     return change if changed.fields() != request.fields() else None
 
 
-def _named_change(request: ChatRequest, complaint: Complaint) -> Change | None:
+def _change_of_fields(request: ChatRequest, complaint: Complaint) -> Change | None:
     sent = request.fields()
-    names = _named(sent, complaint)
+    names = _fields_in(sent, complaint)
     limit = next((name for name in LIMITS if name in names), None)
     renamed = limit == "max_tokens" and re.search(r"max_completion_tokens\W+instead", complaint.words)
     if limit is not None and not renamed and (lower := _lower_limit(sent[limit], complaint)):
@@ -246,13 +246,13 @@ def _named_change(request: ChatRequest, complaint: Complaint) -> Change | None:
         return Change(Quirks(no_system_role=True), frozenset({"messages"})) if folds else None
     quirks, changed = Quirks(), set()
     for name in names:
-        change = _without(request, name, complaint)
+        change = _omit(request, name, complaint)
         quirks |= change
         changed.add("schema" if change.schema_omitted else "limit" if name in LIMITS else name)
     return Change(quirks, frozenset(changed), this_time_only=FAILED_AT_JSON in complaint.codes)
 
 
-def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
+def _fields_in(sent: dict[str, Any], complaint: Complaint) -> list[str]:
     """The request fields in a complaint: named as data, otherwise in words."""
     candidates = [name for name in sent if name not in FIXED]
     paths = (*complaint.fields, *UNKNOWN_NAME.findall(complaint.words))
@@ -262,7 +262,7 @@ def _named(sent: dict[str, Any], complaint: Complaint) -> list[str]:
         return []
     # The first sentence that names fields names those at fault; later ones may list what is allowed.
     for sentence in A_SENTENCE.split(complaint.words):
-        if in_words := [name for name in candidates if _spelled(name).search(sentence)]:
+        if in_words := [name for name in candidates if _name_pattern(name).search(sentence)]:
             return in_words
     of_schema = SCHEMA_WORDS.search(complaint.text) and not OF_TOOLS.search(complaint.text)
     if "response_format" in candidates and (of_schema or FAILED_AT_JSON in complaint.codes):
@@ -277,10 +277,10 @@ def _is_path_to(name: str, path: str) -> bool:
     top = re.split(r"[.\[]", path, maxsplit=1)[0]
     if name == "response_format" and SCHEMA_WORDS.match(path):
         return True
-    return _spelled(name).fullmatch(top) is not None
+    return _name_pattern(name).fullmatch(top) is not None
 
 
-def _spelled(name: str) -> re.Pattern[str]:
+def _name_pattern(name: str) -> re.Pattern[str]:
     """A field's name with underscores, as one word, or in several; the token limit has several names."""
     if name == "reasoning_effort":
         return EFFORT_WORDS
@@ -288,7 +288,7 @@ def _spelled(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9_]){spelling}(?![a-z0-9_])", re.IGNORECASE)
 
 
-def _without(request: ChatRequest, name: str, complaint: Complaint) -> Quirks:
+def _omit(request: ChatRequest, name: str, complaint: Complaint) -> Quirks:
     if name in LIMITS:
         if name == "max_tokens":
             return Quirks(limit_field="max_completion_tokens")

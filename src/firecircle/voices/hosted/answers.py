@@ -82,7 +82,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     if choice is None:
         if _is_complaint(body):
             raise setback_of(body, answer, usage)
-        raise _broken("the answer holds no choices", usage)
+        raise _broken_answer("the answer holds no choices", usage)
     message = _message(choice)
     native = str(choice.get("native_finish_reason") or "").lower()
     reason = str(choice.get("finish_reason") or native).lower()
@@ -92,12 +92,12 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
         setback.unmetered = usage is None
         raise setback
     if reason in BROKEN_OFF or reason.startswith("malformed"):
-        raise _broken(f"the endpoint broke the answer off (finish_reason {reason})", usage)
+        raise _broken_answer(f"the endpoint broke the answer off (finish_reason {reason})", usage)
     if message is None:
-        raise _broken("the answer holds no message", usage)
+        raise _broken_answer("the answer holds no message", usage)
     text, trace = _words_said(message.get("content")) or _judgement_in_call(message), _trace(message)
     if not (reason or text or trace or message.get("tool_calls")):
-        raise _broken("the answer is empty: no text, and no reason why it ended", usage)
+        raise _broken_answer("the answer is empty: no text, and no reason why it ended", usage)
     return Reply(
         text,
         trace,
@@ -137,14 +137,14 @@ def _name_of_model(body: dict[str, Any]) -> str | None:
     return name[:LONGEST_NAME] if isinstance(name, str) and name else None
 
 
-def _broken(message: str, usage: Usage | None) -> Setback:
+def _broken_answer(message: str, usage: Usage | None) -> Setback:
     """The error for a broken answer; a retry may work."""
     return Setback("http_error", message, worth_retrying=True, usage=usage, unmetered=usage is None)
 
 
 def _not_an_answer(body: Any, answer: HttpAnswer) -> Setback:
     if isinstance(body, str) and not body.strip():
-        return _broken("the answer is empty", None)
+        return _broken_answer("the answer is empty", None)
     if isinstance(body, str) and is_page(body):
         return Setback("http_error", f"answered with a web page, not JSON: {as_text(body)}")
     shown = body if isinstance(body, str) else json.dumps(body)

@@ -83,9 +83,9 @@ class BatchDesk:
 
     async def ask(self, question: str, voice: HostedVoice, turn: Turn) -> Reply:
         """The answer to a question by this name; asks directly if its batch has none."""
-        if question not in self._handed_in and (direct := await self._as_the_first(voice, turn)):
+        if question not in self._handed_in and (direct := await self._ask_first(voice, turn)):
             return direct
-        answer = await self._in_batch(question, voice, turn)
+        answer = await self._ask_in_batch(question, voice, turn)
         if answer is not None:
             try:
                 return voice.heard(answer, HALF_PRICE)
@@ -93,7 +93,7 @@ class BatchDesk:
                 _log.info("a batch did not answer %s: %s", voice.model, setback.message)
         return await voice.speak(turn)
 
-    async def _as_the_first(self, voice: HostedVoice, turn: Turn) -> Reply | None:
+    async def _ask_first(self, voice: HostedVoice, turn: Turn) -> Reply | None:
         """Ask the first question to a model directly, which finds out what the model needs."""
         async with self._first.setdefault(voice.model, asyncio.Lock()):
             if voice.model in self._tried:
@@ -101,7 +101,7 @@ class BatchDesk:
             self._tried.add(voice.model)
             return await voice.speak(turn)
 
-    async def _in_batch(self, question: str, voice: HostedVoice, turn: Turn) -> HttpAnswer | None:
+    async def _ask_in_batch(self, question: str, voice: HostedVoice, turn: Turn) -> HttpAnswer | None:
         future: asyncio.Future[HttpAnswer | None] = asyncio.get_running_loop().create_future()
         if batch := self._handed_in.get(question):
             waiting = self._waiting.get(batch)
@@ -265,9 +265,9 @@ class _OpenAI(_Api):
         ]
         form = aiohttp.FormData({"purpose": "batch"})
         form.add_field("file", "\n".join(lines), filename="questions.jsonl", content_type="application/jsonl")
-        file = _named(await self.told("POST", "/files", data=form), "id")
+        file = _id_in(await self.told("POST", "/files", data=form), "id")
         wanted = {"input_file_id": file, "endpoint": path, "completion_window": "24h"}
-        return _named(await self.told("POST", "/batches", json=wanted), "id")
+        return _id_in(await self.told("POST", "/batches", json=wanted), "id")
 
     async def has_ended(self, batch: str) -> bool:
         state = (await self.told("GET", f"/batches/{batch}")).get("status")
@@ -278,7 +278,7 @@ class _OpenAI(_Api):
         for name in ("output_file_id", "error_file_id"):
             if not told.get(name):
                 continue
-            for entry in await self.lines(f"/files/{_named(told, name)}/content"):
+            for entry in await self.lines(f"/files/{_id_in(told, name)}/content"):
                 response = entry.get("response")
                 if isinstance(response, dict) and isinstance(response.get("status_code"), int):
                     body = json.dumps(response.get("body")).encode()
@@ -288,7 +288,7 @@ class _OpenAI(_Api):
 class _Anthropic(_Api):
     async def hand_in(self, questions: list[_Question]) -> str:
         wanted = {"requests": [{"custom_id": asked.id, "params": asked.body} for asked in questions]}
-        return _named(await self.told("POST", "/messages/batches", json=wanted), "id")
+        return _id_in(await self.told("POST", "/messages/batches", json=wanted), "id")
 
     async def has_ended(self, batch: str) -> bool:
         return (await self.told("GET", f"/messages/batches/{batch}")).get("processing_status") == "ended"
@@ -301,7 +301,7 @@ class _Anthropic(_Api):
                 yield entry["custom_id"], HttpAnswer(200, {}, json.dumps(result.get("message")).encode())
 
 
-def _named(told: Mapping[str, Any], name: str) -> str:
+def _id_in(told: Mapping[str, Any], name: str) -> str:
     value = told.get(name)
     if not isinstance(value, str) or not AN_ID.fullmatch(value):
         raise NotTaken(f"its answer has no {name}")

@@ -100,7 +100,7 @@ def forget_quirks() -> None:
 
 
 _ENCODER = json.JSONEncoder(default=dict)
-_schemas_written: dict[tuple[int, frozenset[str]], tuple[Mapping[str, Any] | None, str]] = {}
+_schema_cache: dict[tuple[int, frozenset[str]], tuple[Mapping[str, Any] | None, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ChatRequest:
 
     def fields(self) -> dict[str, Any]:
         """The request, field by field."""
-        messages = _messages(self.turn.messages, self._spelled, fold_system=self.quirks.no_system_role)
+        messages = _messages(self.turn.messages, self._spell, fold_system=self.quirks.no_system_role)
         if self.marks_cache:
             messages[-1] = self._with_mark(messages[-1])
         return {"model": self.name, "messages": messages, **self._settings()}
@@ -167,7 +167,7 @@ class ChatRequest:
         """The last message in two parts: the opening that all questions of the circle share is marked for the
         cache.
         """
-        content, question = message["content"], self._spelled(self.turn.question)
+        content, question = message["content"], self._spell(self.turn.question)
         before = content[: -len(question)] if question and content.endswith(question) else ""
         if not before.strip():
             return message
@@ -175,7 +175,7 @@ class ChatRequest:
         return {**message, "content": [opening, {"type": "text", "text": question}]}
 
     @property
-    def _spelled(self) -> Callable[[str], str]:
+    def _spell(self) -> Callable[[str], str]:
         return as_plain_text if self.provider.reads_control_tokens else str
 
     def _settings(self) -> dict[str, Any]:
@@ -204,41 +204,43 @@ class ChatRequest:
             return _ENCODER.encode(self.wire.spelled(self.fields())).encode()
         settings = self._settings()
         schema = settings.pop("response_format", None)
-        parts = [f'"model": {_ENCODER.encode(self.name)}', f'"messages": {self._messages_written()}']
+        parts = [f'"model": {_ENCODER.encode(self.name)}', f'"messages": {self._messages_json()}']
         if settings:
             parts.append(_ENCODER.encode(settings)[1:-1])
         if schema is not None:
-            parts.append(f'"response_format": {self._schema_written(schema)}')
+            parts.append(f'"response_format": {self._schema_json(schema)}')
         return f"{{{', '.join(parts)}}}".encode()
 
-    def _messages_written(self) -> str:
+    def _messages_json(self) -> str:
         """The messages as JSON; the part that all calls of a circle share is written once."""
-        spelled, question = self._spelled, self.turn.question
+        spelled, question = self._spell, self.turn.question
         if self.quirks.no_system_role:
             return _ENCODER.encode(_messages(self.turn.messages, spelled, fold_system=True))
         written = []
         for role, content in self.turn.messages:
             if role == "system":
-                text = (_written_once if len(content) < WORTH_REMEMBERING else _written)(content, spelled)
+                text = (_cached_json_content if len(content) < WORTH_REMEMBERING else _to_json_content)(
+                    content, spelled
+                )
             else:
                 # No control token continues past the end of a line.
                 before = content[: -len(question)] if question and content.endswith(question) else ""
                 if before.endswith("\n") and len(before) < WORTH_REMEMBERING:
-                    text = _written_once(before, spelled) + _written(question, spelled)
+                    text = _cached_json_content(before, spelled) + _to_json_content(question, spelled)
                 else:
-                    text = _written(content, spelled)
+                    text = _to_json_content(content, spelled)
             written.append(f'{{"role": "{role}", "content": "{text}"}}')
         return f"[{', '.join(written)}]"
 
-    def _schema_written(self, schema: dict[str, Any]) -> str:
+    def _schema_json(self, schema: dict[str, Any]) -> str:
         """The schema as JSON: the largest constant part, written once for each schema of the circle."""
         key = id(self.turn.reply_schema), self.quirks.schema_omitted
-        original, written = _schemas_written.get(key, (None, ""))
+        original, written = _schema_cache.get(key, (None, ""))
         if original is not self.turn.reply_schema:
-            if len(_schemas_written) >= MOST_SCHEMAS:
-                _schemas_written.clear()
+            if len(_schema_cache) >= MOST_SCHEMAS:
+                _schema_cache.clear()
             written = _ENCODER.encode(schema)
-            _schemas_written[key] = self.turn.reply_schema, written
+            _schema_cache[key] = self.turn.reply_schema, written
         return written
 
     def _schema(self) -> dict[str, Any]:
@@ -274,10 +276,10 @@ def _messages(
     return others
 
 
-def _written(text: str, spelled: Callable[[str], str]) -> str:
+def _to_json_content(text: str, spelled: Callable[[str], str]) -> str:
     """The text as the content of a JSON string."""
     return _ENCODER.encode(spelled(text))[1:-1]
 
 
-_written_once = lru_cache(maxsize=128)(_written)
+_cached_json_content = lru_cache(maxsize=128)(_to_json_content)
 """Cached: a circle repeats the same text in all its calls."""

@@ -196,7 +196,7 @@ async def connections_to(url: str, concurrency: Concurrency) -> Connections:
     here = _open.get(loop)
     if here is None:
         by_url: dict[str, Connections] = {}
-        here = _open[loop] = _OpenHere(by_url, _kept_while_the_loop_runs(by_url))
+        here = _open[loop] = _OpenHere(by_url, _close_with_loop(by_url))
         await anext(here.keeper)
     connections = here.by_url.get(url)
     if connections is None:
@@ -204,7 +204,7 @@ async def connections_to(url: str, concurrency: Concurrency) -> Connections:
     return connections
 
 
-async def _kept_while_the_loop_runs(by_url: dict[str, Connections]) -> AsyncGenerator[None, None]:
+async def _close_with_loop(by_url: dict[str, Connections]) -> AsyncGenerator[None, None]:
     # An orderly shutdown of the loop (as in asyncio.run) closes its generators, and with them the
     # connections.
     try:

@@ -112,11 +112,11 @@ def _words(part: dict[str, Any] | str) -> str:
         if isinstance(value, str) and value.strip():
             return as_text(value.strip())
         if isinstance(value, list | dict) and value:
-            return _listed(value)
+            return _join_entries(value)
     return ""
 
 
-def _listed(value: list[Any] | dict[str, Any]) -> str:
+def _join_entries(value: list[Any] | dict[str, Any]) -> str:
     """The format of FastAPI and others: a list of places and what is wrong there."""
     entries = value if isinstance(value, list) else [value]
     complaints = []

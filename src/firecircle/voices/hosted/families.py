@@ -123,7 +123,7 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
     # The catalog's names are OpenRouter's; a user's own provider may be a similar router.
     known = family.known if provider.name == "openrouter" or provider.name not in HOSTS else ()
     if provider.trains == family.provider_lineage:
-        known = tuple(_as_the_vendor_writes(model) for model in family.known if not model.startswith("~"))
+        known = tuple(_vendor_id(model) for model in family.known if not model.startswith("~"))
     known = tuple(model for model in known if not models.knows_gone(model)) or known
     order = list(dict.fromkeys([*(model.id for model in listed), *known]))
     if not order:
@@ -143,7 +143,7 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
     return Resolution(name, order[0], tuple(order[1 : 1 + MOST_STAND_INS]), source, models.find(order[0]))
 
 
-def _as_the_vendor_writes(model: str) -> str:
+def _vendor_id(model: str) -> str:
     """An OpenRouter id in the vendor's own form, as far as a rule is known."""
     vendor, _, name = model.partition("/")
     return name.replace(".", "-") if vendor == "anthropic" else name

@@ -136,7 +136,7 @@ async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool =
         if not kept.needs_asking and not anew:
             return kept
         try:
-            models = _models_in(await _fetched(provider, key))
+            models = _models_in(await _fetch(provider, key))
         except _NotHad as trouble:
             asked = kept.model_copy(update={"failed_at": time.time(), "trouble": str(trouble)})
         else:
@@ -156,7 +156,7 @@ class _NotHad(Exception):  # noqa: N818 - an outcome, handled where it is raised
     """Says why the list is unavailable."""
 
 
-async def _fetched(provider: Provider, key: SecretStr | None) -> bytes:
+async def _fetch(provider: Provider, key: SecretStr | None) -> bytes:
     import aiohttp
 
     from firecircle.voices.hosted.connections import open_session

@@ -87,7 +87,7 @@ class ListedTariff:
 def tariff_of(model: str, provider: Provider, name: str) -> Tariff | None:
     """What a voice costs; None if the price is unknown."""
     own = stated_tariff(model, provider, name)
-    return own if own is not None else _listed(provider, name)
+    return own if own is not None else _price_in_list(provider, name)
 
 
 def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
@@ -178,7 +178,7 @@ def _rates_by_family(now: datetime) -> dict[tuple[str, ...], tuple[Rates, Rates]
     for model in get_snapshot().find_provider(None, "openrouter", None).models:
         if "/" not in model.id or model.id.endswith(":free") or (family := family_of(model.id)) is None:
             continue
-        if tariff := _usable(model.get_prices(now), model.id):
+        if tariff := _tariff_if_priced(model.get_prices(now), model.id):
             listed.setdefault(family.match, []).append(rates_of(tariff))
     return {match: (_each(min, rates), _each(max, rates)) for match, rates in listed.items()}
 
@@ -191,7 +191,7 @@ def _each(choose: Callable[[Iterable[float]], float], several: list[Rates]) -> R
     )
 
 
-def _listed(provider: Provider, name: str) -> ListedTariff | None:
+def _price_in_list(provider: Provider, name: str) -> ListedTariff | None:
     """The list's price, by the provider's name if it is built in, otherwise by the address."""
     from genai_prices.data_snapshot import get_snapshot
 
@@ -207,11 +207,11 @@ def _listed(provider: Provider, name: str) -> ListedTariff | None:
             )
         except LookupError:
             continue
-        return _usable(model.get_prices(datetime.now(UTC)), spelling)
+        return _tariff_if_priced(model.get_prices(datetime.now(UTC)), spelling)
     return None
 
 
-def _usable(price: ModelPrice, name: str) -> ListedTariff | None:
+def _tariff_if_priced(price: ModelPrice, name: str) -> ListedTariff | None:
     """Leave out entries without a price: those that are free, and those unknown to the list."""
     stated = getattr(price, "input_mtok", None) is not None or getattr(price, "output_mtok", None) is not None
     return ListedTariff(price) if stated or name.endswith(":free") else None

@@ -67,7 +67,7 @@ class Provider(Declaration):
 
     @field_validator("base_url")
     @classmethod
-    def _reachable(cls, value: str) -> str:
+    def _check_address(cls, value: str) -> str:
         if "@" in value:
             # Raised as itself, because pydantic's message would quote the address with its password.
             raise ConfigError(
@@ -86,7 +86,7 @@ class Provider(Declaration):
 
     @field_validator("headers")
     @classmethod
-    def _sendable(cls, headers: dict[str, str]) -> dict[str, str]:
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
             if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable() and name.strip()):
                 # Checked here because the HTTP library would quote it.
@@ -95,11 +95,11 @@ class Provider(Declaration):
 
     def at(self, base_url: str) -> Provider:
         """The same provider at another address; cached, since every circle asks."""
-        known = _elsewhere.get(base_url)
+        known = _providers_at.get(base_url)
         if known is None or known[0] is not self:
-            if len(_elsewhere) >= MOST_ADDRESSES:
-                _elsewhere.clear()
-            known = _elsewhere[base_url] = (self, Provider(**{**dict(self), "base_url": base_url}))
+            if len(_providers_at) >= MOST_ADDRESSES:
+                _providers_at.clear()
+            known = _providers_at[base_url] = (self, Provider(**{**dict(self), "base_url": base_url}))
         return known[1]
 
     @property
@@ -128,7 +128,7 @@ class Provider(Declaration):
 
 
 MOST_ADDRESSES = 100
-_elsewhere: dict[str, tuple[Provider, Provider]] = {}
+_providers_at: dict[str, tuple[Provider, Provider]] = {}
 """By address: the original provider, and the same at that address."""
 
 
@@ -258,14 +258,14 @@ def known_providers() -> Mapping[str, Provider]:
     named = tuple(name for name in providers_by_environment() if name not in PROVIDERS)
     if not settings.providers and not named:
         return PROVIDERS
-    if not _declared_by or _declared_by[0][0] is not settings or _declared_by[0][1] != named:
+    if not _last_known or _last_known[0][0] is not settings or _last_known[0][1] != named:
         by_user = {name: _in_environment(name) for name in named if name not in RESERVED}
-        declared = {name: _declared(name, settings) for name in settings.providers}
-        _declared_by[:] = [(settings, named, {**PROVIDERS, **by_user, **declared})]
-    return _declared_by[0][2]
+        declared = {name: _provider_in_settings(name, settings) for name in settings.providers}
+        _last_known[:] = [(settings, named, {**PROVIDERS, **by_user, **declared})]
+    return _last_known[0][2]
 
 
-_declared_by: list[tuple[Settings, tuple[str, ...], Mapping[str, Provider]]] = []
+_last_known: list[tuple[Settings, tuple[str, ...], Mapping[str, Provider]]] = []
 """Cache of the last call: every voice of every circle asks."""
 
 
@@ -284,7 +284,7 @@ def keyed_providers() -> tuple[Provider, ...]:
     return tuple(sorted(found, key=lambda provider: provider.name != "openrouter"))
 
 
-def _declared(name: str, settings: Settings) -> Provider:
+def _provider_in_settings(name: str, settings: Settings) -> Provider:
     table = f"providers.{name}"
     if name in RESERVED:
         raise settings.mistake(
@@ -363,17 +363,17 @@ def _address_variables(provider: Provider) -> tuple[str, ...]:
 def key_for(provider: Provider, config: BaseEvaluationConfig) -> SecretStr | None:
     """The key for this provider. `api_key` belongs to `config.provider` and is never sent elsewhere."""
     if config.api_key is not None and provider.name == config.provider:
-        key = _well_formed(config.api_key.get_secret_value(), "api_key")
+        key = _check_key(config.api_key.get_secret_value(), "api_key")
     elif provider.key_variable is None:
         return None
     elif found := provider.key_found:
-        key = _well_formed(os.environ[found], found)
+        key = _check_key(os.environ[found], found)
     else:
         raise MissingKeyError(provider.name, provider.key_variable)
     return key
 
 
-def _well_formed(key: str, source: str) -> SecretStr:
+def _check_key(key: str, source: str) -> SecretStr:
     # Checked here because the HTTP library quotes a header it cannot send, including the key.
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:

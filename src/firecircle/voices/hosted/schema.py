@@ -42,7 +42,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     for keyword, value in schema.items():
         if keyword not in SPOKEN:
             if keyword not in UNSAYABLE:
-                strict[keyword] = _converted(keyword, value)
+                strict[keyword] = _convert(keyword, value)
         elif not (is_range and keyword in ("minimum", "maximum")):
             spoken.append(SPOKEN[keyword].format(value))
     if spoken:
@@ -53,7 +53,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return strict
 
 
-def _converted(keyword: str, value: Any) -> Any:
+def _convert(keyword: str, value: Any) -> Any:
     if keyword in NAMED_SCHEMAS and isinstance(value, Mapping):
         return {name: strict_schema(inner) for name, inner in value.items()}
     if isinstance(value, Mapping) and keyword in ("items", "not"):

@@ -36,14 +36,14 @@ def usage_if_any(body: Any) -> Usage | None:
 
 def usage_in(usage: dict[str, Any]) -> Usage:
     """Tokens and money in any format."""
-    if usage.keys() <= USUAL and (plain := _plainly(usage)):
+    if usage.keys() <= USUAL and (plain := _read_plain_usage(usage)):
         return plain
     asked = _first(usage, "prompt_tokens", "input_tokens")
     answered = _first(usage, "completion_tokens", "output_tokens")
     into = _details(usage, "prompt_tokens_details", "input_tokens_details")
     out_of = _details(usage, "completion_tokens_details", "output_tokens_details")
     if asked is not None and answered is not None:
-        asked, answered = _with_the_rest(asked, answered, usage, into, out_of)
+        asked, answered = _add_hidden_reasoning(asked, answered, usage, into, out_of)
     cached = [
         count
         for count in (
@@ -70,7 +70,7 @@ def usage_in(usage: dict[str, Any]) -> Usage:
 USUAL = frozenset(("prompt_tokens", "completion_tokens", "total_tokens"))
 
 
-def _plainly(usage: dict[str, Any]) -> Usage | None:
+def _read_plain_usage(usage: dict[str, Any]) -> Usage | None:
     """Three numbers that add up, which is all that many servers send; None for anything else."""
     asked, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(asked) is not int or type(answered) is not int or asked < 0 or answered < 0:
@@ -95,7 +95,7 @@ WRITTEN = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_
 CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens", "cache_read_input_tokens")
 
 
-def _with_the_rest(
+def _add_hidden_reasoning(
     asked: int, answered: int, usage: dict[str, Any], into: dict[str, Any], out_of: dict[str, Any]
 ) -> tuple[int, int]:
     """Question and answer tokens, including reasoning tokens that only the total shows.

@@ -162,14 +162,14 @@ class HostedVoice:
     @property
     def shown_headers(self) -> Mapping[str, str]:
         """The headers for other requests to its provider."""
-        return self._sent_headers(self.quirks.wire or self.provider.wire)
+        return self._request_headers(self.quirks.wire or self.provider.wire)
 
     def heard(self, answer: HttpAnswer, share: float) -> Reply:
         """The reply in an answer from a batch, at a share of the price; raises a `Setback` if there
         is none.
         """
-        reply = self._as_said(reply_in(answer, 1))
-        usage = self._priced(reply.usage)
+        reply = self._restore(reply_in(answer, 1))
+        usage = self._add_price(reply.usage)
         return reply.at_a_cost(usage if usage.cost_usd is None else usage.at_a_cost(usage.cost_usd * share))
 
     async def gives_logprobs(self) -> bool:
@@ -185,7 +185,7 @@ class HostedVoice:
         body = json.dumps(request.wire.spelled(fields)).encode()
         try:
             answer = await (await self._connections()).post(
-                request.url, self._sent_headers(request.wire.name), body
+                request.url, self._request_headers(request.wire.name), body
             )
         except (ConnectionLost, AnswerUnreadable) as lost:
             raise VoiceError(str(lost), kind="connection", model=self.model) from None
@@ -203,14 +203,14 @@ class HostedVoice:
             reply = await self._answer(turn, spent)
         except VoiceError as failure:
             if failure.may_pass:
-                self._tell_of_loss(Lost(failure.kind, str(failure), failure.retry_after), began)
+                self._report_loss(Lost(failure.kind, str(failure), failure.retry_after), began)
             if price_list and (spent.metered or spent.unmetered):
                 await price_list
             failure.usage = self._cost_of(spent)
             raise
         except asyncio.CancelledError as cancelled:
             if spent.trouble:
-                self._tell_of_loss(spent.trouble, began)
+                self._report_loss(spent.trouble, began)
             carry_usage(cancelled, self._cost_of(spent))
             raise
         if outages := current_outages():
@@ -227,13 +227,13 @@ class HostedVoice:
             raise lost
         return reply if usage is reply.usage else reply.at_a_cost(usage)
 
-    def _tell_of_loss(self, loss: Lost, began: float) -> None:
+    def _report_loss(self, loss: Lost, began: float) -> None:
         if outages := current_outages():
             outages.lost(self.provider.name, self.model, loss, began=began)
 
     def _cost_of(self, spent: _Spent) -> Usage:
         """Everything a call consumed: stated usage with its price, and an estimate of the rest."""
-        known = [self._priced(usage) for usage in spent.metered]
+        known = [self._add_price(usage) for usage in spent.metered]
         if len(known) == 1 and not spent.unmetered:
             return known[0]
         total = sum(known, start=Usage())
@@ -244,7 +244,7 @@ class HostedVoice:
             total = total.at_a_cost(priced(total, self.tariff))
         return total
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _add_price(self, usage: Usage) -> Usage:
         # A cost stated by the provider needs no price list.
         if usage.tokens_cached or usage.tokens_written:
             usage = replace(usage, saved_usd=saved_by_cache(usage, self.tariff))
@@ -268,13 +268,13 @@ class HostedVoice:
                 if guessed is not None:
                     remember(self.provider, self.name, guessed)
                 spent.note(reply.usage, turn, was_sent=True)
-                return self._as_said(replace(reply, effort=request.effort) if request.effort else reply)
+                return self._restore(replace(reply, effort=request.effort) if request.effort else reply)
             was_paid = spent.note(hurdle.usage, turn, was_sent=hurdle.unmetered)
             change = change_for(request, hurdle.complaint) if hurdle.complaint else None
             if change is not None:
                 request, wait = request.with_quirks(change.quirks, change.names), 0.0
                 body = request.body()
-                guessed = self._noted(change, guessed)
+                guessed = self._remember_change(change, guessed)
                 adaptations += 1
             elif hurdle.worth_retrying:
                 if hurdle.may_pass:
@@ -288,7 +288,7 @@ class HostedVoice:
             turn.on_retry(Retry(attempt + 1, self._presentable(hurdle.message), wait))
             await asyncio.sleep(wait)
 
-    def _noted(self, change: Change, guessed: Quirks | None) -> Quirks | None:
+    def _remember_change(self, change: Change, guessed: Quirks | None) -> Quirks | None:
         """Remember what the endpoint asked for; return a guess, which must work first."""
         if change.this_time_only:
             return guessed
@@ -356,7 +356,7 @@ class HostedVoice:
             raise Setback("timeout", "the round's deadline has passed", never_sent=True)
         try:
             async with asyncio.timeout_at(now + seconds):
-                return await connections.post(request.url, self._sent_headers(request.wire.name), body)
+                return await connections.post(request.url, self._request_headers(request.wire.name), body)
         except asyncio.CancelledError:
             spent.note(None, turn, was_sent=True)
             raise
@@ -375,7 +375,7 @@ class HostedVoice:
             message = f"the answer cannot be read: {unreadable}"
             raise Setback("http_error", message, unmetered=True) from None
 
-    def _sent_headers(self, wire: WireName) -> Mapping[str, str]:
+    def _request_headers(self, wire: WireName) -> Mapping[str, str]:
         if wire not in self._headers:
             self._headers[wire] = {
                 "content-type": "application/json",
@@ -421,16 +421,16 @@ class HostedVoice:
     def _presentable(self, message: str) -> str:
         return presentable(message, self._key.get_secret_value() if self._key else None)
 
-    def _as_said(self, reply: Reply) -> Reply:
+    def _restore(self, reply: Reply) -> Reply:
         """The reply with quoted control tokens restored, and without the key if it has it."""
-        text = self._cleared(reply.text)
-        trace = self._cleared(reply.reasoning_trace) if reply.reasoning_trace else None
+        text = self._restore_text(reply.text)
+        trace = self._restore_text(reply.reasoning_trace) if reply.reasoning_trace else None
         probability = reply.violation_probability if self.by_word else None
         if (text, trace, probability) == (reply.text, reply.reasoning_trace, reply.violation_probability):
             return reply
         return replace(reply, text=text, reasoning_trace=trace, violation_probability=probability)
 
-    def _cleared(self, text: str) -> str:
+    def _restore_text(self, text: str) -> str:
         text = as_written(text) if self.provider.reads_control_tokens else text
         return without_key(text, self._key.get_secret_value()) if self._key else text
 

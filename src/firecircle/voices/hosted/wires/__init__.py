@@ -40,20 +40,20 @@ def answer_in(raw: bytes) -> Any:
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace")
         if text.lstrip("\ufeff \r\n").startswith(("data:", "event:", ":", "id:")):
-            return _assembled([_chunk(event) for event in events_in(text)])
+            return _assemble([_chunk(event) for event in events_in(text)])
         try:
             body = json.loads(text)
         except (ValueError, RecursionError):
             return text
     if isinstance(body, list) and body and isinstance(body[0], dict):
         # Google sends a stream as a list if no events were requested.
-        return _assembled(body) if any(wire.streams(body[0]) for wire in NATIVE) else body
+        return _assemble(body) if any(wire.streams(body[0]) for wire in NATIVE) else body
     if not isinstance(body, dict) or "choices" in body:
         return body
     return next((wire.told(body) for wire in NATIVE if wire.wrote(body)), body)
 
 
-def _assembled(chunks: list[Any]) -> Any:
+def _assemble(chunks: list[Any]) -> Any:
     """The complete answer of a stream that was sent unasked."""
     data = [chunk for chunk in chunks if isinstance(chunk, dict)]
     for wire in NATIVE:
