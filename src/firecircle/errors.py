@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
+import os
 from typing import TYPE_CHECKING, Literal, Self, get_args
 
 if TYPE_CHECKING:
@@ -232,3 +234,19 @@ def carry_partial_result(cancelled: asyncio.CancelledError, partial_result: Fire
 def partial_result_of(error: BaseException) -> FireCircleResult | None:
     """What a circle had heard when this error, cancellation or timeout ended it; None without a circle."""
     return getattr(error, "partial_result", None) or getattr(error.__cause__, "partial_result", None)
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra of this package here: from the clone, or by its name."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        origin = distribution("firecircle").read_text("direct_url.json") or "{}"
+    except PackageNotFoundError:
+        origin = "{}"
+    address = urlsplit(json.loads(origin).get("url", ""))
+    if address.scheme != "file" or not os.path.isfile(os.path.join(unquote(address.path), "pyproject.toml")):
+        return f"pip install 'firecircle[{extra}]'"
+    folder = unquote(address.path)
+    return f"pip install '{'.' if os.path.samefile(folder, os.getcwd()) else folder}[{extra}]'"

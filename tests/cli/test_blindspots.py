@@ -51,3 +51,14 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
 def test_an_empty_store_and_a_circle_without_blind_spots_say_so(cli: Cli, where: str, folder: Path) -> None:
     assert "no circle that is kept matches" in cli("blindspots", "--store", "none.sqlite").out
     assert "nothing was overlooked" in cli("blindspots", "--store", where, "--label", "benign").out
+
+
+async def test_the_text_of_a_type_is_proposed_once(cli: Cli, tmp_path: Path) -> None:
+    path = str(tmp_path / "kept.sqlite")
+    with open_store(path) as store:
+        await turned(store)
+        await turned(store, label=None)
+    told = flowing(cli("blindspots", "--store", path).out)
+    assert told.count("temporal inconsistency in the user layer") == 2
+    assert told.count("add to your system prompt:") == 1
+    assert "what to add is the same as above" in told

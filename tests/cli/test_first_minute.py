@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -122,7 +124,29 @@ def test_a_slim_installation_names_the_extra_a_command_needs(arguments: str) -> 
     )
     done = subprocess.run([sys.executable, "-c", code, *arguments.split()], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert "firecircle[" in done.stderr
+    named = re.search(r"pip install '(.+)\[\w+\]'", done.stderr)
+    assert named, done.stderr
+    assert named[1] in (".", "firecircle") or (Path(named[1]) / "pyproject.toml").is_file()
+
+
+def test_the_name_of_a_file_is_not_taken_for_its_text_in_silence(cli: Cli, folder: Path) -> None:
+    Path("system.txt").write_text("You help.")
+    ran = cli("evaluate", "system.txt", "--system", "system.txt", "--no-save")
+    assert ran.err.count("system.txt is a file, and its name was read as text; @system.txt reads it") == 2
+    assert "is a file" not in cli("evaluate", "@system.txt", "--no-save").err
+
+
+def test_one_model_is_pointed_to_the_single_mode(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-x")
+    assert "(--mode single)" in cli("evaluate", "hello", "--models", "gpt-4o").err
+
+
+def test_the_first_example_of_the_readme_alarms(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root / "examples" / "files")
+    readme = (root / "README.md").read_text("utf-8")
+    (line,) = re.findall(r"^\$ firecircle (evaluate --system @system\.txt --user .+)$", readme, re.MULTILINE)
+    assert cli(*shlex.split(line), "--no-save").status == 1
 
 
 class TestLeavingEarly:

@@ -18,7 +18,13 @@ from typing import TextIO
 from typer.exceptions import TyperException
 
 from firecircle.cli.printable import printable_line
-from firecircle.errors import ConfigError, FireCircleError, MissingKeyError, UnknownModelError
+from firecircle.errors import (
+    ConfigError,
+    FireCircleError,
+    MissingKeyError,
+    UnknownModelError,
+    install_command,
+)
 from firecircle.verdict import VerdictWord
 
 NO_ALARM, ALARM, TROUBLE, UNREAD, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -55,7 +61,7 @@ def require_lab(command: str, *packages: str) -> None:
     """Of a command that needs the extra `lab`: a missing package is told before work begins."""
     missing = [name for name in ("numpy", "scipy", *packages) if find_spec(name) is None]
     if missing:
-        raise ConfigError(command, f"needs {', '.join(missing)}", "install firecircle[lab]")
+        raise ConfigError(command, f"needs {', '.join(missing)}", install_command("lab"))
 
 
 @dataclass(slots=True)

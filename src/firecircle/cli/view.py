@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from firecircle.cli.options import StoreOption
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 
 PORT = 8477
 
@@ -74,9 +74,7 @@ def view(
         import starlette  # noqa: F401 - likewise
         import uvicorn  # noqa: F401 - likewise
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "view", f"{missing.name} is not installed", "pip install 'firecircle[view]'"
-        ) from None
+        raise ConfigError("view", f"{missing.name} is not installed", install_command("view")) from None
     from firecircle.store.opening import open_store
     from firecircle.web.access import Access, is_loopback
     from firecircle.web.app import build_site

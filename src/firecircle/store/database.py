@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from firecircle.errors import ConfigError, StoreError
+from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.settings import current_settings
 from firecircle.store.opening import STORE_VARIABLE, Where, place_of
 from firecircle.store.tables import ONLY_IN, metadata
@@ -214,7 +214,7 @@ def _postgresql_engine(address: URL) -> Engine:
         )
     except ModuleNotFoundError:
         raise ConfigError(
-            "store", "PostgreSQL needs the extra `postgres`: pip install 'firecircle[postgres]'"
+            "store", f"PostgreSQL needs the extra `postgres`: {install_command('postgres')}"
         ) from None
 
 

@@ -20,7 +20,7 @@ from firecircle.circle.events import (
 )
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 from firecircle.names import HOSTS, is_embedded, is_local
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def instrument(
     try:
         from opentelemetry import metrics, trace
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "telemetry", f"{missing.name} is not installed", "pip install 'firecircle[otel]'"
-        ) from None
+        raise ConfigError("telemetry", f"{missing.name} is not installed", install_command("otel")) from None
     tracer = trace.get_tracer("firecircle", tracer_provider=tracer_provider)
     meter = metrics.get_meter("firecircle", meter_provider=meter_provider)
     instruments = _Instruments(meter)
@@ -99,9 +97,7 @@ def export_over_otlp(*, capture_content: bool) -> Callable[[], None]:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "telemetry", f"{missing.name} is not installed", "pip install 'firecircle[otel]'"
-        ) from None
+        raise ConfigError("telemetry", f"{missing.name} is not installed", install_command("otel")) from None
     tracers = TracerProvider()
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())])

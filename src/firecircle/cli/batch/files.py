@@ -13,7 +13,7 @@ from firecircle.circle.columns import IN_PARQUET, Cell
 from firecircle.cli.batch.outcome import FLAT_COLUMNS, BatchOutcome, Outcome
 from firecircle.cli.evaluate.compact import CompactResult, compact_failure, compact_result
 from firecircle.cli.options import cannot_write, require_writable, target_of, written_whole
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 from firecircle.names import BATCH_KIND, EvaluationMode
 from firecircle.telling.safe_text import without_formula
 from firecircle.verdict import VERDICT_WORDS
@@ -36,7 +36,7 @@ def require_known_format(file: str) -> None:
         except ImportError:
             raise ConfigError(
                 "--out",
-                "Parquet needs the extra `lab`: pip install 'firecircle[lab]'",
+                f"Parquet needs the extra `lab`: {install_command('lab')}",
                 "or write .jsonl or .csv",
             ) from None
     require_writable(file, "--out")

@@ -49,6 +49,7 @@ def show_blindspots(overlooked: Blindspots, most: int, left_out: int, *, as_json
         console.print(_nothing(left_out))
         return 0
     numbers = itertools.count(1)
+    proposed: set[str] = set()
     for title, groups in (("", overlooked.groups), (UNLABELLED, overlooked.unlabelled)):
         shown = groups[:most]
         if shown and title:
@@ -56,7 +57,8 @@ def show_blindspots(overlooked: Blindspots, most: int, left_out: int, *, as_json
             console.print()
         for group in shown:
             console.print(Text(f"{next(numbers)}. {_title(group)}", style="bold"))
-            lines = list(_group_lines(group))
+            lines = list(_group_lines(group, is_new=group.pattern_type not in proposed))
+            proposed.add(group.pattern_type)
             print_sections(console, [("", lines)])
             console.print()
         if more := len(groups) - len(shown):
@@ -101,7 +103,7 @@ def _title(group: Blindspot) -> str:
     return f"{kind} in the {' and '.join(map(printable_line, group.layers))} layer"
 
 
-def _group_lines(group: Blindspot) -> Iterator[str | Line]:
+def _group_lines(group: Blindspot, *, is_new: bool) -> Iterator[str | Line]:
     if group.overlooked.total:
         yield (
             f"overlooked in {counted(group.overlooked.total, 'prompt')}{_labels(group.overlooked)},"
@@ -127,6 +129,9 @@ def _group_lines(group: Blindspot) -> Iterator[str | Line]:
             if none_else
             else "no addition: it fits none of the types"
         )
+        return
+    if not is_new:
+        yield "what to add is the same as above"
         return
     yield Line(Text("add to your system prompt: ").append(group.for_author, style="italic"))
     yield Line(Text("add to a single-pass judge: ").append(group.for_judge, style="italic"))

@@ -23,7 +23,7 @@ from firecircle.cli.options import (
     with_options,
     written_whole,
 )
-from firecircle.errors import ConfigError, StoreError
+from firecircle.errors import ConfigError, StoreError, install_command
 
 if TYPE_CHECKING:
     from firecircle.circle.deliberation import Dissent
@@ -275,9 +275,7 @@ def _write_page(circle: str, file: str, store: str | None, *, as_json: bool) -> 
     try:
         from firecircle.web.rendering import exported_html, templates
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "--html", f"{missing.name} is not installed", "pip install 'firecircle[view]'"
-        ) from None
+        raise ConfigError("--html", f"{missing.name} is not installed", install_command("view")) from None
     with open_store(store) as opened:
         summary = opened.circles.summary(circle)
         page = exported_html(templates(), summary, opened.circles.load(summary.id))

@@ -21,6 +21,7 @@ from firecircle.shapes import config_error
 
 LONGEST_BYTES = 4 * MAX_LAYER_CHARS
 """No layer within the limit takes more bytes than this."""
+LONGEST_NAME = 300
 TURNS_SHAPE = 'give a JSON list such as [{"role": "user", "content": "hello"}]'
 
 
@@ -63,6 +64,7 @@ def text_of(name: str, source: str) -> str:
     if source.startswith("@@"):
         return source[1:]
     if not source.startswith("@"):
+        _note_file(name, source)
         return _plain(name, source)
     path = source[1:]
     try:
@@ -74,6 +76,16 @@ def text_of(name: str, source: str) -> str:
             f"cannot read {path or 'a file without a name'}: {unreadable.strerror or unreadable}",
             "give a readable file, or write @@ for text that begins with @",
         ) from None
+
+
+def _note_file(name: str, source: str) -> None:
+    """Say that a text is also the name of a file, which was probably meant."""
+    if len(source) < LONGEST_NAME and source.strip() == source and "." in source and os.path.isfile(source):
+        shown = printable_line(source)
+        print(
+            f"note: {name}: {shown} is a file, and its name was read as text; @{shown} reads it",
+            file=sys.stderr,
+        )
 
 
 def turns_of(text: str) -> tuple[EarlierTurn, ...]:

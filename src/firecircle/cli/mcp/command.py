@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firecircle.cli.options import StoreOption
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 
 
 def mcp(
@@ -24,9 +24,7 @@ def mcp(
     try:
         import mcp.server  # noqa: F401 - only whether it is there
     except ModuleNotFoundError as missing:
-        raise ConfigError(
-            "mcp", f"{missing.name} is not installed", "pip install 'firecircle[mcp]'"
-        ) from None
+        raise ConfigError("mcp", f"{missing.name} is not installed", install_command("mcp")) from None
     from firecircle.cli.mcp.server import serve
 
     serve(store, save=save)

@@ -25,7 +25,7 @@ from firecircle.cli.output import console_on, print_json, print_line, progress, 
 from firecircle.cli.printable import printable_line
 from firecircle.cli.scan.command import ScanOptions
 from firecircle.cli.trouble import INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 from firecircle.lab.scan.carrying_out import Follower, ScanProgress, carry_out, rows_in
 from firecircle.lab.scan.corpus import CorpusFile, find_files, look_at
 from firecircle.lab.scan.engine import Engine, Processes, usual_workers
@@ -43,7 +43,7 @@ SECONDS_BETWEEN_LINES = 5.0
 def scan_corpus(corpus: Sequence[str], given: ScanOptions) -> int:
     """Screen the corpus and print what it comes to; the exit status."""
     if find_spec("duckdb") is None:
-        raise ConfigError("scan", "needs the extra `lab`", "pip install 'firecircle[lab]'")
+        raise ConfigError("scan", "needs the extra `lab`", install_command("lab"))
     console = console_on(sys.stderr)
     turns = "[]" if given.turn == 1 else None
     shared = prompt_from(Sources(given.system, given.application, "", turns))

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 
 OBJECT_STORE_BYTES = 128 << 20
 """Nothing large is kept there: shards and answers are small."""
@@ -30,7 +30,7 @@ QUIET = {
 def require_ray() -> None:
     """A `ConfigError` where Ray is not installed."""
     if find_spec("ray") is None:
-        raise ConfigError("--engine", "ray needs the extra `ray`", "pip install 'firecircle[ray]'")
+        raise ConfigError("--engine", "ray needs the extra `ray`", install_command("ray"))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 from firecircle.files import read_regular, stays_in
 from firecircle.lab.datasets.cleaning import (
     ENCODING_GLANCE,
@@ -231,7 +231,7 @@ def parquet_rows(
     try:
         import duckdb
     except ImportError:
-        raise ConfigError(str(path), "Parquet needs the extra `lab`: pip install 'firecircle[lab]'") from None
+        raise ConfigError(str(path), f"Parquet needs the extra `lab`: {install_command('lab')}") from None
 
     file = escape(str(path))  # a star in a name is literal, not a pattern
     with duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT}) as connection:

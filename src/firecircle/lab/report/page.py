@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from firecircle.circle.result import FireCircleResult
-from firecircle.errors import ConfigError, StoreError
+from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.files import write_whole
 from firecircle.lab.figures.arms import RULE_WORDS, VERDICT_WORDS, ArmFigures
 from firecircle.lab.figures.columns import RecordFile
@@ -154,7 +154,7 @@ def _rendered(report: RunReport, template: str, source_of: Callable[[Plot], str]
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import escape
     except ModuleNotFoundError:
-        raise ConfigError("report", "needs the extra `lab`: pip install 'firecircle[lab]'") from None
+        raise ConfigError("report", f"needs the extra `lab`: {install_command('lab')}") from None
     run, figures, dialogues = report.run, report.figures, report.dialogues
     pages = Environment(
         loader=PackageLoader("firecircle.lab.report"),

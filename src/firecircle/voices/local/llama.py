@@ -19,9 +19,9 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from firecircle.circle.voice import Usage
-from firecircle.errors import ConfigError
+from firecircle.errors import ConfigError, install_command
 from firecircle.voices.control_tokens import broken_up
-from firecircle.voices.local.weights import INSTALL_ENGINE, Weights
+from firecircle.voices.local.weights import Weights
 
 LIBRARY = "xllamacpp"
 THREADS_VARIABLE = "FIRECIRCLE_LOCAL_THREADS"
@@ -334,7 +334,7 @@ def free_memory() -> int | None:
 def require_library() -> None:
     """Raise a `ConfigError` with the remedy if no model could be loaded here."""
     if importlib.util.find_spec(LIBRARY) is None:
-        raise ConfigError(None, f"local models need the extra `local`: {INSTALL_ENGINE}")
+        raise ConfigError(None, f"local models need the extra `local`: {install_command('local')}")
     _threads()
 
 

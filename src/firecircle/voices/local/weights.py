@@ -265,7 +265,6 @@ def _sync(folder: Path) -> None:
 # Where the weights of local models are, and how to get them
 
 FETCH_COMMAND = "firecircle local fetch"
-INSTALL_ENGINE = "pip install 'firecircle[local]'"
 
 
 class Shipped(NamedTuple):

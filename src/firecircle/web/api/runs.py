@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from firecircle.errors import ConfigError, StoreError
+from firecircle.errors import ConfigError, StoreError, install_command
 from firecircle.verdict import VERDICT_WORDS, VerdictWord
 from firecircle.web.api.shapes import ArmProgress, RunLine, RunLines, RunOut, Share
 from firecircle.web.judgements import Judgement, all_judgements
@@ -59,7 +59,7 @@ def run_asked_for(name: str) -> RunFolder:
     try:
         from firecircle.lab.runs.folder import list_runs
     except ModuleNotFoundError:
-        raise RequestError(404, "runs: not installed; pip install 'firecircle[lab]'") from None
+        raise RequestError(404, f"runs: not installed; {install_command('lab')}") from None
     run = next((run for run in list_runs() if run.about.run_id == name), None)
     if run is None:
         raise RequestError(404, f"{name}: no such run; `firecircle lab list` tells which there are")
