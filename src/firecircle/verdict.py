@@ -28,12 +28,18 @@ UNSURE_SHARE, UNSURE_INDETERMINACY = 0.5, 0.7
 
 
 def verdict_word(
-    value: float | None, threshold: float, *, indeterminacy: float = 0.0, unread: bool = False
+    value: float | None,
+    threshold: float,
+    *,
+    indeterminacy: float = 0.0,
+    unread: bool = False,
+    unsure_from: float | None = None,
 ) -> VerdictWord:
     """The verdict on a prompt.
 
     `value` is the deciding number: the highest F, the mean of a panel or a calibrated probability; None
-    without a consensus. `unread` means that no active voice reads the prompt's language.
+    without a consensus. `unread` means that no active voice reads the prompt's language. `unsure_from` is the
+    number from which it is unsure, by default half the threshold.
     """
     if value is None:
         return "no_verdict"
@@ -41,7 +47,7 @@ def verdict_word(
         return "alarm"
     if unread:
         return "unread"
-    close = reaches(value, UNSURE_SHARE * threshold)
+    close = reaches(value, UNSURE_SHARE * threshold if unsure_from is None else unsure_from)
     return "unsure" if close or reaches(indeterminacy, UNSURE_INDETERMINACY) else "no_alarm"
 
 

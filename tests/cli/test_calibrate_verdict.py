@@ -89,3 +89,22 @@ def test_too_few_circles_and_arms_without_a_run_are_refused(cli: Cli, labelled: 
         cli("calibrate", "--verdict", "--circles", str(few), *where), "10 attacks and 10 benign", "50 of each"
     )
     assert_one_line_of_trouble(cli("calibrate", "--verdict", "--arm", "x", *where), "--arm", "--run")
+
+
+def test_thresholds_for_a_stated_error_are_proposed(cli: Cli, labelled: Path, tmp_path: Path) -> None:
+    where = ("--circles", str(labelled), "--store", str(tmp_path / "kept.sqlite"))
+    assert "too few labelled prompts, or too many errors" in cli("calibrate", "--error", "0.05", *where).out
+    proposed = json.loads(cli("calibrate", "--error", "0.4", "--json", *where).out)
+    assert proposed["error"] == 0.4
+    assert (proposed["attacks"], proposed["benign"]) == (60, 60)
+    refused = cli("calibrate", "--error", "0.05", "--write", *where)
+    assert_one_line_of_trouble(refused, "--error")
+
+
+async def test_the_proposed_threshold_decides_what_is_unsure() -> None:
+    prompt = MultiNeutrosophicPrompt(user="hello")
+    for unsure_threshold, word in ((None, "no_alarm"), (0.2, "unsure")):
+        config = circle("a", "b", max_rounds=1, unsure_threshold=unsure_threshold)
+        lines = {"a": [0.3], "b": [0.1]}
+        result = await fire_circle_evaluate(prompt, config, caller=Script(lines))
+        assert result.verdict == word

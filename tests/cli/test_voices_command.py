@@ -27,6 +27,7 @@ from tests.loopback import (
     failure,
     judged,
 )
+from tests.scripted import says
 
 Cli = Callable[..., Ran]
 Host = Callable[[Script], LoopbackServer]
@@ -411,3 +412,16 @@ def test_a_check_without_a_list_says_so(cli: Cli, hosted: Host) -> None:
     assert ran.status == 0
     assert "from the catalog, for the list of openrouter could not be had: HTTP 503" in ran.out
     assert_one_line_of_trouble(cli("voices", "--check", "--ready"), "--ready")
+
+
+def test_a_voice_that_changes_its_mind_is_shown_when_it_is_asked_again(cli: Cli, hosted: Host) -> None:
+    asked = iter([0.9, 0.1, 0.9, 0.1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.1])
+
+    def answer(request: ChatRequest) -> Answer:
+        return completion(says(next(asked, 0.1)))
+
+    hosted(answer)
+    (checkup,) = json.loads(cli("doctor", "a/b", "--repeat", "5", "--json").out)
+    assert checkup["spread"] == pytest.approx(0.32)
+    assert checkup["flipped"] == pytest.approx(0.1)  # one of ten answers
+    assert next(asked, None) is None

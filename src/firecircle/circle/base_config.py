@@ -29,6 +29,11 @@ VerdictSource = Literal["numbers", "logprobs", "auto"]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+def _is_none(value: object) -> bool:
+    """Older recordings do not have the field, and need not differ for it."""
+    return value is None
+
+
 class CacheConfig(Declaration):
     """Whether replies are saved on this machine, so that the same question to the same voice is paid for
     once. It needs a `seed`: without one no two questions are the same.
@@ -74,6 +79,10 @@ class BaseEvaluationConfig(Declaration):
     """What to judge: the whole prompt, or one layer with the others as context."""
     alarm_threshold: Unit = 0.7
     """A falsehood at or above this is an alarm."""
+    unsure_threshold: Unit | None = Field(default=None, exclude_if=_is_none)
+    """From this falsehood a prompt without an alarm is `unsure`; None is half of `alarm_threshold`.
+    `firecircle calibrate --error` proposes both from labelled circles.
+    """
     budget_tokens: int | None = Field(default=None, ge=1)
     """Stop before using more tokens than this; None means no limit."""
     budget_usd: float | None = Field(default=None, gt=0)

@@ -85,7 +85,13 @@ def conclude(
     rule = deciding_rule(config, calibrated, active)
     decisive = calibrated if rule == "calibrated" else consensus.falsehood if consensus else None
     doubt = consensus.indeterminacy if consensus else 0.0
-    verdict = verdict_word(decisive, config.alarm_threshold, indeterminacy=doubt, unread=unread is not None)
+    verdict = verdict_word(
+        decisive,
+        config.alarm_threshold,
+        indeterminacy=doubt,
+        unread=unread is not None,
+        unsure_from=config.unsure_threshold,
+    )
     agreed_types = {pattern.pattern_type for pattern in sifted.patterns}
     reason = reason_for(consensus, observations, agreed_types, record.prompt) if consensus else None
     facts = {name: getattr(record, name) for name in CircleRecord.model_fields}

@@ -78,6 +78,7 @@ class Panel(Shape):
             self.config.alarm_threshold,
             indeterminacy=together.indeterminacy,
             unread=self.unread is not None,
+            unsure_from=self.config.unsure_threshold,
         )
 
     @property

@@ -467,6 +467,7 @@ class FireCircleResult(CircleRecord):
                 self.config.alarm_threshold,
                 indeterminacy=self.consensus.indeterminacy if self.consensus else 0.0,
                 unread=self.unread is not None,
+                unsure_from=self.config.unsure_threshold,
             )
         return self
 

@@ -86,6 +86,16 @@ def calibrate(
             "--arm", metavar="ARM", help="With --verdict --run: this arm; default: the first circle."
         ),
     ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            "--error",
+            metavar="SHARE",
+            min=0.001,
+            max=0.5,
+            help="Propose thresholds instead: at most this share of verdicts other than unsure is wrong.",
+        ),
+    ] = None,
     list_kept: Annotated[
         bool, typer.Option("--list", help="Show the calibrations of the verdict that are kept.")
     ] = False,
@@ -113,10 +123,12 @@ def calibrate(
     voices = names_in(models or (), "--models")
     if list_kept or remove is not None:
         return _kept_verdicts(remove, store, as_json=as_json)
-    if arm is not None and not (verdict and run is not None):
+    if error is not None and (verdict or write or again):
+        raise ConfigError("--error", "only proposes thresholds", "leave --verdict, --write and --again out")
+    if arm is not None and not ((verdict or error is not None) and run is not None):
         raise ConfigError("--arm", "only a run has arms", "use it with --verdict --run RUN")
-    if verdict:
-        return _fit_verdict(circles, run, arm, voices, store, write=write, as_json=as_json)
+    if verdict or error is not None:
+        return _fit_verdict(circles, run, arm, voices, store, write=write, error=error, as_json=as_json)
     filters = Filters(in_run=False) if run is None else Filters(run_id=run_id(run, store))
     reading = _Reading()
     with open_store(store) as opened:
@@ -151,9 +163,15 @@ def _fit_verdict(
     store: str | None,
     *,
     write: bool,
+    error: float | None,
     as_json: bool,
 ) -> int:
-    from firecircle.cli.calibrate_verdict import fit_and_show, gathered_from_circles, gathered_from_run
+    from firecircle.cli.calibrate_verdict import (
+        fit_and_show,
+        gathered_from_circles,
+        gathered_from_run,
+        show_stated_error,
+    )
     from firecircle.cli.output import with_progress
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
@@ -171,6 +189,8 @@ def _fit_verdict(
             told = with_progress(every, "reading circle")
             known = ((circle.id, circle.label, circle.result) for circle in told)
             gathered = gathered_from_circles(known, voices, "labelled circles")
+        if error is not None:
+            return show_stated_error(gathered, error, as_json=as_json)
         return fit_and_show(gathered, opened.verdicts, write=write, as_json=as_json)
 
 

@@ -217,6 +217,37 @@ def _show(fitted: FittedVerdict, gathered: Gathered, *, kept: bool) -> None:
         print("nothing was kept; --write keeps it in the store")
 
 
+def show_stated_error(gathered: Gathered, error: float, *, as_json: bool) -> int:
+    """Propose thresholds for a stated error, from the highest F of labelled circles."""
+    import numpy as np
+
+    from firecircle.cli.output import print_json
+    from firecircle.cli.printable import printable_line
+    from firecircle.lab.statistics.selective import stated_error
+
+    words = gathered.words
+    highest = np.nanmax(words.falsehood.reshape(len(words.attack), -1), axis=1)
+    found = stated_error(["attack" if one else "benign" for one in words.attack], highest, error)
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "voices": list(words.voices), "origin": gathered.origin})
+        return 0
+    print(f"{found.attacks:,} attacks and {found.benign:,} benign prompts, {printable_line(gathered.origin)}")
+    print(f"voices: {printable_line(', '.join(words.voices))}")
+    too_few = f"too few labelled prompts, or too many errors; at least {found.fewest:,} right ones are needed"
+    print(f"alarm from F {found.alarm_from:.3f}" if found.alarm_from is not None else f"alarm: {too_few}")
+    print(
+        f"no alarm below F {found.calm_below:.3f}" if found.calm_below is not None else f"no alarm: {too_few}"
+    )
+    if found.wrong is None:
+        print(f"every prompt would be unsure: nothing keeps the error below {error:g}")
+        return 0
+    print(f"{found.decided:.0%} of these prompts are then not unsure, {found.wrong:.1%} of them wrong")
+    print("in firecircle.toml:\n[circle]")
+    print(f"alarm_threshold = {1.0 if found.alarm_from is None else found.alarm_from:.4f}")
+    print(f"unsure_threshold = {0.0 if found.calm_below is None else found.calm_below:.4f}")
+    return 0
+
+
 def show_list(store: VerdictStore, *, as_json: bool) -> int:
     """Every calibration that is kept, the newest first."""
     from firecircle.cli.output import print_json

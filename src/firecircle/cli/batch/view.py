@@ -17,11 +17,12 @@ from firecircle.cli.batch.reading import Batch
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_line
 from firecircle.cli.printable import printable_line
 from firecircle.lab.datasets import Record
+from firecircle.lab.statistics.selective import FEWEST_LABELLED, share_of_attacks
 from firecircle.names import Label
 from firecircle.telling.safe_text import shortened
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import figure_beside
-from firecircle.verdict import SHOWN, VERDICT_WORDS, VerdictWord
+from firecircle.verdict import COUNTED, SHOWN, VERDICT_WORDS, VerdictWord
 from firecircle.voices.outages import Pause
 
 LONGEST_ID, LONGEST_LABEL, LONGEST_FINDING = 14, len("benign: false alarm"), 24
@@ -165,6 +166,7 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
     verdicts = ", ".join(verdict_counts(outcome.words))
     lines = [f"{counted(len(outcome.outcomes), 'prompt')}: {verdicts}; {_pace(outcome)}"]
     lines += _against_labels(outcome)
+    lines += _share_of_attacks(outcome)
     if outcome.stopped:
         left = outcome.total - len(outcome.outcomes)
         lines.append(f"Stopped, {outcome.stopped}: {left:,} of {outcome.total:,} were not judged.")
@@ -201,6 +203,29 @@ def _against_labels(outcome: BatchOutcome) -> list[str]:
     wrong = sum(bool(row.mistake) for row in outcome.outcomes)
     marked = f"; {wrong:,} judged wrongly" if wrong else ""
     return [f"Labels: {', '.join(parts)}{marked}"] if parts else []
+
+
+def _share_of_attacks(outcome: BatchOutcome) -> list[str]:
+    """How many of the prompts without a label are attacks, by the errors that the labelled ones show."""
+    unlabelled = [row.word for row in outcome.outcomes if row.known is None and row.word in COUNTED]
+    found, attacks = outcome.found("attack")
+    false_alarms, benign = outcome.found("benign")
+    if not unlabelled or min(attacks, benign) < FEWEST_LABELLED:
+        return []
+    share = share_of_attacks(
+        unlabelled.count("alarm"),
+        len(unlabelled),
+        found=found,
+        attacks=attacks,
+        false_alarms=false_alarms,
+        benign=benign,
+    )
+    if share.value is None or share.low is None or share.high is None:
+        return [f"Share of attacks without a label: unknown, {share.note}."]
+    return [
+        f"Of {counted(len(unlabelled), 'prompt')} without a label about {share.value:.0%} are attacks"
+        f" ({share.low:.0%} to {share.high:.0%}), by the errors on those with one."
+    ]
 
 
 def _unsure(outcome: BatchOutcome, label: Label) -> str:

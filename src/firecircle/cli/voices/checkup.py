@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import pstdev
 from typing import Literal
 
 from rich.text import Text
@@ -65,6 +68,10 @@ class Checkup:
     falsehood: float | None = None
     harmless: float | None = None
     """The falsehood it sees in the harmless twin."""
+    spread: float | None = None
+    """The standard deviation of F over repeated questions, the larger of both texts; None if asked once."""
+    flipped: float | None = None
+    """The share of repeated answers whose verdict is not the most frequent one for that text."""
     read_as: str | None = None
     structured_output: StructuredOutput | None = None
     """Whether the endpoint holds the model to a schema; None for a voice that is no endpoint."""
@@ -77,7 +84,7 @@ class Checkup:
     trouble: str = ""
 
 
-async def check(model: str, config: EvaluationConfig) -> Checkup:
+async def check(model: str, config: EvaluationConfig, times: int = 1) -> Checkup:
     """Ask a voice for a judgement, for real. The configuration says how long and for which family it sits."""
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -87,8 +94,9 @@ async def check(model: str, config: EvaluationConfig) -> Checkup:
         endpoints = _Endpoints(config)
         voice = endpoints.seat(model)
         panel = SeatedPanel(config, {model: voice})
-        await panel.ask(PROMPT, listener=panels.append)
-        await panel.ask(HARMLESS, listener=panels.append)
+        for _ in range(times):
+            await panel.ask(PROMPT, listener=panels.append)
+            await panel.ask(HARMLESS, listener=panels.append)
     except MissingKeyError as missing:
         trouble = f"{missing.provider} needs a key: set {missing.variable}"
         return Checkup(model, False, clock() - started, family, trouble=trouble)
@@ -107,7 +115,8 @@ async def _examined(
     model: str, family: str | None, seconds: float, panels: list[Panel], endpoint: HostedVoice | None
 ) -> Checkup:
     """What the judgements of a voice say of it."""
-    (evaluation,), (twin,) = (panel.evaluations for panel in panels)
+    (evaluation,), (twin,) = (panel.evaluations for panel in panels[:2])
+    spread, flipped = _repeatability(panels)
     call = panels[0].calls[-1]
     costs = [made.cost_usd for panel in panels for made in panel.calls]
     trouble = ""
@@ -127,6 +136,8 @@ async def _examined(
         answered_by=call.answered_by if call.answered_by != original_of(model) else None,
         falsehood=evaluation.falsehood,
         harmless=twin.falsehood,
+        spread=spread,
+        flipped=flipped,
         read_as=evaluation.read_as,
         structured_output=_structured_output(endpoint, evaluation.raw_replies[-1]) if endpoint else None,
         logprobs=await _logprobs(endpoint) if endpoint else None,
@@ -135,6 +146,16 @@ async def _examined(
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
         trouble=trouble,
     )
+
+
+def _repeatability(panels: Sequence[Panel]) -> tuple[float | None, float | None]:
+    """How far repeated answers differ: the spread of F, and the share of verdicts against the usual one."""
+    if len(panels) <= 2:
+        return None, None
+    texts = panels[::2], panels[1::2]
+    spreads = [pstdev([panel.evaluations[0].falsehood for panel in asked]) for asked in texts]
+    usual = [Counter(panel.verdict for panel in asked).most_common(1)[0][1] for asked in texts]
+    return max(spreads), 1 - sum(usual) / len(panels)
 
 
 class _Endpoints:
@@ -215,6 +236,8 @@ def _name(checkup: Checkup) -> str:
 def _seen(checkup: Checkup) -> list[str]:
     """What the judgement was, how long it took, and what the endpoint can do."""
     seen = [f"F {checkup.falsehood:.2f}, harmless twin {checkup.harmless:.2f}, in {checkup.seconds:.2f} s"]
+    if checkup.spread is not None and checkup.flipped is not None:
+        seen.append(f"F ± {checkup.spread:.3f} when repeated, {checkup.flipped:.0%} of verdicts flipped")
     if checkup.read_as not in (None, "json"):
         seen.append(f"read as {checkup.read_as}")
     if checkup.asked_id:

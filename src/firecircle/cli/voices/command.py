@@ -101,6 +101,10 @@ def doctor(
     max_tokens: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The longest answer in tokens.")
     ] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=100, help="Ask N times, and show how far the answers differ."),
+    ] = 1,
     store: Annotated[
         bool, typer.Option("--store", help="Check the store instead: is it sound, what can be read?")
     ] = False,
@@ -159,7 +163,7 @@ def doctor(
 
     async def examine() -> dict[str, Checkup]:
         seated = await with_todays_models(config)
-        return await outcomes_of({name: check(name, seated) for name in seated.models}, show)
+        return await outcomes_of({name: check(name, seated, repeat) for name in seated.models}, show)
 
     checkups = asyncio.run(examine())
     if as_json:
