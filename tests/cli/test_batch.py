@@ -117,7 +117,7 @@ class TestTrouble:
             ("a.csv", "text\nhello there\n".encode("utf-16-le"), ["is UTF-16LE"]),
             ("a.csv", b"Frage,x\nhi,1\n", ["--field user=Frage", "Frage, x"]),
             ("a.json", b"[]", [".jsonl", "jq -c"]),
-            ("a.dat", b"hi", ["ending", "--batch - <"]),
+            ("a.dat", b"hi", ["ending", "firecircle batch - <"]),
             ("a.parquet", b"PAR1", ["Parquet"]),
         ],
     )
@@ -131,10 +131,13 @@ class TestTrouble:
         name = written(folder / "a.txt", FAIR)
         (folder / "empty").mkdir()
         for arguments, words in (
-            (("--batch", name, "--user", "x"), ["--user", "batch"]),
-            (("hello", "--out", "r.csv"), ["--out", "--batch FILE"]),
+            (("--batch", name, "--user", "x"), ["--user"]),
+            (("hello", "--out", "r.csv"), ["--out"]),
             (("--batch", name, "--out", "r.xlsx"), ["--out", ".csv"]),
             (("--batch", name, "--out", "no/r.csv"), ["--out", "folder"]),
+            (("--batch", name, "--workers", "2"), ["--workers", "--out FOLDER"]),
+            (("--batch", name, "--out", "parts", "--junit", "j.xml"), ["--junit", "leave it out"]),
+            (("--batch", name, "--out", "parts", "--models", TRIO), ["--models", "--escalate"]),
             (("--batch", "none.csv"), ["No such file"]),
             (("--batch", "empty"), ["empty"]),
             (("--batch", name, "--field", "who=x"), ["--field", "user"]),
@@ -329,7 +332,7 @@ class TestDocuments:
         assert "not JSON" in broken["error"]
         (folder / "b.json").write_text(ran.out)
         assert_one_line_of_trouble(cli("replay", "b.json"), "in short")
-        assert_one_line_of_trouble(cli("evaluate", "--batch", name, "--json=full"), "--json=full")
+        assert_one_line_of_trouble(cli("evaluate", "--batch", name, "--json=full"), "--json")
 
     def test_junit_fails_what_makes_the_status_1(self, cli: Cli, folder: Path) -> None:
         name = written(
@@ -446,5 +449,5 @@ def test_a_batch_has_a_size(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPa
         with monkeypatch.context() as limited:
             limited.setattr(reading, limit, 4)
             assert_one_line_of_trouble(
-                cli("evaluate", "--batch", name), "has more than", "`firecircle scan` takes any number"
+                cli("evaluate", "--batch", name), "has more than", "--out FOLDER takes any number"
             )

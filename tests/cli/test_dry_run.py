@@ -71,7 +71,7 @@ def test_an_unknown_price_stays_unknown(cli: Cli) -> None:
         cli("evaluate", *arguments, "--budget-usd", "1"),
         "--budget-usd: the price of 'nobody/knows' is unknown",
         '[prices."nobody/knows"]',
-        "or use --budget-tokens",
+        "or use --set budget_tokens=N",
     )
 
 
@@ -117,10 +117,10 @@ def test_a_budget_ends_a_circle_with_what_was_heard(cli: Cli, hosted: Host) -> N
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--budget-usd", "0"), ("--budget-usd", "-1"), ("--budget-tokens", "0")]
+    ("option", "value"), [("--budget-usd", "0"), ("--budget-usd", "-1"), ("--set", "budget_tokens=0")]
 )
 def test_a_budget_is_positive(cli: Cli, option: str, value: str) -> None:
-    assert_one_line_of_trouble(cli("evaluate", "hi", option, value), f"error: {option}: ")
+    assert_one_line_of_trouble(cli("evaluate", "hi", *option.split(), value), f"error: {option}")
 
 
 def test_a_mistake_in_the_circle_table_names_it(cli: Cli, settings_file: Callable[[str], Path]) -> None:

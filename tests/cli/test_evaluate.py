@@ -86,7 +86,7 @@ class TestLayers:
         (folder / name).write_text(text)
         ran = cli("evaluate", "--user", f"@{name}")
         assert ran.status in (0, 1)
-        assert (f"--batch {name} judges each" in ran.err) == is_batch
+        assert (f"firecircle batch {name}` judges each" in ran.err) == is_batch
         assert ran.err.count("\n") == int(is_batch)
 
     def test_text_file_and_standard_input(self, folder: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_batch_is_judged_by_one_process_at_a_time(tmp_path: Path) -> None:
             first.wait()
     assert second.returncode == 2
     assert second.stderr == (
-        "error: --batch: another process is judging this batch; wait for it, or add --batch-name NAME\n"
+        "error: FILE: another process is judging this batch; wait for it, or add --name NAME\n"
     )
 
 

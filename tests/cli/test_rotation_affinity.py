@@ -132,7 +132,7 @@ def test_a_simulation_matches_expertise_when_asked(cli: Cli) -> None:
 def test_judging_by_a_draw_that_heeds_affinity(cli: Cli) -> None:
     pool = ("embedded:time", "embedded:layers", "embedded:ngrams", "embedded:hidden")
     arguments = ("evaluate", "Hello", "--models", ",".join(pool))
-    assert_one_line_of_trouble(cli(*arguments, "--affinity"), "--affinity: only a drawn circle has that")
+    assert_one_line_of_trouble(cli(*arguments, "--affinity"), "--rotate: how many are to be drawn")
     asyncio.run(keep_circles(5, pool))
     ran = cli(*arguments, "--rotate", "3", "--affinity")
     assert ran.status == 0

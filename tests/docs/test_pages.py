@@ -83,8 +83,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run([*build, DOCS, tmp_path], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "FireCircleConfig" in (tmp_path / "searchindex.js").read_text("utf-8")
-    evaluate = (tmp_path / "reference" / "command-evaluate.html").read_text("utf-8")
-    assert "Judge many prompts" in evaluate
+    batch = (tmp_path / "reference" / "command-batch.html").read_text("utf-8")
+    assert "Judge many prompts" in batch
 
 
 NAMES_A_FAMILY = re.compile(r"\bfamily:([a-z][\w-]*)")

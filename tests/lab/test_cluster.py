@@ -20,7 +20,7 @@ import pytest
 from tests.cli.running import assert_one_line_of_trouble, command, endpoint, ran_apart
 from tests.lab.hosting import CIRCLE, FREE, arm, customer_of, opinion, plan_text
 from tests.lab.killing import figures, journaled
-from tests.lab.scan.test_scan import as_json_lines, table
+from tests.lab.scan.test_scan import READERS, as_json_lines, table
 from tests.loopback import LoopbackServer
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
@@ -76,7 +76,7 @@ def test_rows_are_those_of_one_machine_whoever_is_killed(cluster: Cluster, tmp_p
         assert started(server, plan, calm).wait(300) == 0
         calls = len(server.requests)
 
-        driver = started(server, plan, storm, "--engine", "ray", "--address", cluster.address)
+        driver = started(server, plan, storm, "--engine", f"ray:{cluster.address}")
         wait_until(lambda: len(server.requests) >= calls + 5 and len(cluster.workers()) >= 2, driver)
         workers = cluster.workers()
         assert len(workers) >= 2
@@ -88,24 +88,22 @@ def test_rows_are_those_of_one_machine_whoever_is_killed(cluster: Cluster, tmp_p
         time.sleep(0.2)  # what the server was about to answer
         before, asked = journaled(storm), len(server.requests)
         assert 5 < before < calls
-        assert started(server, plan, storm, "--engine", "ray", "--address", cluster.address).wait(300) == 0
+        assert started(server, plan, storm, "--engine", f"ray:{cluster.address}").wait(300) == 0
         assert len(server.requests) - asked == calls - before
     assert journaled(storm) == calls
     assert figures(storm) == figures(calm)
 
 
-def test_a_scan_by_ray_data_writes_the_rows_of_processes(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_batch_on_the_cluster_writes_the_rows_of_processes(cluster: Cluster, tmp_path: Path) -> None:
     corpus = as_json_lines(tmp_path / "corpus.jsonl")
-    arguments = ["scan", str(corpus), "--shard-rows", "5", "--workers", "2", "--out"]
+    arguments = ["batch", str(corpus), *READERS, "--part-rows", "5", "--workers", "2", "--out"]
     here = ran_apart(*arguments, str(tmp_path / "here"), seconds=300)
     assert here.status == 0, here.err
     there = ran_apart(
         *arguments,
         str(tmp_path / "there"),
         "--engine",
-        "ray",
-        "--address",
-        cluster.address,
+        f"ray:{cluster.address}",
         "--json",
         seconds=300,
     )
@@ -118,9 +116,7 @@ def test_ctrl_c_ends_a_run_on_the_cluster_in_a_line_and_it_goes_on(cluster: Clus
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.replace("sample = 4", "sample = 2"))
     with endpoint(lambda request: opinion(request, latency=0.2)) as server:
-        driver = started(
-            server, plan, tmp_path / "run", "--engine", "ray", "--address", cluster.address, told=True
-        )
+        driver = started(server, plan, tmp_path / "run", "--engine", f"ray:{cluster.address}", told=True)
         wait_until(lambda: len(server.requests) >= 3, driver)
         told = pressed_ctrl_c(driver)
         assert "the same command goes on where this one stopped" in told
@@ -129,19 +125,21 @@ def test_ctrl_c_ends_a_run_on_the_cluster_in_a_line_and_it_goes_on(cluster: Clus
         assert len(server.requests) - journaled(tmp_path / "run") <= 6
 
 
-def test_ctrl_c_ends_a_scan_on_the_cluster_in_a_line_and_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_batch_on_the_cluster_in_a_line_and_it_goes_on(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     corpus = as_json_lines(tmp_path / "corpus.jsonl", copies=8)
     out = tmp_path / "out"
-    arguments = ["scan", str(corpus), "--shard-rows", "4", "--workers", "2", "--out", str(out)]
+    arguments = ["batch", str(corpus), *READERS, "--part-rows", "4", "--workers", "2", "--out", str(out)]
     driver = subprocess.Popen(
-        command(*arguments, "--engine", "ray", "--address", cluster.address),
+        command(*arguments, "--engine", f"ray:{cluster.address}"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 2, driver)
     told = pressed_ctrl_c(driver)
-    assert "are kept, and this goes on: firecircle scan" in told
+    assert "are kept, and this goes on: firecircle batch" in told
     kept = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     done = ran_apart(*arguments, "--json", seconds=300)
     assert done.status == 0, done.err
@@ -164,8 +162,8 @@ def pressed_ctrl_c(driver: subprocess.Popen[bytes]) -> str:
 def test_a_wrong_engine_is_one_line(tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)
-    wrong = ran_apart("lab", "run", str(plan), "--out", str(tmp_path / "x"), "--address", "127.0.0.2:1")
-    assert_one_line_of_trouble(wrong, "--address", "--engine ray")
+    wrong = ran_apart("lab", "run", str(plan), "--out", str(tmp_path / "x"), "--engine", "rat")
+    assert_one_line_of_trouble(wrong, "--engine", "ray:ADDRESS")
 
 
 def wait_until(happens: Callable[[], bool], driver: subprocess.Popen[bytes]) -> None:

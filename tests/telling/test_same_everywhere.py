@@ -21,8 +21,8 @@ ONE, TWO, THREE = VOICES
 CALM = [says(0.1)] * 3
 OTHERWISE = {
     "with --verbose": "below",
-    "run it again, or with --strict,": "convene it again",
-    "with --reserves": "with `firecircle evaluate --reserves`",
+    "run it again, or with --set failure_mode=strict,": "convene it again",
+    "with --set reserves=A,B": "with `firecircle evaluate --set reserves=A,B`",
     "with --turn or --turns": "told which it is,",
     "name --models": "name other voices",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,34 +16,33 @@ if TYPE_CHECKING:
     from firecircle.lab.arms.arm import Arm
     from firecircle.lab.runs.judging import Cluster, Clusters
 
-EngineName = Literal["local", "ray"]
 Engine = Annotated[
-    EngineName,
+    str,
     typer.Option(
-        "--engine", help="Processes on this machine, or the workers of a Ray cluster (extra `ray`)."
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address",
-        metavar="HOST:PORT",
-        help="The Ray cluster, such as 10.0.0.1:6379 or auto. Default: a Ray of its own on this machine.",
+        "--engine",
+        metavar="local|ray|ray:ADDRESS",
+        help="Processes on this machine, or the workers of a Ray cluster (extra `ray`): its address, such as"
+        " ray:10.0.0.1:6379 or ray:auto; without one, a Ray of its own on this machine.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the two options say together."""
+    """What the option says."""
 
-    engine: EngineName = "local"
-    address: str | None = None
+    engine: str = "local"
 
     def __post_init__(self) -> None:
-        """Refuse options that contradict each other before anything is read."""
-        if self.engine == "local" and self.address is not None:
-            raise ConfigError("--address", "belongs to --engine ray", "add that")
+        """Refuse an engine that is not known before anything is read."""
+        name, colon, address = self.engine.partition(":")
+        if name not in ("local", "ray") or (colon and (name == "local" or not address)):
+            raise ConfigError("--engine", f"{self.engine!r} is no engine", "write local, ray or ray:ADDRESS")
+
+    @property
+    def address(self) -> str | None:
+        """The cluster's, if there is one already."""
+        return self.engine.partition(":")[2] or None
 
     @property
     def is_ray(self) -> bool:

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from firecircle.cli.bank.command import bank_commands
+from firecircle.cli.batch.command import batch
 from firecircle.cli.blindspots.command import blindspots
 from firecircle.cli.calibrate import calibrate
 from firecircle.cli.check.command import check
@@ -28,8 +29,8 @@ from firecircle.cli.mcp.command import mcp
 from firecircle.cli.options import ResultCommand
 from firecircle.cli.quorum.command import quorum
 from firecircle.cli.replay.command import replay
+from firecircle.cli.retired import in_todays_words
 from firecircle.cli.rotation.command import rotation_commands
-from firecircle.cli.scan.command import scan
 from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
 from firecircle.cli.trust import trust
 from firecircle.cli.view import view
@@ -44,6 +45,7 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
 
     `begin` is called as soon as that is sure.
     """
+    arguments = in_todays_words(arguments)
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
         _allow_many_files()
@@ -91,6 +93,7 @@ def command_line() -> typer.Typer:
     app.callback()(firecircle)
     for command in (
         evaluate,
+        batch,
         check,
         compare,
         harden,
@@ -102,7 +105,6 @@ def command_line() -> typer.Typer:
         doctor,
         examples,
         calibrate,
-        scan,
         mcp,
         trust,
     ):

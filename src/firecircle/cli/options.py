@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
+import json
 import os
 import re
 import sys
@@ -21,10 +23,11 @@ from typer.core import TyperCommand
 from firecircle.circle.rules import DECIDING, AlarmRule
 from firecircle.errors import ConfigError
 from firecircle.files import leads_out
-from firecircle.names import CircleStatus, ModeName
+from firecircle.names import CircleStatus, Focus, ModeName
 from firecircle.verdict import VerdictWord
 
 if TYPE_CHECKING:
+    from firecircle.request import JudgingRequest
     from firecircle.store.circles import CircleStore
     from firecircle.store.finding import Filters
 
@@ -37,6 +40,8 @@ StoreOption = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+UNSETTABLE = ("api_key", "enabled", "families", "measured_errors")
+"""Fields of a configuration that no command line may set."""
 JsonForm = Literal["compact", "full"]
 ResultAsJson = Annotated[
     JsonForm | None,
@@ -60,12 +65,14 @@ AlarmRuleOption = Annotated[
         + ".",
     ),
 ]
+BudgetUsd = Annotated[float | None, typer.Option(metavar="USD", help="Stop before more than this is spent.")]
 MatchExpertise = Annotated[
     bool, typer.Option("--match-expertise", help="Let voices that fit the domain come up sooner.")
 ]
 HeedAffinity = Annotated[
     bool, typer.Option("--affinity", help="Let voices that complement those already drawn come up sooner.")
 ]
+SOURCE = "text, @file, or - for standard input"
 MostListed = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")]
 ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is already there.")]
@@ -119,6 +126,158 @@ def _options_in(declaration: type) -> tuple[inspect.Parameter, ...]:
         )
         for field in fields(declaration)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingOptions:
+    """Who judges, how, for how much, and where that is kept: of one prompt or of many."""
+
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help=f"The operator's text: {SOURCE}.")] = None
+    application: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The application's text, such as documents and tool results.",
+        ),
+    ] = None
+    turns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help='Earlier turns: text or @file with [{"role": ..., "content": ...}]; [] for a first turn.',
+        ),
+    ] = None
+    turn: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of this turn, if the earlier ones are unknown; 1 says of a whole batch that nothing"
+            " came before.",
+        ),
+    ] = None
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Who judges; repeat or separate by commas. Default: hosted if OPENROUTER_API_KEY is set,"
+            " else the built-in voices.",
+        ),
+    ] = None
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Use the built-in readers only; nothing leaves this machine.",
+        ),
+    ] = False
+    mode: Annotated[
+        ModeName,
+        typer.Option(help="One voice, several apart, or several in dialogue."),
+    ] = "fire_circle"
+    focus: Annotated[
+        Focus | None,
+        typer.Option(help="Judge one layer, the others as context."),
+    ] = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
+    ] = None
+    threshold: Threshold = None
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None
+    budget_usd: BudgetUsd = None
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help="Any other setting of a circle, such as reserves=A,B, temperature=none or"
+            " failure_mode=strict; repeat for more.",
+        ),
+    ] = None
+    save: Annotated[
+        bool | None,
+        typer.Option(
+            "--save/--no-save",
+            help="Keep what was asked and said, for `firecircle circles` to find again. Default: keep.",
+            show_default=False,
+        ),
+    ] = None
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What the prompt really is, such as attack or benign; kept with it."
+        ),
+    ] = None
+    store: StoreOption = None
+    bank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            min=1,
+            help="Single and parallel modes: tell the voices of the K most relevant patterns in the bank.",
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
+    ] = False
+
+    @property
+    def asked(self) -> JudgingRequest:
+        """The request that these options make; what they leave out is decided by settings and defaults."""
+        from firecircle.circle.config import FireCircleConfig
+        from firecircle.cli.trouble import JUDGING_OPTIONS
+        from firecircle.names import EvaluationMode
+        from firecircle.request import JudgingRequest
+
+        settings = {
+            "models": names_in(self.models or (), "--models") or None,
+            "focus": self.focus,
+            "seed": self.seed,
+            "alarm_threshold": self.threshold,
+            "max_rounds": self.rounds,
+            "budget_usd": self.budget_usd,
+        }
+        for name, value in settings_in(self.set or ()).items():
+            if settings.get(name) is not None:
+                raise ConfigError(JUDGING_OPTIONS[name], f"given twice, also as --set {name}", "keep one")
+            settings[name] = value
+        written = {name: f"--set {name}" for name in FireCircleConfig.model_fields} | JUDGING_OPTIONS
+        return JudgingRequest(EvaluationMode(self.mode), settings, written=written, completes=True)
+
+
+def settings_in(written: Sequence[str]) -> dict[str, Any]:
+    """The fields of a circle's configuration that `--set` names; their values are checked by the model."""
+    from firecircle.circle.config import FireCircleConfig
+    from firecircle.request import DECLARED_ELSEWHERE
+
+    settings: dict[str, Any] = {}
+    for pair in written:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not name:
+            raise ConfigError("--set", f"{pair!r} is no setting", "write FIELD=VALUE, such as max_rounds=2")
+        if name in DECLARED_ELSEWHERE:
+            raise ConfigError(f"--set {name}", "cannot be said here", DECLARED_ELSEWHERE[name])
+        field = FireCircleConfig.model_fields.get(name)
+        settable = [known for known in FireCircleConfig.model_fields if known not in UNSETTABLE]
+        if field is None or name not in settable:
+            near = difflib.get_close_matches(name, settable, 1)
+            known = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(settable)}"
+            raise ConfigError(f"--set {name}", "no such setting", known)
+        is_list = str(field.annotation).startswith("tuple[")
+        if name in settings and not is_list:
+            raise ConfigError(f"--set {name}", "given twice", "keep one")
+        if value.startswith(("{", "[")):
+            try:
+                settings[name] = json.loads(value)
+            except ValueError as wrong:
+                raise ConfigError(f"--set {name}", f"this is not JSON: {wrong}") from None
+        elif is_list:
+            settings[name] = (*settings.get(name, ()), *names_in([value], f"--set {name}"))
+        else:
+            settings[name] = value
+    return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

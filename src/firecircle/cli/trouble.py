@@ -41,19 +41,29 @@ MOST_COMPLAINTS = 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 """The disk is full, spoilt or not to be written on: nothing that we could mend."""
 
-SHARED_OPTIONS = {
+JUDGING_OPTIONS = {
     "alarm_threshold": "--threshold",
-    "alarm_rule": "--alarm-rule",
-    "budget_tokens": "--budget-tokens",
     "budget_usd": "--budget-usd",
-    "decision_domain": "--domain",
-    "empty_chair_prompt_path": "--chair-prompt",
+    "mode": "--mode",
+    "models": "--models",
+    "focus": "--focus",
+    "seed": "--seed",
+    "max_rounds": "--rounds",
 }
-"""How every command that takes them writes these fields of a configuration."""
+"""How commands that judge write these fields of a configuration; the others are `--set FIELD=VALUE`."""
+_SET = ("alarm_rule", "budget_tokens", "decision_domain", "empty_chair_prompt_path")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-OPTIONS = {**SHARED_OPTIONS, "available_voices": "--models", "required_count": "N"}
+OPTIONS = {
+    **{name: f"--set {name}" for name in _SET},
+    **{name: JUDGING_OPTIONS[name] for name in ("alarm_threshold", "budget_usd")},
+    "available_voices": "--models",
+    "required_count": "N",
+}
 """The engine's errors name fields of the library; here the same things are options."""
-WAYS_OUT = {"use budget_tokens": "use --budget-tokens", "set enforce_quorum=False": "pass --no-quorum"}
+WAYS_OUT = {
+    "use budget_tokens": "use --set budget_tokens=N",
+    "set enforce_quorum=False": "pass --set enforce_quorum=false",
+}
 """What the engine advises, and what that is on the command line."""
 
 

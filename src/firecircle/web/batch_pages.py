@@ -36,7 +36,7 @@ def batch_page(request: Request) -> Response:
     query = parameters_as(BatchQuery, filled_in(request))
     changes = compared(store.circles, name, query.before)
     if not changes:
-        raise RequestError(404, f"{name}: no such batch; `firecircle evaluate --batch` makes one")
+        raise RequestError(404, f"{name}: no such batch; `firecircle batch` makes one")
     columns = (name, query.before) if query.before else (name,)
     rows = [
         row_of(

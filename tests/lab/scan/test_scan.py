@@ -1,4 +1,4 @@
-"""`firecircle scan`, as a process: what it writes, and that it goes on after whatever ended it."""
+"""`firecircle batch --out FOLDER`, as a process: what it writes, and that it goes on after whatever ended it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ duckdb = pytest.importorskip("duckdb")
 
 EXAMPLES = load_examples()[:24]
 ROWS_EACH = 5
+READERS = ("--models", ",".join(EMBEDDED_MODELS[:2]))
+"""The two that need no weights and little time."""
 
 
 def scan_apart(*arguments: str, **environment: str) -> Ran:
     """Run a scan as a process, on a machine that may be busy."""
-    return ran_apart("scan", *arguments, seconds=300, **environment)
+    return ran_apart("batch", *arguments, seconds=300, **environment)
 
 
 def table(folder: Path) -> list[tuple[Any, ...]]:
@@ -69,7 +71,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scanned(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("scanned") / "out"
-    done = scan_apart(f"{corpus}/[ac].*", "--out", str(out), "--shard-rows", str(ROWS_EACH), "--workers", "2")
+    done = scan_apart(
+        f"{corpus}/[ac].*", "--out", str(out), "--part-rows", str(ROWS_EACH), "--workers", "2", *READERS
+    )
     assert done.status == 0, done.err
     assert "2 without a verdict" in done.out
     return out
@@ -113,7 +117,9 @@ def test_the_loudest_rows_come_first(scanned: Path) -> None:
 
 
 def test_unread_languages_are_told_and_columns_are_mapped(corpus: Path, tmp_path: Path) -> None:
-    done = scan_apart(str(corpus / "b.csv"), "--out", str(tmp_path / "o"), "--field", "user=Frage", "--json")
+    done = scan_apart(
+        str(corpus / "b.csv"), "--out", str(tmp_path / "o"), "--field", "user=Frage", "--json", *READERS
+    )
     assert done.status == 0, done.err
     summary = json.loads(done.out)
     assert summary["unread"] == {"German": 1}
@@ -127,10 +133,10 @@ def test_a_scan_goes_on_after_whatever_ended_it_and_comes_to_the_same(tmp_path: 
     """Ctrl-C, then kill -9, then the loss of a worker."""
     corpus = as_json_lines(tmp_path / "many.jsonl", copies=4)
     out = tmp_path / "out"
-    arguments = ["scan", str(corpus), "--shard-rows", "4", "--workers", "2", "--out", str(out)]
+    arguments = ["batch", str(corpus), "--part-rows", "4", "--workers", "2", "--out", str(out), *READERS]
 
     told = ended(arguments, out, lambda process: process.send_signal(signal.SIGINT), status=130)
-    assert "this goes on: firecircle scan" in told
+    assert "this goes on: firecircle batch" in told
     assert "Traceback" not in told
     kept = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     ended(arguments, out, lambda process: process.kill(), status=-signal.SIGKILL)
@@ -166,32 +172,32 @@ def kill_a_worker(process: subprocess.Popen[str]) -> None:
 
 
 def test_what_has_changed_is_noticed(corpus: Path, scanned: Path, tmp_path: Path) -> None:
-    same = [f"{corpus}/[ac].*", "--out", str(scanned), "--shard-rows", str(ROWS_EACH)]
+    same = [f"{corpus}/[ac].*", "--out", str(scanned), *READERS, "--part-rows", str(ROWS_EACH)]
     assert_one_line_of_trouble(scan_apart(*same, "--threshold", "0.5"), "alarm_threshold", "--anew")
-    assert_one_line_of_trouble(scan_apart(*same[:-1], "9"), "--shard-rows")
+    assert_one_line_of_trouble(scan_apart(*same[:-1], "9"), "--part-rows")
     assert_one_line_of_trouble(scan_apart(f"{corpus}/*", *same[1:]), "--field")
     assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", *same[1:]), "c.parquet is gone")
     assert_one_line_of_trouble(scan_apart("nowhere.jsonl", "--out", str(tmp_path / "x")), "nowhere.jsonl")
-    assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", "--out", str(corpus)), "neither empty nor a scan")
+    assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", "--out", str(corpus)), "neither empty nor a batch")
 
 
 def test_the_uncertain_band_goes_to_a_circle_within_a_budget_and_is_paid_once(
     corpus: Path, tmp_path: Path
 ) -> None:
     same = [
-        *(str(corpus / "a.jsonl"), "--out", str(tmp_path / "out"), "--workers", "1", "--json"),
+        *(str(corpus / "a.jsonl"), "--out", str(tmp_path / "out"), "--workers", "1", "--json", *READERS),
         *("--escalate", ",".join(TRIO), "--band", "0.2", "0.9"),
     ]
-    assert_one_line_of_trouble(scan_apart(*same), "--escalate", "--budget")
+    assert_one_line_of_trouble(scan_apart(*same), "--escalate", "--budget-usd")
     with endpoint(opinion) as server:
         environment = {"OPENROUTER_API_KEY": "sk-test", "FIRECIRCLE_OPENROUTER_BASE_URL": server.base_url}
-        short = scan_apart(*same, "--budget-tokens", "60000", **environment)
+        short = scan_apart(*same, "--set", "budget_tokens=60000", **environment)
         assert short.status == 4, short.err
         first = json.loads(short.out)["escalation"]
         assert 0 < first["judged"] < first["rows"]
         assert first["tokens"] <= 60000
         assert "budget" in first["stopped"]
-        whole = scan_apart(*same, "--budget-tokens", "10000000", **environment)
+        whole = scan_apart(*same, "--set", "budget_tokens=10000000", **environment)
         assert whole.status == 0, whole.err
         escalation = json.loads(whole.out)["escalation"]
         assert escalation["judged"] == escalation["rows"]

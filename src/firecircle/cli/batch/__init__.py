@@ -1,1 +1,1 @@
-"""`firecircle evaluate --batch`: many prompts in one process."""
+"""`firecircle batch`: many prompts in one process."""

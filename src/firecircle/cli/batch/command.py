@@ -1,69 +1,62 @@
-"""What the options of a batch mean: its prompts read, its judges chosen, its files known to be writable."""
+"""`firecircle batch`: judge many prompts, in one table or, if they are too many for that, part by part."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
 
-from firecircle.cli.batch.files import require_known_format
-from firecircle.cli.batch.judging import BatchRequest, judge_batch
-from firecircle.cli.batch.options import BatchOptions
-from firecircle.cli.batch.reading import STANDARD_INPUT, read_batch
-from firecircle.cli.columns import field_map_of
-from firecircle.cli.evaluate.inputs import Sources, prompt_from
-from firecircle.cli.options import require_writable
+import typer
+
+from firecircle.cli.batch.options import BatchOptions, PartOptions
+from firecircle.cli.options import AsJson, JudgingOptions, with_options
 from firecircle.errors import ConfigError
-from firecircle.request import JudgingRequest, configured_by_file, offline_request
-
-if TYPE_CHECKING:
-    from firecircle.circle.panel import Guide
-    from firecircle.store.opening import Store
 
 
-def evaluate_batch(
-    options: BatchOptions,
-    asked: JudgingRequest,
-    shared: Sources,
+@with_options(PartOptions)
+@with_options(JudgingOptions)
+@with_options(BatchOptions)
+def batch(
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|-",
+            help="JSONL, CSV, Parquet, text (one prompt a line), a folder of texts, or standard input. With"
+            " --out FOLDER several of them, and globs in quotes.",
+        ),
+    ],
     *,
-    offline: bool,
-    keeping: Store | None,
-    label: str | None,
-    bank: Guide | None,
-    dry_run: bool,
-    as_json: bool,
+    many: BatchOptions,
+    given: JudgingOptions,
+    parts: PartOptions,
+    as_json: AsJson = False,
 ) -> int:
-    """Judge every prompt of the batch; the exit status."""
-    assert options.batch is not None
-    layers = {"system": shared.system, "application": shared.application, "turns": shared.turns}
-    for name, source in layers.items():
-        if source == STANDARD_INPUT == options.batch:
-            raise ConfigError(f"--{name}", "standard input is the batch already", "use @file")
-    if options.out is not None:
-        require_known_format(options.out)
-    for option, file in (("--junit", options.junit), ("--sarif", options.sarif)):
-        if file is not None:
-            require_writable(file, option)
-    batch = read_batch(
-        options.batch,
-        field_map_of(options.field or (), options.label_map or ()),
-        options.batch_name,
-        prompt_from(replace(shared, user="")),
-    )
-    records = batch.records
-    judges = [configured_by_file(offline_request(asked) if offline else asked)] * len(records)
-    if dry_run:
-        from firecircle.cli.evaluate.dry_run import estimate_batch
+    """Judge many prompts. Exit status 0: nothing fails, 1: an alarm, 2: error, 3: unread, 4: provider out.
 
-        prompts = [(record.prompt, judging.config) for record, judging in zip(records, judges, strict=True)]
-        return estimate_batch(batch.name, prompts, as_json=as_json)
-    return judge_batch(
-        BatchRequest(
-            batch,
-            judges,
-            store=keeping,
-            label=label,
-            bank=bank,
-            options=options,
-            as_json=as_json,
-        )
-    )
+    --system, --application and --turns are shared by all that have none of their own. The same command goes
+    on after Ctrl-C, a crash or kill -9, and no answer is paid twice.
+
+    With --out FOLDER the built-in readers judge any number of rows on all cores and write a Parquet file a
+    part, top.jsonl with the loudest rows, and summary.json and summary.txt with what it comes to; the exit
+    status is 0 whatever was found, 2 if a file could not be read to its end, 4 if an escalation stopped.
+
+    \b
+    firecircle batch messages.csv --system @system.txt --out results.csv
+    firecircle batch prompts.jsonl --models family:anthropic-sonnet,family:openai-gpt --budget-usd 5
+    firecircle batch 'crawl/*.parquet' --out screened
+    firecircle batch chats.jsonl --out screened --models embedded:rules,embedded:ngrams
+    """
+    if many.out is not None and _is_folder(many.out):
+        from firecircle.cli.batch.parts import judge_in_parts
+
+        return judge_in_parts(source, many, given, parts, as_json=as_json)
+    parts.require_folder()
+    if len(source) > 1:
+        raise ConfigError("FILE", "several files go into a folder of parts", "add --out FOLDER, or name one")
+    from firecircle.cli.batch.table import judge_table
+
+    return judge_table(source[0], many, given, as_json=as_json)
+
+
+def _is_folder(out: str) -> bool:
+    """A path without an ending, or a folder that is there."""
+    return Path(out).is_dir() or out.endswith("/") or (bool(out.strip()) and not Path(out).suffix)

@@ -130,9 +130,7 @@ def open_journal(
     if all(map(_is_free, judges)):
         yield BatchJournal(None, about, None)
         return
-    busy = ConfigError(
-        "--batch", "another process is judging this batch", "wait for it, or add --batch-name NAME"
-    )
+    busy = ConfigError("FILE", "another process is judging this batch", "wait for it, or add --name NAME")
     folder = user_folder("data") / "batches" / _digest(batch, judges, kept_in, guide)
     with ExitStack() as held:
         try:

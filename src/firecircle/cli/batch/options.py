@@ -1,4 +1,4 @@
-"""The options that only a batch has."""
+"""The options that only a batch has: its columns and files, and those of a folder of parts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
+from firecircle.cli.engines import Engine
 from firecircle.errors import ConfigError
 
 FailOn = Literal["alarm", "unsure", "never"]
@@ -17,29 +18,20 @@ FailOn = Literal["alarm", "unsure", "never"]
 class BatchOptions:
     """Which prompts, which of their columns mean what, and where the outcomes go."""
 
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            "--batch",
-            metavar="FILE|DIR|-",
-            help="Judge many prompts: JSONL, CSV, Parquet, text (one a line), a folder of texts, or standard"
-            " input. --system, --application and --turns are shared by all that have none of their own.",
-        ),
-    ] = None
     field: FieldOption = None
     label_map: LabelMapOption = None
-    batch_name: Annotated[
+    name: Annotated[
         str | None,
         typer.Option(
-            "--batch-name", metavar="NAME", help="Keep the batch under this name. Default: the file's name."
+            "--name", metavar="NAME", help="Keep the batch under this name. Default: the file's name."
         ),
     ] = None
     out: Annotated[
         str | None,
         typer.Option(
             "--out",
-            metavar="FILE",
-            help="Write one flat row a prompt of the batch: .jsonl, .csv or .parquet.",
+            metavar="FILE|FOLDER",
+            help="Write one flat row a prompt: .jsonl, .csv or .parquet, or a folder of Parquet parts.",
         ),
     ] = None
     raw_csv: Annotated[
@@ -83,9 +75,45 @@ class BatchOptions:
         bool, typer.Option("--quiet", help="Print only the summary of the batch, no line a prompt.")
     ] = False
 
-    def require_batch(self) -> None:
-        """Refuse what means nothing without a batch."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOptions:
+    """How a corpus of any size is judged into a folder of parts."""
+
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=4096, help="Processes. Default: one a core.")
+    ] = None
+    part_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=10_000_000,
+            help="Rows in a part, done whole or again. Default: 2000.",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=0, max=1_000_000, help="How many rows top.jsonl has. Default: 100."),
+    ] = None
+    escalate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C", help="Have a circle of these voices judge the uncertain band, within a budget."
+        ),
+    ] = None
+    band: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="Which F is uncertain: from, and below. Default: 0.3 0.7."),
+    ] = None
+    engine: Engine = "local"
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Judge everything again, whatever the folder holds.")
+    ] = False
+
+    def require_folder(self) -> None:
+        """Refuse what means nothing where no parts are written."""
         for option in fields(self):
-            if getattr(self, option.name):
+            if getattr(self, option.name) != option.default:
                 name = option.name.replace("_", "-")
-                raise ConfigError(f"--{name}", "belongs to a batch", "add --batch FILE")
+                raise ConfigError(f"--{name}", "is for a folder of parts", "add --out FOLDER")

@@ -67,11 +67,11 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
                     raise ConfigError(
                         "dataset",
                         f"{source} has more than {MOST_ROWS:,} rows or {MOST_CHARACTERS:,} characters",
-                        "`firecircle scan` takes any number",
+                        "--out FOLDER takes any number",
                     )
         except ConfigError as wrong:
             field = wrong.field or ""
-            raise wrong.renamed("--field" if field.startswith("FieldMap") else "--batch") from None
+            raise wrong.renamed("--field" if field.startswith("FieldMap") else "FILE") from None
     return Batch(batch_name, source, tuple(rows))
 
 
@@ -79,9 +79,9 @@ def _recognised(path: Path) -> Path:
     """The file itself; one whose name does not tell its format is refused with the way to read it."""
     if path.is_file() and path.suffix.lower() not in TABLES and not plugin_reads(path):
         raise ConfigError(
-            "--batch",
+            "FILE",
             f"{path}: its ending does not tell what is in it",
-            "rename it to .jsonl, .csv or .txt (one prompt a line), or pipe it: --batch - < FILE",
+            "rename it to .jsonl, .csv or .txt (one prompt a line), or pipe it: firecircle batch - < FILE",
         )
     return path
 
@@ -89,13 +89,13 @@ def _recognised(path: Path) -> Path:
 def _spooled(field_map: FieldMap, opened: ExitStack) -> Path:
     """Standard input as a file with the ending that its beginning tells."""
     if sys.stdin is None or sys.stdin.isatty():
-        raise ConfigError("--batch", "nothing comes in on standard input", "name a file, or pipe one in")
+        raise ConfigError("FILE", "nothing comes in on standard input", "name a file, or pipe one in")
     data = sys.stdin.buffer.read(LARGEST_INPUT + 1)
     if len(data) > LARGEST_INPUT:
-        raise ConfigError("--batch", f"standard input has more than {LARGEST_INPUT:,} bytes", "name a file")
+        raise ConfigError("FILE", f"standard input has more than {LARGEST_INPUT:,} bytes", "name a file")
     if encoding := foreign_encoding(data[:ENCODING_GLANCE]):
         raise ConfigError(
-            "--batch",
+            "FILE",
             not_utf8("standard input", encoding),
             f"pipe it through iconv -f {encoding} -t UTF-8",
         )

@@ -21,12 +21,11 @@ from firecircle.cli.check.baseline import Baseline, Entry
 from firecircle.cli.check.files import ChangedLines, FileKind, changed_since, find_files, is_changed
 from firecircle.cli.check.findings import Finding, findings_in
 from firecircle.cli.check.prompts import FilePrompt, NotReadError, prompts_in
-from firecircle.cli.evaluate.request import OPTIONS
 from firecircle.cli.evaluate.storage import store_for
 from firecircle.cli.options import require_writable
 from firecircle.cli.output import VERDICT_STYLES, console_on, pause_line, print_json, print_line, progress
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE
+from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, JUDGING_OPTIONS, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND
 from firecircle.request import checking_request, configured_by_file
@@ -109,7 +108,7 @@ def check_files(request: CheckRequest) -> int:
         "budget_usd": request.budget_usd,
     }
     usual, for_skills = (
-        configured_by_file(checking_request(settings, OPTIONS, is_skill=is_skill))
+        configured_by_file(checking_request(settings, JUDGING_OPTIONS, is_skill=is_skill))
         for is_skill in (False, True)
     )
     threshold = usual.config.alarm_threshold

@@ -29,8 +29,8 @@ def compare(first: Name, second: Name, store: StoreOption = None, as_json: AsJso
     incoming message, so a stricter system prompt raises it: `firecircle harden` measures a system prompt.
 
     \b
-    firecircle evaluate --system @old.txt --batch messages.csv --batch-name before
-    firecircle evaluate --system @new.txt --batch messages.csv --batch-name after
+    firecircle batch messages.csv --system @old.txt --name before
+    firecircle batch messages.csv --system @new.txt --name after
     firecircle compare before after
     """
     from firecircle.cli.compare.view import show_batches, show_circles, show_runs

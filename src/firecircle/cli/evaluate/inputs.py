@@ -115,7 +115,7 @@ def _note_records(path: str, text: str) -> None:
     if look_like_records(path, lines):
         print(
             f"note: {printable_line(path)} looks like {len(lines):,} lines of records and is judged as one"
-            f" message; --batch {printable_line(path)} judges each",
+            f" message; `firecircle batch {printable_line(path)}` judges each",
             file=sys.stderr,
         )
 

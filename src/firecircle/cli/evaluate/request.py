@@ -10,7 +10,6 @@ from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.options import JsonForm
 from firecircle.cli.printable import printable_line
-from firecircle.cli.trouble import SHARED_OPTIONS
 from firecircle.names import EvaluationMode, is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.session import SessionMemory
@@ -19,24 +18,6 @@ from firecircle.voices.at_hand import keys_for, unusable_keys
 if TYPE_CHECKING:
     from firecircle.circle.panel import Guide
     from firecircle.store.opening import Store
-
-OPTIONS = {
-    **SHARED_OPTIONS,
-    "mode": "--mode",
-    "models": "--models",
-    "focus": "--focus",
-    "seed": "--seed",
-    "max_rounds": "--rounds",
-    "provider": "--provider",
-    "failure_mode": "--strict",
-    "reserves": "--reserves",
-    "enforce_quorum": "--no-quorum",
-    "max_tokens": "--max-tokens",
-    "temperature": "--temperature",
-    "timeout_seconds": "--timeout",
-    "timeout_per_round": "--round-timeout",
-}
-"""How `evaluate` writes the fields of a configuration."""
 
 
 @dataclass(frozen=True, slots=True)

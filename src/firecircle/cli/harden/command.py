@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firecircle.cli.options import AsJson, StoreOption
+from firecircle.cli.options import AsJson, BudgetUsd, StoreOption
 from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
@@ -48,9 +48,7 @@ def harden(
             metavar="N", min=1, help="Send so many attacks. Default: 8 bundled ones, or the whole file."
         ),
     ] = None,
-    budget_usd: Annotated[
-        float | None, typer.Option(metavar="USD", help="Stop before more than this is spent.")
-    ] = None,
+    budget_usd: BudgetUsd = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:

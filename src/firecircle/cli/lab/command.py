@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.columns import FieldOption, LabelMapOption
-from firecircle.cli.engines import Address, Engine, EngineOptions
+from firecircle.cli.engines import Engine, EngineOptions
 from firecircle.cli.lab.votes import votes
 from firecircle.cli.options import AsJson, names_in, with_options
 from firecircle.cli.trouble import require_lab
@@ -47,7 +47,6 @@ class RunOptions:
     ] = False
     save: Save = None
     engine: Engine = "local"
-    address: Address = None
     as_json: AsJson = False
 
 
@@ -133,7 +132,6 @@ def resume(
     ] = False,
     save: Save = None,
     engine: Engine = "local",
-    address: Address = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a run where it stopped."""
@@ -141,7 +139,7 @@ def resume(
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.folder import find_run
 
-    chosen = EngineOptions(engine, address)
+    chosen = EngineOptions(engine)
     return carry_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed, engine=chosen)
 
 
@@ -278,7 +276,7 @@ def _run_plan(
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.starting import open_run
 
-    engine = EngineOptions(given.engine, given.address)
+    engine = EngineOptions(given.engine)
     folder = open_run(plan, text, base, out=Path(given.out) if given.out else None, new=given.new)
     return carry_out(
         folder,

@@ -34,7 +34,7 @@ INSTRUCTIONS = (
 LOOKS_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 MOST_PROMPTS = 200
-"""Prompts of one call. More belong into `firecircle evaluate --batch`."""
+"""Prompts of one call. More belong into `firecircle batch`."""
 
 USER = "The user's message"
 SYSTEM = "The operator's system text"
@@ -262,7 +262,7 @@ async def _judged(
     models: list[str] | None,
     store: Store | None,
 ) -> list[CompactResult]:
-    """Judge as `evaluate --batch` does; a prompt that cannot be judged has its error in its place."""
+    """Judge as `firecircle batch` does; a prompt that cannot be judged has its error in its place."""
     with _told_as_tool_error():
         request = JudgingRequest(EvaluationMode(mode), {"models": tuple(models) if models else None})
         judges = configured_by_file(request)

@@ -44,8 +44,8 @@ from firecircle.verdict import SHOWN, mistake_of
 BAR = 20
 OPTIONS = Ways(
     read_reasons="with --verbose",
-    ask_again="run it again, or with --strict,",
-    name_reserves="with --reserves",
+    ask_again="run it again, or with --set failure_mode=strict,",
+    name_reserves="with --set reserves=A,B",
     tell_turn="with --turn or --turns",
     name_voices="name --models",
 )

@@ -187,7 +187,7 @@ def _trouble(panel: Panel) -> str:
         return f"no answer within {panel.config.limits(lost.model).timeout_per_round:g} s"
     words = FAILURE_WORDS[lost.kind]
     message = lost.message if lost.message.startswith(words) else f"{words}: {lost.message}"
-    return f"{message}, with --max-tokens" if lost.kind == "cut_off" else message
+    return f"{message}, with --set max_tokens=N" if lost.kind == "cut_off" else message
 
 
 def _structured_output(endpoint: HostedVoice, text: str) -> StructuredOutput:

@@ -11,7 +11,6 @@ from typing import Any
 from firecircle.catalog import original_of
 from firecircle.circle.events import CircleConvened, Listener
 from firecircle.circle.voice import Retry, Turn, Voice
-from firecircle.engine.journal import RecordRow
 from firecircle.engine.voices import PAST_DEADLINE, WorkerLost
 from firecircle.errors import StoreError, VoiceError
 from firecircle.lab.arms.arm import Arm, Case, CaseVoices
@@ -29,7 +28,6 @@ from firecircle.lab.cluster.worker import (
     without_voices,
 )
 from firecircle.lab.records import Outcome
-from firecircle.lab.runs.judging import Task
 
 MARGIN_SECONDS = 0.5
 """The driver ends a call this much before the worker would, so that journal and record tell the same."""
@@ -65,26 +63,93 @@ class _Worker:
         return len(self.jobs) + self.batches
 
 
-class RayCircles:
-    """Workers in a Ray cluster. Whoever is lost is replaced; what it did is done again from the journal."""
+class RayWorkers:
+    """Workers in a Ray cluster. Those that are lost are replaced; what they did is done again."""
 
-    def __init__(self, ray: Any, run_id: str, arms: Sequence[Arm], workers: int) -> None:
+    def __init__(self, ray: Any, actor: type, starting: Sequence[Any], workers: int) -> None:
         self._ray = ray
-        self._arms = {arm.name: arm for arm in arms}
-        self._asked: dict[str, dict[str, Voice]] = {
-            arm.name: {model: voice for seated in seated_in(arm) for model, voice in seated.voices.items()}
-            for arm in arms
-        }
-        self._actor_class = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=1000)(CircleWorker)
-        self._starting = (run_id, [without_voices(arm) for arm in arms])
-        self._numbers = 0
+        self._actor_class = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=self.AT_ONCE)(actor)
+        self._starting = starting
         self._deaths = 0
         self._broken: StoreError | None = None
         self.lost = 0
         self.workers = [self._started() for _ in range(workers)]
 
+    AT_ONCE = 1
+    """What an actor does at the same time."""
+
     def _started(self) -> _Worker:
-        worker = _Worker(self._actor_class.remote(*self._starting))
+        return _Worker(self._actor_class.remote(*self._starting))
+
+    async def close(self) -> None:
+        """Let the workers go."""
+        for worker in self.workers:
+            worker.is_lost = True
+            with suppress(Exception):
+                self._ray.kill(worker.actor)
+
+    @property
+    def count(self) -> int:
+        """How many workers there are."""
+        return len(self.workers)
+
+    async def do(self, piece: Sequence[Any]) -> Any:
+        """Have a worker do this; again by another one if it dies."""
+        while True:
+            worker = self._least_busy()
+            worker.batches += 1
+            try:
+                done = await worker.actor.do.remote(list(piece))
+            except self._ray.exceptions.RayActorError:
+                self._replace(worker)
+                continue
+            except self._ray.exceptions.RayTaskError as failed:
+                raise failed.cause or failed from None
+            finally:
+                worker.batches -= 1
+            self._deaths = 0
+            return done
+
+    def _least_busy(self) -> _Worker:
+        if self._broken is not None:
+            raise self._broken
+        return min(self.workers, key=lambda worker: worker.load)
+
+    def _replace(self, worker: _Worker) -> None:
+        """A new worker in the place of one that is lost; its jobs are told."""
+        if worker.is_lost:
+            return
+        worker.is_lost = True
+        self.lost += 1
+        self._deaths += 1
+        if self._deaths > MOST_DEATHS:
+            self._broken = StoreError(
+                f"{self._deaths} workers were lost one after another (out of memory?); run the same command"
+                " again to go on"
+            )
+        for job in worker.jobs.values():
+            if not job.outcome.done():
+                job.outcome.set_exception(self._broken or WorkerLost())
+                job.outcome.exception()  # whoever waits for it is told; nobody else need be
+        if self._broken is None:
+            self.workers[self.workers.index(worker)] = self._started()
+
+
+class RayCircles(RayWorkers):
+    """Workers that also hold circles of voices that are asked from here."""
+
+    AT_ONCE = 1000
+
+    def __init__(self, ray: Any, run_id: str, arms: Sequence[Arm], workers: int) -> None:
+        self._asked: dict[str, dict[str, Voice]] = {
+            arm.name: {model: voice for seated in seated_in(arm) for model, voice in seated.voices.items()}
+            for arm in arms
+        }
+        self._numbers = 0
+        super().__init__(ray, CircleWorker, (run_id, [without_voices(arm) for arm in arms]), workers)
+
+    def _started(self) -> _Worker:
+        worker = super()._started()
         worker.listening = asyncio.create_task(self._listen(worker))
         return worker
 
@@ -97,35 +162,12 @@ class RayCircles:
                 if task is not None:
                     task.cancel()
             await asyncio.gather(*filter(None, tasks), return_exceptions=True)
-            with suppress(Exception):
-                self._ray.kill(worker.actor)
+        await super().close()
 
     def takes(self, arm: Arm) -> bool:
         """Whether an arm can be judged by a worker: one with a budget of its own asks it at every attempt."""
         configs = [seated.config for seated in seated_in(arm)]
         return not any(config.budget_tokens or config.budget_usd for config in configs)
-
-    # -- embedded arms -----------------------------------------------------------------------------------
-
-    @property
-    def count(self) -> int:
-        """How many workers there are."""
-        return len(self.workers)
-
-    async def do(self, piece: Sequence[Task]) -> list[RecordRow]:
-        """Judge records under embedded arms."""
-        while True:
-            worker = self._least_busy()
-            worker.batches += 1
-            try:
-                rows: list[RecordRow] = await worker.actor.do.remote(list(piece))
-            except self._ray.exceptions.RayActorError:
-                self._replace(worker)
-                continue
-            finally:
-                worker.batches -= 1
-            self._deaths = 0
-            return rows
 
     # -- hosted and local arms ---------------------------------------------------------------------------
 
@@ -154,30 +196,6 @@ class RayCircles:
             raise
         finally:
             worker.jobs.pop(job.number, None)
-
-    def _least_busy(self) -> _Worker:
-        if self._broken is not None:
-            raise self._broken
-        return min(self.workers, key=lambda worker: worker.load)
-
-    def _replace(self, worker: _Worker) -> None:
-        """A new worker in the place of one that is lost; its jobs are told."""
-        if worker.is_lost:
-            return
-        worker.is_lost = True
-        self.lost += 1
-        self._deaths += 1
-        if self._deaths > MOST_DEATHS:
-            self._broken = StoreError(
-                f"{self._deaths} workers were lost one after another (out of memory?); run the same command"
-                " again to go on"
-            )
-        for job in worker.jobs.values():
-            if not job.outcome.done():
-                job.outcome.set_exception(self._broken or WorkerLost())
-                job.outcome.exception()  # whoever waits for it is told; nobody else need be
-        if self._broken is None:
-            self.workers[self.workers.index(worker)] = self._started()
 
     async def _listen(self, worker: _Worker) -> None:
         while True:
@@ -264,3 +282,27 @@ async def ray_circles(
             yield circles
         finally:
             await circles.close()
+
+
+class _Holder:
+    """Holds a worker in an actor. Ray takes a class with a coroutine function for one that shares a loop."""
+
+    def __init__(self, start: type, args: Sequence[Any]) -> None:
+        self._worker = start(*args)
+
+    def do(self, piece: Any) -> Any:
+        """Have the worker do it."""
+        return self._worker.do(piece)
+
+
+@asynccontextmanager
+async def ray_workers(
+    start: type, args: Sequence[Any], workers: int, address: str | None
+) -> AsyncIterator[RayWorkers]:
+    """Workers that each hold one object of this class."""
+    with ray_running(workers, address) as ray:
+        started = RayWorkers(ray, _Holder, (start, args), workers)
+        try:
+            yield started
+        finally:
+            await started.close()

@@ -73,7 +73,9 @@ class ScanFolder:
                 return f"{begun}: what is said may differ"
             return None
         if then is None and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            raise ConfigError("--out", f"{self.path} is neither empty nor a scan", "name another folder")
+            raise ConfigError(
+                "--out", f"{self.path} is neither empty nor a batch in parts", "name another folder"
+            )
         try:
             self.shards.mkdir(parents=True, exist_ok=True)
             for _, shard in self._on_disk():
@@ -101,7 +103,7 @@ class ScanFolder:
             if then.circle.get(name) != now.circle.get(name)
         ]
         if then.shard_rows != now.shard_rows:
-            changes.append(f"--shard-rows was {then.shard_rows} and is {now.shard_rows}")
+            changes.append(f"--part-rows was {then.shard_rows} and is {now.shard_rows}")
         if then.shared != now.shared:
             changes.append("the shared layers are others")
         changes += _changed_files(then.files, now.files)
@@ -109,7 +111,7 @@ class ScanFolder:
             more = f" (and {len(changes) - 1} more)" if len(changes) > 1 else ""
             raise ConfigError(
                 "--out",
-                f"{self.path} holds another scan: {changes[0]}{more}",
+                f"{self.path} holds another batch: {changes[0]}{more}",
                 "name another folder, or add --anew to judge everything again",
             )
 
@@ -125,7 +127,7 @@ class ScanFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the scan: two processes would judge the same rows. A killed process lets go of it."""
-        busy = ConfigError("--out", f"{self.path} is being scanned by another process")
+        busy = ConfigError("--out", f"{self.path} is being judged into by another process")
         with held_alone(self.path / ".lock", busy):
             yield
 

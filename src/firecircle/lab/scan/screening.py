@@ -7,8 +7,9 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import TextIO
 
@@ -18,7 +19,7 @@ from firecircle.convene import SeatedCircle, seat_circle
 from firecircle.errors import ConfigError, EvaluationError, StoreError
 from firecircle.lab.datasets import BadRow, Record
 from firecircle.lab.files import lines_to_parquet
-from firecircle.lab.scan.corpus import CorpusFile, FileCursor
+from firecircle.lab.scan.corpus import CorpusFile
 from firecircle.languages import unread_languages
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.prompt import MultiNeutrosophicPrompt
@@ -45,13 +46,13 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Some rows of one file, by their places there."""
+    """Some rows of one file."""
 
     file: int
     number: int
     """Within the file, from 0."""
-    start: int
-    count: int
+    rows: tuple[Record | BadRow, ...]
+    arms: tuple[str, ...] = ("readers",)
 
     @property
     def name(self) -> str:
@@ -73,72 +74,39 @@ class ScreeningJob:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """What came of a shard; no rows means that the file ended before it."""
+    """What came of a shard."""
 
-    shard: Shard
     rows: int
     verdicts: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
     cpu_seconds: float = 0.0
-    broken: str | None = None
-    """Why the rest of the file cannot be read."""
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the file has no further rows."""
-        return self.rows < self.shard.count or self.broken is not None
 
 
 class Screener:
     """Judges shards, one after another, in the process that made it."""
 
-    def __init__(self, job: ScreeningJob) -> None:
-        self._job = job
+    def __init__(self, job: ScreeningJob, judged: Synchronized[int] | None = None) -> None:
+        """`judged` counts rows for the process that started this one."""
+        self._job, self._judged_rows = job, judged
         self._circle: SeatedCircle = seat_circle(job.config)
         self._loop = asyncio.new_event_loop()
-        self._cursors: dict[int, FileCursor] = {}
 
-    def screen(self, shard: Shard, on_row: Callable[[], None] = lambda: None) -> ShardReport:
-        """Judge a shard and write it; `on_row` is told of each row that is done."""
-        started, cpu = time.monotonic(), time.process_time()
-        broken = None
-        rows: list[Record | BadRow] = []
-        try:
-            rows = self._cursor(shard.file).take(shard.start, shard.count)
-        except ConfigError as wrong:
-            self._cursors.clear()
-            broken, rows = self._until_broken(shard, wrong)
-        if not rows:
-            return ShardReport(shard, 0, broken=broken)
+    def do(self, piece: Sequence[Shard]) -> list[ShardReport]:
+        """Judge shards and write each whole."""
+        return [self._screen(shard) for shard in piece]
+
+    def _screen(self, shard: Shard) -> ShardReport:
+        cpu = time.process_time()
         verdicts: Counter[str] = Counter()
         target = Path(self._job.folder) / shard.name
         try:
             with tempfile.TemporaryDirectory(dir=self._job.folder, prefix=".shard-") as folder:
                 lines = Path(folder) / "rows.jsonl"
                 with lines.open("w", encoding="utf-8") as file:
-                    self._loop.run_until_complete(self._judge(rows, shard.file, file, verdicts, on_row))
+                    self._loop.run_until_complete(self._judge(shard.rows, shard.file, file, verdicts))
                 lines_to_parquet(lines, COLUMNS, target)
         except OSError as full:
             raise StoreError(f"{target}: cannot be written: {full.strerror or full}") from None
-        return ShardReport(
-            shard, len(rows), verdicts, time.monotonic() - started, time.process_time() - cpu, broken
-        )
-
-    def _cursor(self, file: int) -> FileCursor:
-        if file not in self._cursors:  # one file at a time is kept open
-            self._cursors = {file: FileCursor(self._job.files[file])}
-        return self._cursors[file]
-
-    def _until_broken(self, shard: Shard, wrong: ConfigError) -> tuple[str, list[Record | BadRow]]:
-        """The rows before the place from which on a file cannot be read, one by one."""
-        rows: list[Record | BadRow] = []
-        cursor = FileCursor(self._job.files[shard.file])
-        try:
-            for place in range(shard.start, shard.start + shard.count):
-                rows += cursor.take(place, 1)
-        except ConfigError as here:
-            wrong = here
-        return str(wrong), rows
+        return ShardReport(len(shard.rows), verdicts, time.process_time() - cpu)
 
     async def _judge(
         self,
@@ -146,14 +114,15 @@ class Screener:
         of_file: int,
         lines: TextIO,
         verdicts: Counter[str],
-        on_row: Callable[[], None],
     ) -> None:
         """Write a line for each row, and count what was said."""
         for row in rows:
             cells = await self._judged(row, of_file)
             lines.write(json.dumps(cells) + "\n")
             verdicts[str(cells["verdict"])] += 1
-            on_row()
+            if self._judged_rows is not None:
+                with self._judged_rows.get_lock():
+                    self._judged_rows.value += 1
 
     async def _judged(self, row: Record | BadRow, file: int) -> dict[str, object]:
         """The cells of one row."""

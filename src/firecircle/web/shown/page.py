@@ -42,7 +42,7 @@ COLOURS = 10
 ON_THE_PAGE = Ways(
     read_reasons="below",
     ask_again="convene it again",
-    name_reserves="with `firecircle evaluate --reserves`",
+    name_reserves="with `firecircle evaluate --set reserves=A,B`",
     tell_turn="told which it is,",
     name_voices="name other voices",
 )

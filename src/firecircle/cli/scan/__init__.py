@@ -1,1 +1,0 @@
-"""`firecircle scan`: screen a large corpus with the embedded circle."""
