@@ -73,11 +73,6 @@ class ModelCharacteristics(Declaration):
             raise ValueError(f"no such role {', '.join(unknown)}; the roles are {', '.join(ROLE_WEIGHTS)}")
         return dict(value) if isinstance(value, Mapping) else value
 
-    @property
-    def weighted_coverage(self) -> float:
-        """The voice's contributions, each multiplied by the weight of its role."""
-        return sum(ROLE_WEIGHTS[role] * share for role, share in self.cognitive_roles.items())
-
     def holds_critical_role(self) -> bool:
         """Whether this voice alone makes a critical role present."""
         return any(self.cognitive_roles.get(role, 0.0) > PRESENT_ABOVE for role in CRITICAL_ROLES)

@@ -42,8 +42,6 @@ FailureKind = Literal[
     "raised",
 ]
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
-PASSING_KINDS: tuple[FailureKind, ...] = ("connection", "rate_limited", "http_error", "timeout")
-"""The network, a limit, the server or a deadline was in the way: the voice might have answered."""
 
 
 class FireCircleError(Exception):

@@ -112,7 +112,7 @@ def is_attack(label: str | None) -> bool:
 
 VERDICT_KIND, BATCH_KIND, CHECK_KIND = "firecircle verdict", "firecircle batch", "firecircle check"
 CONTRADICTIONS_KIND = "firecircle contradictions"
-"""What a short JSON document says it is, so that nobody takes it for a recording."""
+"""What a short JSON document says it is, so that it is not mistaken for a recording."""
 DEFAULT_MODELS = ("family:anthropic-sonnet", "family:qwen-large", "family:deepseek-chat")
 """The hosted voices: families, because providers retire model ids within about a year."""
 NEURAL_MODEL = "embedded:neural"

@@ -1,6 +1,6 @@
 """Voices, lenses and datasets that other packages bring, found by their entry points.
 
-A package declares what it brings in its `pyproject.toml`, and whoever installs it can name it::
+A package declares what it brings in its `pyproject.toml`, and users can name it after installation::
 
     [project.entry-points."firecircle.voices"]
     acme = "acme_circle:VOICES"        # a PluginVoices; seated as acme:NAME
@@ -136,8 +136,4 @@ def _load(point: EntryPoint, shape: type[Brought]) -> Brought:
 
 
 def _describe(point: EntryPoint) -> str:
-    return f"{point.name!r} of the package {_package(point)}"
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "unknown"
+    return f"{point.name!r} of the package {point.dist.name if point.dist else 'unknown'}"

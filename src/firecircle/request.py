@@ -139,13 +139,9 @@ def default_models(mode: EvaluationMode, *, only_free: bool = False) -> tuple[st
     if hosted:
         if mode is EvaluationMode.SINGLE:
             return hosted[:1]
-        return hosted if _are_a_circle(hosted) else (*hosted, *embedded_models())
+        is_quorum = len(hosted) > 1 and quorum_of(hosted, {}).valid
+        return hosted if is_quorum else (*hosted, *embedded_models())
     return (strongest_reader(),) if mode is EvaluationMode.SINGLE else embedded_models()
-
-
-def _are_a_circle(models: tuple[str, ...]) -> bool:
-    """Whether these voices form a quorum by themselves."""
-    return len(models) > 1 and quorum_of(models, {}).valid
 
 
 def checking_request(

@@ -93,10 +93,13 @@ async def hear(
             raise Lost("refused", str(refused), reply.attempts) from None
         except Unreadable as unreadable:
             if reply.cut_short and answers_nothing(reply.text):
-                raise Lost("cut_off", _cut_while_thinking(turn.max_tokens), reply.attempts) from None
+                spent = f"max_tokens={turn.max_tokens} was spent before an answer"
+                why = f"cut off while thinking: {spent}; give it more"
+                raise Lost("cut_off", why, reply.attempts) from None
             if turn.own_last is None or strict:
                 if reply.cut_short:
-                    raise Lost("cut_off", _cut_message(turn.max_tokens, unreadable), reply.attempts) from None
+                    at = f"max_tokens={turn.max_tokens} before a judgement ({unreadable})"
+                    raise Lost("cut_off", f"cut off at {at}; give it more", reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
             heard.evaluation = carried(turn.own_last, turn.round_number, (*cut, reply))
             return
@@ -182,14 +185,6 @@ async def _longer_answer(heard: Hearing, voice: Voice, roomier: Turn) -> Reply |
         return await call(heard, voice, roomier, "more_room")
     except Lost:
         return None
-
-
-def _cut_while_thinking(max_tokens: int) -> str:
-    return f"cut off while thinking: max_tokens={max_tokens} was spent before an answer; give it more"
-
-
-def _cut_message(max_tokens: int, unreadable: Unreadable) -> str:
-    return f"cut off at max_tokens={max_tokens} before a judgement ({unreadable}); give it more"
 
 
 def contradicts(reading: Reading) -> bool:

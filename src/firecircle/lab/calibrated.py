@@ -143,13 +143,6 @@ def fit_verdict(
     return FittedVerdict(_calibration(circles.voices, weights, fit), probabilities, gain)
 
 
-def left_out_probabilities(circles: LabelledWords) -> FloatArray:
-    """Out-of-fold probabilities, from weights fitted without a circle's source."""
-    rng = np.random.default_rng(SEED)
-    fold, _ = _folds(circles, rng)
-    return _probability(_by_folds(standing_words(circles.falsehood), circles.attack, fold, rng))
-
-
 def tried_rule(circles: LabelledWords, values: FloatArray, threshold: float) -> TriedRule:
     """The figures of one rule."""
     figures = performance(circles.labels, values, threshold, resample=False)

@@ -125,7 +125,7 @@ def compare_circles(circles: CircleStore, first: str, second: str) -> CircleComp
 def _read(circles: CircleStore, name: str) -> _Side:
     side = _Side()
     for summary in circles.each_summary(Filters(batch=name)):
-        prompt_id = _id_in_batch(name, summary.record_id or "")
+        prompt_id = (summary.record_id or "").removeprefix(f"{name}:")  # the store adds the name
         if prompt_id in side.judged:
             side.again += 1
             continue
@@ -140,11 +140,6 @@ def _read(circles: CircleStore, name: str) -> _Side:
     if not side.judged:
         raise ConfigError("compare", f"no batch {name!r} is kept", "`firecircle circles list` shows what is")
     return side
-
-
-def _id_in_batch(batch: str, record_id: str) -> str:
-    """The id of the prompt without the name of the batch, which the store puts before it."""
-    return record_id.removeprefix(f"{batch}:")
 
 
 def _note(side: _Side, summary: CircleSummary, circle: FireCircleResult | Panel) -> None:

@@ -57,7 +57,7 @@ def parse_document(document: Document, name: str) -> CircleOrPanel:
         )
     text = text_of(document, name)
     try:
-        return _parse_json(document.kind, text)
+        return (FireCircleResult if document.kind == "circle" else Panel).model_validate_json(text)
     except (ValidationError, ConfigError) as broken:
         why = str(config_error(broken, name) if isinstance(broken, ValidationError) else broken)
         raise _unreadable(name, why) from broken
@@ -65,11 +65,6 @@ def parse_document(document: Document, name: str) -> CircleOrPanel:
 
 def _unreadable(name: str, why: str) -> StoreError:
     return StoreError(f"{name}: the stored document cannot be read: {why}")
-
-
-def _parse_json(kind: DocumentKind, text: str) -> CircleOrPanel:
-    """A circle or panel from its JSON."""
-    return (FireCircleResult if kind == "circle" else Panel).model_validate_json(text)
 
 
 Row = dict[str, Any]

@@ -190,7 +190,7 @@ def verdict_object(
         return plain
     for inner in islice(_objects_inside(value), _MOST_INSIDE - 1):
         scores = _scores(inner, declared)
-        if scores is not None and not _from_evidence(inner, evidence):
+        if scores is not None and not evidence.holds(json.dumps(inner, ensure_ascii=False)):
             return _to_verdict_object(scores, {**value, **inner})
     return None
 
@@ -202,7 +202,7 @@ def plain_verdict(value: dict[str, Any], declared: Callable[[], int | None]) -> 
 
 
 def _to_verdict_object(scores: Scores, value: dict[str, Any]) -> VerdictObject:
-    members = _by_plain_name(value)
+    members = {plain_name(key): member for key, member in value.items() if member is not None}
     return VerdictObject(
         scores=scores,
         verdict=_verdict(members.get("verdict")),
@@ -226,10 +226,6 @@ def _objects_inside(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
             member = member[0]
         if isinstance(member, dict):
             yield member
-
-
-def _from_evidence(inner: dict[str, Any], evidence: Evidence) -> bool:
-    return evidence.holds(json.dumps(inner, ensure_ascii=False))
 
 
 def _scores(value: dict[str, Any], declared: Callable[[], int | None]) -> Scores | None:
@@ -261,7 +257,3 @@ def _figure_of(member: Any) -> Figure | None:
 
 def _verdict(value: Any) -> Verdict | None:
     return _VERDICTS.get(plain_name(value)) if isinstance(value, str) else None
-
-
-def _by_plain_name(value: dict[str, Any]) -> dict[str, Any]:
-    return {plain_name(key): member for key, member in value.items() if member is not None}

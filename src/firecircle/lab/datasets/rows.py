@@ -36,7 +36,7 @@ def csv_rows(path: Path) -> Iterator[Row | BadRow]:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
     # Bytes that are not UTF-8 become lone surrogates, so that only their own row is refused.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        separator = _separator(file.readline(LONGEST_FIELD))
+        separator = max(SEPARATORS, key=file.readline(LONGEST_FIELD).count)
         file.seek(0)
         rows = csv.reader(file, delimiter=separator, strict=True)
         header = _next(rows, path, 1)
@@ -52,10 +52,6 @@ def csv_rows(path: Path) -> Iterator[Row | BadRow]:
             elif cells:
                 yield _csv_row(line, header, cells)
             line = rows.line_num + 1
-
-
-def _separator(header: str) -> str:
-    return max(SEPARATORS, key=header.count)
 
 
 def _check(header: list[str], path: Path) -> None:

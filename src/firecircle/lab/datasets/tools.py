@@ -30,7 +30,7 @@ def tool_rows(path: Path, beginning: bytes) -> Iterator[Row | BadRow] | None:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         if b'"entry_type"' in beginning:
             return _garak(path)
-        if _is_promptfoo_row(beginning):
+        if b'"testCase"' in beginning and b'"promptIdx"' in beginning:
             return _number_rows(_promptfoo_row(row.cells) for row in jsonl_rows(path) if isinstance(row, Row))
     if path.suffix.lower() == ".json":
         return _from_document(path)
@@ -108,10 +108,6 @@ def _garak_messages(prompt: Any) -> list[tuple[str, str]]:
     contents = [(str(turn.get("role", "user")), turn.get("content")) for turn in turns]
     texts = [(role, said.get("text") if isinstance(said, dict) else said) for role, said in contents]
     return [(role, text) for role, text in texts if isinstance(text, str)]
-
-
-def _is_promptfoo_row(beginning: bytes) -> bool:
-    return b'"testCase"' in beginning and b'"promptIdx"' in beginning
 
 
 def _promptfoo_row(result: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -138,7 +138,7 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
         performance=achieved,
         curve=curve(scored(of.labels, verdict)),
         rules=_rules(of, achieved, threshold) if len(spoken.voices) > 1 else (),
-        by_family=_by_family(of, threshold),
+        by_family=performance_by_group(of.families, of.labels, of.verdict, threshold),
         by_layer=performance_by_group(of.layers, of.labels, verdict, threshold),
         by_turns=performance_by_group(of.turns, of.labels, verdict, threshold),
         by_source=performance_by_group(of.sources, of.labels, verdict, threshold),
@@ -178,10 +178,6 @@ def _calibration_error(labels: Sequence[Label | None], scores: FloatArray) -> fl
     attack, benign = by_label(labels)
     labelled = (attack | benign) & np.isfinite(scores)
     return calibration_error(scores[labelled], attack[labelled]) if labelled.any() else None
-
-
-def _by_family(of: ArmColumns, threshold: float) -> tuple[Group, ...]:
-    return performance_by_group(of.families, of.labels, of.verdict, threshold)
 
 
 def _by_round(of: ArmColumns, spoken: Spoken, threshold: float) -> tuple[Rates, ...]:

@@ -31,8 +31,6 @@ MOST_DESCRIPTIONS = 200
 """Descriptions counted per group to find the usual one; models rarely repeat one."""
 MOST_MISSED = 20
 """Number of missed attacks listed by circle id."""
-ITS_LENS = 0.5
-"""An embedded reader is expected to find a pattern if it declares at least this much for a role that does."""
 
 
 class ByLabel(Shape):
@@ -182,7 +180,10 @@ def find_blindspots(
             on_circle(number)
         if _was_missed(summary, threshold):
             missed.append(summary.id)
-        if summary.falsehood is not None and not _may_hold_any(summary):
+        # Only a circle that agreed on a pattern, or moved after round 1, is worth reading.
+        if summary.falsehood is not None and not (
+            summary.pattern_types or summary.falsehood != summary.round1_falsehood
+        ):
             read = read.plus(summary.label)
             continue
         try:
@@ -222,11 +223,6 @@ def _was_missed(summary: CircleSummary, threshold: float | None) -> bool:
     if not is_attack(summary.label) or summary.falsehood is None:
         return False
     return summary.alarm is False if threshold is None else not reaches(summary.falsehood, threshold)
-
-
-def _may_hold_any(summary: CircleSummary) -> bool:
-    """Whether a circle is worth reading: it agreed on a pattern, or an alarm came after round 1."""
-    return bool(summary.pattern_types) or summary.falsehood != summary.round1_falsehood
 
 
 def _has_turned(circle: FireCircleResult, threshold: float) -> bool:

@@ -193,7 +193,6 @@ LEFT_OF_CONTEXT = re.compile(
 UNKNOWN_NAME = re.compile(r"unknown name \\?[\"'](\w+)", re.IGNORECASE)
 """How Google names every unknown field."""
 A_SENTENCE = re.compile(r"(?<=[.;])\s|\n|\bsupported (?:parameters|fields|values)\b", re.IGNORECASE)
-A_COUNT = re.compile(r"(?<![\w.-])\d[\d,]{0,12}(?![\w.-]*\w)")
 FEWEST_USEFUL_TOKENS = 64
 OPAQUE = re.compile(
     r"(bad|invalid|malformed) request( error)?|provider returned error|upstream error|invalid_argument|"

@@ -212,7 +212,9 @@ class FamilyVoice:
             except VoiceError as failure:
                 if not failure.unknown_model:
                     raise
-                await asyncio.to_thread(remember_gone, self._provider, _id_at(self._provider, asked))
+                await asyncio.to_thread(
+                    remember_gone, self._provider, asked.removeprefix(f"{self._provider.name}:")
+                )
                 if not self._give_seat_away(asked):
                     raise
                 before += failure.attempts
@@ -237,8 +239,3 @@ class FamilyVoice:
                 self._voice = self._voice_of(following + number)
                 self._asked = following
         return self._asked != failed
-
-
-def _id_at(provider: Provider, model: str) -> str:
-    """The provider's own name for a model."""
-    return model.removeprefix(f"{provider.name}:")

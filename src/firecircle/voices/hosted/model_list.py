@@ -131,7 +131,8 @@ async def todays_list(provider: Provider, key: SecretStr | None, *, anew: bool =
 
     If the request fails, returns the saved list, however old, with the reason in `trouble`.
     """
-    async with _lock():
+    # Of many circles that start at once, the first sends the request.
+    async with _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
         kept = await asyncio.to_thread(kept_list, provider)
         if not kept.needs_asking and not anew:
             return kept
@@ -281,8 +282,3 @@ def _keep(models: ModelList) -> None:
 
 
 _locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-
-
-def _lock() -> asyncio.Lock:
-    """The running loop's lock: of many circles that start at once, the first sends the request."""
-    return _locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())

@@ -143,7 +143,7 @@ def _answer_question(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Re
 
 def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     request: dict[str, Any] = {
-        "messages": [_to_chat_message(message, plain) for message in turn.messages],
+        "messages": [{"role": said.role, "content": plain(said.content)} for said in turn.messages],
         "max_tokens": turn.max_tokens,
     }
     if turn.temperature is not None:
@@ -153,10 +153,6 @@ def _request(turn: Turn, plain: Callable[[str], str]) -> Mapping[str, Any]:
     if turn.reply_schema is not None:
         request["json_schema"] = _with_room_for_numbers(turn.reply_schema, turn.max_tokens)
     return request
-
-
-def _to_chat_message(message: Message, plain: Callable[[str], str]) -> dict[str, str]:
-    return {"role": message.role, "content": plain(message.content)}
 
 
 def _explain(complaint: Complaint) -> str:
