@@ -1,4 +1,4 @@
-"""How fast `evaluate --batch` is: prompts a second, embedded and hosted, against a loop over `evaluate`.
+"""How fast `firecircle batch` is: prompts a second, embedded and hosted, against a loop over `evaluate`.
 
 Every figure is that of whole processes, their start included: wall time, and processor time a prompt, which
 says the same on a machine that is busy with other things. The hosted endpoint is the loopback server of the

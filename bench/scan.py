@@ -1,4 +1,4 @@
-"""How fast `firecircle scan` is: prompts a second and a core, memory meanwhile, and Ray against processes.
+"""How fast `firecircle batch --out FOLDER` is: prompts a second and a core, memory, Ray against processes.
 
 The corpus is made afresh: sentences of the texts in `training/data` and of the bundled examples, one to three
 of them a prompt, drawn with a fixed seed. Figures are those of whole processes. Processor time a prompt says
@@ -91,7 +91,7 @@ def _scan(folder: Path, prompts: int, workers: int, *more: str) -> Measured:
     out = folder / f"out-{prompts}-{len(more)}"
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "firecircle", "scan", str(corpus), "--out", str(out)),
+            *(sys.executable, "-m", "firecircle", "batch", str(corpus), "--out", str(out)),
             *("--workers", str(workers), *more),
         ],
         stdout=subprocess.DEVNULL,

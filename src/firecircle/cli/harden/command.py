@@ -32,7 +32,7 @@ def harden(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Your attacks, in any form that `evaluate --batch` reads. Default: bundled ones.",
+            help="Your attacks, in any form that `firecircle batch` reads. Default: bundled ones.",
         ),
     ] = None,
     after: Annotated[
