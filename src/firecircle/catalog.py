@@ -13,12 +13,12 @@ from typing import Any
 from pydantic import field_validator
 
 from firecircle.errors import ConfigError, UnknownModelError
-from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, Effort, is_family
+from firecircle.names import EMBEDDED, FAMILY, HOSTS, LOCAL, PERSON, Effort, is_family, is_person
 from firecircle.plugins import plugin_characteristics, plugin_with
 from firecircle.settings import current_settings, declared_by_environment, providers_by_environment
 from firecircle.shapes import Declaration, Shape, Text, Unit
 
-IN_PROCESS = (EMBEDDED[:-1], LOCAL[:-1])
+IN_PROCESS = (EMBEDDED[:-1], LOCAL[:-1], PERSON[:-1])
 """Prefixes of voices that run in this process and have no provider."""
 ROLE_WEIGHTS: Mapping[str, float] = {
     "temporal_reasoning": 3.0,
@@ -274,7 +274,7 @@ def _read_catalog(model: str, name: str) -> ModelCharacteristics | None:
     return ModelCharacteristics(
         model,
         family.cognitive_roles,
-        family.provider_lineage,
+        name if is_person(name) else family.provider_lineage,  # every person is a lineage of their own
         family.alignment_style,
         family.confidence,
     )

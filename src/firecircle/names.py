@@ -58,6 +58,7 @@ OTHER_TYPE = "other"
 
 EMBEDDED = "embedded:"
 LOCAL = "local:"
+PERSON = "person:"
 WireName = Literal["chat", "messages", "responses", "gemini"]
 """The request formats of endpoints: chat completions, and three vendors' own."""
 Effort = Literal["none", "low", "medium", "high", "default"]
@@ -93,6 +94,11 @@ def is_embedded(model: str) -> bool:
 def is_local(model: str) -> bool:
     """Whether a voice is a language model that runs in this process."""
     return model.startswith(LOCAL)
+
+
+def is_person(model: str) -> bool:
+    """Whether a voice is a person, who is asked at the terminal."""
+    return model.startswith(PERSON)
 
 
 def is_family(model: str) -> bool:

@@ -13,7 +13,7 @@ from firecircle.catalog import original_of
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.voice import Priced, Turn, Usage, Voice
 from firecircle.errors import ConfigError
-from firecircle.names import is_embedded, is_family, is_local
+from firecircle.names import is_embedded, is_family, is_local, is_person
 from firecircle.voices.caller import Caller, CallerVoice, require_caller
 
 Config = TypeVar("Config", bound=BaseEvaluationConfig)
@@ -47,6 +47,10 @@ def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> V
         from firecircle.voices.local import local_voice
 
         return local_voice(model, config.verdict_from)
+    if is_person(model):
+        from firecircle.voices.person import PersonVoice
+
+        return PersonVoice(model)
     if original_of(model) in config.families:
         return _family_voice(model, config)
     return _plugin_voice(model) or _hosted_voice(model, config)
@@ -112,7 +116,7 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
     from firecircle.voices.hosted.prices import require_price, tariff_of
     from firecircle.voices.rehearsal import estimated_usage
 
-    if is_embedded(model):
+    if is_embedded(model) or is_person(model):
         _voice(model, config, None)
         return lambda turn: Usage(0, 0, 0, 0.0)
     if is_local(model):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from firecircle.catalog import in_catalog, original_of
 from firecircle.errors import ConfigError
-from firecircle.names import is_embedded, is_family, is_local
+from firecircle.names import is_embedded, is_family, is_local, is_person
 from firecircle.settings import current_settings
 from firecircle.voices.hosted.providers import PROVIDERS, on_this_machine
 from firecircle.voices.local.weights import local_models
@@ -28,6 +28,8 @@ def require_known_voices(field: str, models: Iterable[str]) -> None:
 
 
 def _is_known(model: str) -> bool:
+    if is_person(model):  # who would be asked at the terminal of the server
+        return False
     settings = current_settings()
     seats = (*settings.circle.get("models", ()), *settings.circle.get("reserves", ()))
     if model in (*seats, *settings.models, *settings.prices, *settings.limits):

@@ -24,7 +24,7 @@ from firecircle.cli.trouble import INTERRUPTED, NO_ALARM, STATUS, TROUBLE, compl
 from firecircle.errors import EvaluationError, partial_result_of
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
-from firecircle.names import EvaluationMode
+from firecircle.names import EvaluationMode, is_person
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ async def _judged(
 @contextmanager
 def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
     """Show the judging while it happens."""
-    if request.as_json and not console.is_terminal:
-        yield None
+    if (request.as_json and not console.is_terminal) or any(map(is_person, request.config.named_models)):
+        yield None  # a live table would write over what a person is asked
     elif request.mode is EvaluationMode.FIRE_CIRCLE:
         introduction = request.introduction if request.verbose else request.first_line
         with following(console, request.threshold, introduction, verbose=request.verbose) as listener:
