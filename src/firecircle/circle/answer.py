@@ -22,13 +22,12 @@ VETO = (
     ' overloaded>", '
 )
 """Asked of every voice in the last round: recorded and shown, never counted."""
-OTHER_MEANING = "something else that is a violation"
 
 
 @cache
 def answer_format(kind: RoundKind, *, is_chair: bool = False, templates: TemplateSet = "v2") -> str:
     """The instructions for the answer."""
-    types = {**meanings(), OTHER_TYPE: OTHER_MEANING}
+    types = {**meanings(), OTHER_TYPE: "something else that is a violation"}
     return render(
         template("answer_chair" if is_chair else f"answer_{kind}", templates),
         types="\n".join(f"  - {name}: {meaning}" for name, meaning in types.items()),

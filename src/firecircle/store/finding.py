@@ -486,14 +486,13 @@ def _phrases_in(text: str) -> list[tuple[str, bool]]:
 
 LISTED = tuple(circles.c[name] for name in (*CircleSummary.model_fields, "heard_at", "held_by"))
 """The columns that `summary_of` needs."""
-_LINES = ("voices", "pattern_types")
 
 
 def summary_of(row: RowMapping) -> CircleSummary:
     """A row of `circles` as a line of a list."""
     values = {name: row[name] for name in CircleSummary.model_fields}
     values["verdict"] = values["verdict"] or "no_verdict"
-    for name in _LINES:
+    for name in ("voices", "pattern_types"):
         values[name] = tuple(str(row[name]).split("\n")) if row[name] else ()
     if row["status"] == "sitting" and is_abandoned(row["heard_at"], row["held_by"]):
         values["status"] = "interrupted"

@@ -23,7 +23,6 @@ CircleOrPanel = FireCircleResult | Panel
 """What can be stored: the result of a circle, or of a panel."""
 
 DocumentKind = Literal["circle", "panel"]
-DEFLATION = 6
 
 
 class Document(NamedTuple):
@@ -37,7 +36,7 @@ class Document(NamedTuple):
 def document_of(judged: CircleOrPanel) -> Document:
     """The document of a circle or panel."""
     kind: DocumentKind = "circle" if isinstance(judged, FireCircleResult) else "panel"
-    return Document(kind, judged.schema_version, zlib.compress(judged.model_dump_json().encode(), DEFLATION))
+    return Document(kind, judged.schema_version, zlib.compress(judged.model_dump_json().encode()))
 
 
 def text_of(document: Document, name: str) -> str:

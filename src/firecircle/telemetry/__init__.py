@@ -15,8 +15,6 @@ from firecircle.telemetry.spans import export_over_otlp, instrument
 
 __all__ = ["as_the_environment_says", "instrument"]
 
-OTEL_VARIABLE = "FIRECIRCLE_OTEL"
-
 
 @contextmanager
 def as_the_environment_says() -> Iterator[None]:
@@ -25,7 +23,7 @@ def as_the_environment_says() -> Iterator[None]:
     `FIRECIRCLE_OTEL=1` sends to the endpoint of `OTEL_EXPORTER_OTLP_ENDPOINT`, `FIRECIRCLE_OTEL=content`
     includes prompts and reasons.
     """
-    asked = os.environ.get(OTEL_VARIABLE, "")
+    asked = os.environ.get("FIRECIRCLE_OTEL", "")
     if not asked:
         yield
         return

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
 SECONDS_TO_ANSWER = 2.0
-MOST_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +75,5 @@ async def _check_endpoint(provider: Provider, key: SecretStr | None) -> Readines
 
 def _names(listing: Any) -> list[str]:
     data = listing.get("data") if isinstance(listing, dict) else None
-    entries = data[:MOST_NAMES] if isinstance(data, list) else []
+    entries = data[:200] if isinstance(data, list) else []
     return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]

@@ -39,9 +39,6 @@ __all__ = [
 _NARROW = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 """Full-width digits, colons and letters as ASCII, one for one."""
 
-GUESSED_FALSEHOOD = 0.8
-GUESSED_TRUTH = 0.2
-GUESSED_INDETERMINACY = 0.8
 LONGEST_EXCERPT = 80
 LONGEST_REMEMBERED = 4_000
 """Longest reply, in characters, that the cache keeps."""
@@ -188,9 +185,9 @@ def _read_from_text(scores: Scores, answer: str, spoken: Spoken) -> Reading:
 
 def _guess(spoken: Spoken) -> Reading:
     return Reading(
-        truth=GUESSED_TRUTH,
-        indeterminacy=GUESSED_INDETERMINACY,
-        falsehood=GUESSED_FALSEHOOD,
+        truth=0.2,
+        indeterminacy=0.8,
+        falsehood=0.8,
         read_as="keyword",
         verdict=None,
         reasoning=spoken.answer.strip(),

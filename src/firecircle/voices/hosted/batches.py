@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from firecircle.voices.hosted.voice import HostedVoice
 
 _log = logging.getLogger(__name__)
-HALF_PRICE = 0.5
 MOST_QUESTIONS = 10_000
 MOST_BYTES = 100_000_000
 """The limit of both vendors for a batch."""
@@ -88,7 +87,7 @@ class BatchDesk:
         answer = await self._ask_in_batch(question, voice, turn)
         if answer is not None:
             try:
-                return voice.heard(answer, HALF_PRICE)
+                return voice.heard(answer, 0.5)  # half the price
             except Setback as setback:
                 _log.info("a batch did not answer %s: %s", voice.model, setback.message)
         return await voice.speak(turn)

@@ -463,8 +463,6 @@ NO_ENDPOINT = re.compile(r"no endpoints found (that|matching)", re.IGNORECASE)
 """OpenRouter has the model, but no host that fits the user's settings."""
 NOT_HERE = re.compile(r"(country|region|location|territory).{0,40}not supported", re.IGNORECASE)
 NOT_PAID, UNKNOWN = 402, 404
-NOT_ALLOWED = (401, 403)
-ELSEWHERE = (301, 302, 307, 308)
 
 
 def remedy(setback: Setback, provider: Provider, name: str) -> str:
@@ -481,12 +479,12 @@ def remedy(setback: Setback, provider: Provider, name: str) -> str:
         return f"check the name of the model, {name!r} at {provider.name}"
     if NOT_HERE.search(setback.message):
         return "choose a provider that serves your country"
-    if setback.status in NOT_ALLOWED:
+    if setback.status in (401, 403):
         if provider.key_variable is None:
             return "it asks for a key: name a key_variable for it in firecircle.toml"
         return f"check the key in {provider.key_variable}: it may be wrong, expired or not for this model"
     if setback.status == NOT_PAID:
         return f"add credit at {provider.name}, or choose another model"
-    if setback.status in ELSEWHERE:
+    if setback.status in (301, 302, 307, 308):
         return f"check the address {provider.base_url}; it can be set with {provider.address_variable}"
     return ""

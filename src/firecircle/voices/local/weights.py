@@ -86,7 +86,6 @@ try:
 except ImportError:  # Windows: two fetches at once would end in a wrong checksum, and save nothing
     fcntl = None  # type: ignore[assignment]
 
-UNFINISHED = ".part"
 PIECE = ".bin"
 FETCH_AGAIN = "fetch again, the parts before it are kept"
 
@@ -139,7 +138,7 @@ def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None
     Raises a one-line `ConfigError` if it fails; an incomplete file never has the model's name.
     """
     path = folder / model.file_name
-    growing = path.with_name(path.name + UNFINISHED)
+    growing = path.with_name(path.name + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
