@@ -159,7 +159,6 @@ def checking_request(
 
 
 def _add_models(request: JudgingRequest, settings: dict[str, Any]) -> tuple[dict[str, Any], SeatingKind]:
-    """Add the models to the settings."""
     if request.draw is not None and request.draw.used:
         from firecircle.rotation.selector import with_drawn_voices
 

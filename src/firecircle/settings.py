@@ -192,8 +192,6 @@ class WaitingTable(_Table):
 
 
 class _Tables(_Table):
-    """All tables of a file."""
-
     providers: dict[ProviderName, ProviderTable] = Field(default_factory=dict)
     models: dict[str, ModelTable] = Field(default_factory=dict)
     prices: dict[str, PriceTable] = Field(default_factory=dict)
@@ -431,7 +429,6 @@ def _wording(complaint: ErrorDetails) -> str | None:
 
 
 def _toml_name(table: list[str]) -> str:
-    """A table's name in TOML."""
     return ".".join(part if re.fullmatch(r"[\w-]+", part) else f'"{part}"' for part in table)
 
 

@@ -128,7 +128,7 @@ class Deliberation(Shape):
 
     @property
     def survival(self) -> float | None:
-        """The share of quotes that is held in the last round; None where nothing was quoted."""
+        """The share of quotes that remain in the last round; None without quotes."""
         return self.quotes_held / self.quotes if self.quotes else None
 
 

@@ -96,7 +96,6 @@ def group_observations(observations: Sequence[Observation]) -> tuple[tuple[Obser
 
 
 def _sort_words(description: str) -> str:
-    """The words of a description in lower case, sorted."""
     return " ".join(sorted(description[:LONGEST_COMPARED].lower().split()))
 
 

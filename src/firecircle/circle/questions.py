@@ -188,7 +188,6 @@ class Questions:
         return f"ROUND {held.round_number} {said}:\n{block}"
 
     def _lines(self, evaluation: NeutrosophicEvaluation, *, in_full: bool, is_chair: bool) -> str:
-        """What a voice said, with its letter before every line."""
         words = self._text_for_peers(evaluation) if in_full else _numbers(evaluation)
         mark = f"{self.labels[evaluation.model].removeprefix(EVALUATOR)}{LINE_MARK}"
         chair = f"{mark}Empty chair perspective:\n" if is_chair else ""

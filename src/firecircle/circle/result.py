@@ -319,7 +319,6 @@ class CircleRecord(Shape):
     @model_validator(mode="before")
     @classmethod
     def _from_older(cls, data: Any) -> Any:
-        """Convert a record of an older version."""
         if not isinstance(data, dict) or data.get("schema_version", SCHEMA_VERSION) not in (1, 2):
             return data
         rounds = data.get("dialogue_history", ())

@@ -1,4 +1,4 @@
-"""A scorer and a solver for Inspect that hold a circle, with Inspect's own models as voices if wanted.
+"""A scorer and a solver for Inspect that run a circle, optionally with Inspect's own models as voices.
 
     from firecircle.integrations.inspect_tasks import circle_scorer, circle_guard
 
@@ -151,7 +151,6 @@ def _caller(given: Mapping[str, Model]) -> Caller:
 
 
 def _explain(result: FireCircleResult) -> str:
-    """The verdict, its voice, and the words that show each pattern."""
     said = result.consensus
     assert said is not None
     figure = figure_beside(said.falsehood, result.config.alarm_threshold)

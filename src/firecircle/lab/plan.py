@@ -381,7 +381,6 @@ def _secrets_in(plan: dict[str, Any]) -> list[str]:
 
 
 def _locate(location: Location, plan: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The table in the user's terms, and the key."""
     *table, key = [*location, ""] if not location or isinstance(location[-1], int) else location
     return _table_name(table, plan) or None, str(key) or None
 
@@ -401,7 +400,6 @@ def _wording(complaint: ErrorDetails) -> str | None:
 
 
 def _table_name(table: list[Any], plan: dict[str, Any]) -> str:
-    """A table in the user's terms: one of `[[arms]]` by its name, if it has one."""
     parts: list[str] = []
     here: Any = plan
     for part in table:

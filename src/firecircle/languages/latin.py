@@ -126,7 +126,6 @@ def _reads_as_another(stretch: str, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=50_000)
 def _weight(word: str) -> float:
-    """How much a word indicates a language other than English."""
     common, letters = common_words(), _letters()
     if word in common.english:
         return WEIGHTS.shared if word in common.languages else WEIGHTS.english

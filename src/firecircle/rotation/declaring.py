@@ -67,7 +67,6 @@ def _remove_tables(text: str, model: str) -> str:
 
 
 def _is_table_of(header: str, model: str) -> bool:
-    """Whether a header opens the table of this model or a table below it."""
     try:
         tables: Any = tomllib.loads(header)
     except tomllib.TOMLDecodeError:

@@ -29,7 +29,7 @@ class Evenness(Shape):
 
 
 class FairnessReport(Shape):
-    """Who was heard how often, and how even that is."""
+    """How often each voice was heard, and how even that is."""
 
     sittings: int
     voices: tuple[VoiceStats, ...]

@@ -128,7 +128,6 @@ def _count(database: Database) -> int:
 
 
 def _unreadable(database: Database) -> Iterator[tuple[str, str]]:
-    """Every finished circle that cannot be read."""
     with database.reading() as connection:
         ended = sa.select(circles.c.pk, circles.c.id).where(circles.c.status != "sitting")
         for pk, name in connection.execute(ended.order_by(circles.c.pk)).all():
@@ -146,7 +145,6 @@ def _delete(database: Database, ids: list[str]) -> None:
 
 
 def _copy_rows(old: sqlite3.Connection, new: Database, table: sa.Table) -> int:
-    """Copy the readable rows of a table; returns how many."""
     try:
         there = [row[1] for row in old.execute(f"PRAGMA table_info({table.name})")]
     except sqlite3.Error:
@@ -177,7 +175,6 @@ def _owners(connection: sa.Connection, table: sa.Table) -> tuple[str | None, set
 
 
 def _rows(old: sqlite3.Connection, table: str, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Every readable row, in key order."""
     query = f"SELECT rowid, {', '.join(names)} FROM {table} WHERE rowid >= ? ORDER BY rowid"
     start, last, gap = -(2**63), _last_number(old, table), 0
     while gap <= MOST_GAP:

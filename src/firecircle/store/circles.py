@@ -105,7 +105,7 @@ class CircleStore:
             return find_circles(connection, filters or Filters(), before=before, limit=limit)
 
     def hits(self, listed: Sequence[CircleSummary], searched: str) -> dict[str, Hit | None]:
-        """Where each of these circles holds the words: in its prompt, else in what a voice said."""
+        """Where each of these circles has the words: in its prompt, otherwise in a reply."""
         with self.database.reading() as connection:
             query = sa.select(texts.c.circle_pk, texts.c.prompt)
             rows = connection.execute(query.where(texts.c.circle_pk.in_([one.pk for one in listed])))

@@ -130,7 +130,6 @@ class Database:
 
 
 def _is_lost(trouble: StoreError) -> bool:
-    """Whether the connection to a server broke, or could not be made."""
     cause = trouble.__cause__
     return isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error)
 
@@ -310,7 +309,6 @@ def _revision(connection: Connection, known: tuple[str, ...], name: str) -> str 
 
 
 def _migrate(connection: Connection) -> None:
-    """Run every migration from the version of this database to the present one."""
     from alembic import command
     from alembic.config import Config
 

@@ -414,7 +414,6 @@ def _has_words(connection: Connection, text: str) -> sa.ColumnElement[bool]:
 
 
 def _full_text_conditions(text: str) -> list[sa.ColumnElement[bool]]:
-    """The full-text condition in PostgreSQL."""
     queries = [
         sa.func.to_tsquery("simple", " <-> ".join(words.split()) + ":*")
         if begins
@@ -459,7 +458,7 @@ AROUND = 50
 
 
 def hit_in(where: str, text: str, searched: str) -> Hit | None:
-    """The first place of a text that holds one of the words."""
+    """The first place of a text with one of the words."""
     words = (
         r"\b" + r"\W+".join(map(re.escape, phrase.split())) + (r"\w*" if begins else r"\b")
         for phrase, begins in _phrases_in(searched)

@@ -56,8 +56,6 @@ class InBatch:
 
 
 class _Known(NamedTuple):
-    """The key and id of a circle in the database, once it has them."""
-
     pk: int | None = None
     id: str | None = None
     gone: bool = False

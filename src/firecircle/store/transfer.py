@@ -210,7 +210,6 @@ def _add_advisory(judged: Judged, mark: str) -> Judged:
 
 
 def _verdict_of(result: FireCircleResult) -> str:
-    """The verdict of a result, in one line."""
     decided = result.consensus
     verdict: str = result.verdict
     if decided:

@@ -120,7 +120,6 @@ def _quotes(members: dict[str, Any]) -> list[str]:
 
 
 def _first(members: dict[str, Any], keys: tuple[str, ...], between: str = ", ") -> str:
-    """The text of the first of these members that has any."""
     for key in keys:
         if (member := members.get(key)) is not None and (text := as_text(member, between)):
             return text

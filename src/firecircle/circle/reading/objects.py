@@ -73,7 +73,6 @@ def completed(text: str, *, cut: bool) -> dict[str, Any] | None:
 
 
 def _single_braces(text: str) -> Iterator[str]:
-    """The text with the doubled braces of a format string made single, if it starts with them."""
     if re.match(r"\{\s*\{", text):
         yield re.sub(r"\}\s*\}", "}", re.sub(r"\{\s*\{", "{", text))
         yield text[1:].rstrip().removesuffix("}")
@@ -82,7 +81,6 @@ def _single_braces(text: str) -> Iterator[str]:
 
 
 def _tidy(text: str) -> str:
-    """The text without comments and trailing commas."""
     return _BLEMISH.sub(lambda match: match["kept"] or "", text)
 
 

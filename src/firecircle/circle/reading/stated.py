@@ -233,7 +233,6 @@ def _figures(match: re.Match[str], declared: int | None) -> dict[Dimension, Figu
 
 
 def _says_so(text: str, match: re.Match[str]) -> bool:
-    """Whether a label and a number near it are a statement."""
     gap = match["gap"]
     if match.re is _TRIPLE:
         return bool(re.search("[:=|]", gap)) and match.end() < len(text)

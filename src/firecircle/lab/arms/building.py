@@ -202,7 +202,6 @@ def _no_turns(draft: _Draft) -> Iterator[Arm]:
 
 
 def _attacked_arms(draft: _Draft) -> Iterator[Arm]:
-    """A circle with each attack on it, and with a harmless text in place of each."""
     circle = draft.circle_before().circle
     attacks = chosen_attacks(draft.arm.attacks, draft.arm.layers)
     for layer in dict.fromkeys(attack.layer for attack in attacks if attack.layer):

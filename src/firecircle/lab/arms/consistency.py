@@ -81,7 +81,6 @@ class ConsistencyArm:
             k = allowance.steps(asked, proceedings.calls)
 
     def _name_of_answer(self, place: int) -> str:
-        """The name of an answer, as for clones."""
         return self.model if place == 0 else f"{self.model}#{place + 1}"
 
     def _seed(self, proceedings: Proceedings, place: int) -> int:

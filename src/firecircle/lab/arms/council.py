@@ -94,7 +94,6 @@ class CouncilArm:
     async def _rankings(
         self, proceedings: Proceedings, answers: Sequence[NeutrosophicEvaluation]
     ) -> dict[str, tuple[str, ...]]:
-        """Each member's ranking of the answers by author, best first."""
         letters = {_letter(proceedings, answer.model): answer.model for answer in answers}
         in_order = sorted(answers, key=lambda answer: _letter(proceedings, answer.model))
         question = proceedings.rendered(

@@ -180,7 +180,6 @@ def _as_peers(pleadings: Sequence[Pleading]) -> tuple[Peer, ...]:
 
 
 def _as_evaluation(pleading: Pleading) -> NeutrosophicEvaluation:
-    """A side's argument as an evaluation."""
     falsehood = 1.0 if ARGUES_FOR[pleading.side] == "violation" else 0.0
     return NeutrosophicEvaluation(
         truth=1.0 - falsehood,

@@ -93,8 +93,6 @@ class ReflectionQuestions:
 
 @dataclass(slots=True)
 class _Page:
-    """One voice in one round."""
-
     heard: Hearing
     prompt: VoicePrompt
 

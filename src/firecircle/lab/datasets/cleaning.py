@@ -108,7 +108,6 @@ def _guess_labels(cure: Cure, values: Collection[str]) -> None:
 
 
 def _values(cells: Sequence[object]) -> Mapping[str, None] | None:
-    """The different values of a column that may hold labels, in order; None if it cannot."""
     values = dict.fromkeys(str(cell).strip() for cell in cells if cell is not None and str(cell).strip())
     fits = len(values) <= MOST_LABELS and all(len(value) <= LONGEST_LABEL for value in values)
     return values if values and fits else None

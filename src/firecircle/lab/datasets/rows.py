@@ -169,7 +169,6 @@ def jsonl_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | BadRow]]:
-    """Every line that is not blank, with its number."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LONGEST_LINE):

@@ -201,7 +201,7 @@ class RecordFile:
 
 
 def _rounds(spoken: Sequence[dict[str, Any]]) -> list[tuple[int, str | None, dict[str, Figures]]]:
-    """What was stated, round by round, and who held the chair."""
+    """The figures of each round, and the voice in its chair."""
     stated: dict[int, dict[str, Figures]] = {}
     chairs: dict[int, str] = {}
     for voice in spoken:
@@ -214,5 +214,4 @@ def _rounds(spoken: Sequence[dict[str, Any]]) -> list[tuple[int, str | None, dic
 
 
 def _turns(number: int) -> str:
-    """Turn counts in groups."""
     return str(number) if number <= 3 else "4 to 6" if number <= 6 else "7 or more"

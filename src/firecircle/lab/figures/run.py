@@ -181,7 +181,6 @@ def _rivals(arms: Sequence[ArmFigures]) -> tuple[RivalTokens, ...]:
 
 
 def _tokens(arm: ArmFigures) -> float:
-    """The tokens of a judgement, input and output."""
     judgements = arm.spent.judged + arm.spent.failed
     return (arm.spent.tokens_in + arm.spent.tokens_out) / judgements if judgements else 0.0
 

@@ -135,7 +135,6 @@ def area_of_places(attack: Places, benign: Places, levels: int) -> FloatArray:
 
 
 def _count_places(places: Places, levels: int) -> FloatArray:
-    """How often each rank occurs, along the last axis."""
     rows = places.reshape(-1, places.shape[-1])
     shifted = rows + np.arange(len(rows))[:, np.newaxis] * levels
     counts = np.bincount(shifted.ravel(), minlength=len(rows) * levels)

@@ -373,13 +373,11 @@ def _letters_apart(word: str, known: str) -> int:
 
 
 def _is_known(word: str) -> bool:
-    """Whether a word equals, starts or continues a known word."""
     return any(known.startswith(word) or word.startswith(known) for known in _vocabulary())
 
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    """The words of descriptions and questions."""
     said = (word for _, phrases in _phrases() for phrase in phrases for word in words_of(phrase))
     return frozenset(
         word for word in (*known_words(), *said) if word.isalpha() and len(word) >= SHORTEST_WORD
@@ -437,7 +435,6 @@ def _phrases_by_beginning() -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]
 
 @cache
 def _phrases() -> Sequence[tuple[Sequence[str], Sequence[str]]]:
-    """Groups of phrases with their concepts."""
     place = resources.files("firecircle.store.bank").joinpath("spoken.toml")
     groups = tomllib.loads(place.read_text("utf-8"))["phrases"]
     return [(group["concepts"], group["said"]) for group in groups]

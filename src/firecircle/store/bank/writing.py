@@ -105,7 +105,6 @@ def recount(connection: Connection, keys: Sequence[int]) -> None:
 
 
 def _entry_for(connection: Connection, category: str, pattern_type: str, description: str) -> tuple[int, str]:
-    """The entry with the same meaning, otherwise a new one."""
     category, pattern_type, description = map(storable, (category, pattern_type, description))
     of = bank_entries.c
     alike = sa.select(of.pk, of.id, of.description).where(

@@ -186,7 +186,6 @@ def _refusal_part(content: Any) -> str:
 
 
 def _filter_hits(holder: dict[str, Any]) -> Iterable[str]:
-    """The categories that an Azure filter found, with their severity."""
     holders = [holder, *dicts(holder.get("prompt_filter_results"))]
     results = [entry.get("content_filter_results") for entry in holders]
     for result in results:
@@ -203,7 +202,6 @@ THOUGHTS = ("thinking", "reasoning", "thought")
 
 
 def _words_said(content: Any) -> str:
-    """A message's text, whole or in parts, without its reasoning."""
     if isinstance(content, dict):
         # Cloudflare returns an answer with a schema as the object itself.
         return _text_in(content) or (json.dumps(content) if content else "")

@@ -179,7 +179,6 @@ class ChatRequest:
         return as_plain_text if self.provider.reads_control_tokens else str
 
     def _settings(self) -> dict[str, Any]:
-        """Every field except model and messages."""
         turn, quirks = self.turn, self.quirks
         fields: dict[str, Any] = {
             quirks.limit_field: min(turn.max_tokens, quirks.most_tokens or turn.max_tokens),
@@ -277,7 +276,6 @@ def _messages(
 
 
 def _to_json_content(text: str, spelled: Callable[[str], str]) -> str:
-    """The text as the content of a JSON string."""
     return _ENCODER.encode(spelled(text))[1:-1]
 
 
