@@ -334,7 +334,7 @@ async def _outcome_of(
         return Judged(index, label, await judging)
     except FireCircleError as error:
         return Judged(index, label, error)
-    except Exception as unexpected:  # noqa: BLE001 - it must not take the other prompts along
+    except Exception as unexpected:  # noqa: BLE001 - one error must not end the other prompts
         return Judged(index, label, unexpected_error(unexpected))
 
 

@@ -244,7 +244,7 @@ class Recorder:
                     recording._write(connection, news, panel) for recording, news, panel, _ in batch
                 ]
             )
-        except Exception as trouble:  # noqa: BLE001 - the error goes to who waits for the recording
+        except Exception as trouble:  # noqa: BLE001 - the future passes the error on
             if len(batch) > 1:  # one that cannot be written must not affect the others
                 for single in batch:
                     self._keep([single])

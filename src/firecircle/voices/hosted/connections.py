@@ -47,7 +47,7 @@ class HttpAnswer(NamedTuple):
     body: bytes
 
 
-class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
+class ConnectionLost(Exception):  # noqa: N818 - an outcome, handled by the caller
     """The endpoint was unreachable, or closed the connection before the answer was complete."""
 
     def __init__(self, message: str, *, was_reached: bool, no_room: bool = False) -> None:
@@ -58,7 +58,7 @@ class ConnectionLost(Exception):  # noqa: N818 - it tells what happened to a cal
         """Whether this machine has no room for another connection."""
 
 
-class AnswerUnreadable(Exception):  # noqa: N818 - it tells what happened to a caller who handles it
+class AnswerUnreadable(Exception):  # noqa: N818 - an outcome, handled by the caller
     """The answer is larger than any model's, or its encoding is invalid."""
 
 

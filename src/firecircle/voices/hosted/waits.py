@@ -145,7 +145,7 @@ OF_KEY = re.compile(
 )
 
 
-class Setback(Exception):  # noqa: N818 - one attempt's end; whether it becomes an error is not its to say
+class Setback(Exception):  # noqa: N818 - the end of one attempt; the caller decides whether it is an error
     """One attempt did not give a reply."""
 
     def __init__(

@@ -92,7 +92,7 @@ class _Library(Protocol):
     def Server(self, params: _Params) -> _Server: ...  # noqa: N802
 
 
-class CannotLoad(Exception):  # noqa: N818 - whose failure it is depends on who asked
+class CannotLoad(Exception):  # noqa: N818 - the caller decides whose failure it is
     """The model file could not be loaded."""
 
 
