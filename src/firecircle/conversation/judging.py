@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.deliberation import two_readings
 from firecircle.circle.measures import together
+from firecircle.circle.result import FireCircleResult
 from firecircle.conversation.arc import (
     SUSPICIOUS,
     Conversation,
@@ -23,9 +24,9 @@ from firecircle.conversation.evidence import checked_claims, read_reply_to
 from firecircle.conversation.messages import Exchange, Transcript, transcript_of
 from firecircle.errors import BudgetError, EvaluationError
 from firecircle.guard import PromptGuard
-from firecircle.metrics import ReciprocityMetrics
+from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.names import EvaluationMode, embedded_models, is_embedded
-from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
 from firecircle.request import JudgingRequest, configured
 from firecircle.session import SessionMemory
 from firecircle.thresholds import reaches
@@ -105,32 +106,19 @@ class _Judging:
                 self._session.record_reply(exchange.reply)
             if on_turn is not None:
                 on_turn(reading)
-        arc = arc_of([turn.falsehood for turn in readings])
-        placed = tuple(
-            turn.model_copy(update={"arc": value}) for turn, value in zip(readings, arc, strict=True)
+        conversation = put_together(
+            self._transcript, readings, self._session, self._judged, self._config.alarm_threshold
         )
-        threshold = self._config.alarm_threshold
-        verdict, highest, due = verdict_of_arc(placed, threshold)
-        escalation = None
-        if due is not None:
-            said = [f"{each.prompt.user}\n{each.reply}" for each in self._transcript.exchanges]
-            alone = await self._without_history(self._transcript.exchanges[due - 1].prompt)
-            escalation = escalation_to(due, placed, said, alone)
-        return Conversation(
-            name=self._transcript.name,
-            system=self._transcript.system,
-            verdict=verdict,
-            falsehood=highest,
-            alarm_threshold=threshold,
-            due_turn=due,
-            escalation=escalation,
-            turns=placed,
-            trust=self._session.trust,
-            trajectory=self._session.trust_trajectory,
-            models=self._config.models,
-            circles=self._circles,
-            accounting=together([metrics.accounting for metrics in self._judged]),
-            advisories=tuple(dict.fromkeys(line for metrics in self._judged for line in metrics.advisories)),
+        alone = None
+        if conversation.due_turn is not None:
+            alone = await self._without_history(self._transcript.exchanges[conversation.due_turn - 1].prompt)
+        ladder = conversation.escalation
+        return conversation.model_copy(
+            update={
+                "models": self._config.models,
+                "circles": self._circles,
+                "escalation": ladder and ladder.model_copy(update={"alone": alone}),
+            }
         )
 
     def _taken_over(self, exchange: Exchange) -> TurnReading | None:
@@ -144,43 +132,12 @@ class _Judging:
         return known.model_copy(update={"reply": reply})
 
     async def _read(self, exchange: Exchange) -> TurnReading:
-        prompt = exchange.prompt
-        shared = {
-            "number": exchange.number,
-            "digest": _digest(prompt),
-            "said": _shown(prompt.user),
-            "claims": checked_claims(exchange),
-        }
         try:
             metrics, judged_by = await self._judge(exchange)
         except EvaluationError as lost:
-            return TurnReading(
-                **shared,
-                verdict="no_verdict",
-                trust=self._session.trust,
-                trajectory=self._session.trust_trajectory,
-                reply=read_reply_to(exchange, suspected=False),
-                error=str(lost),
-            )
+            return _unjudged(exchange, self._session, str(lost))
         self._judged.append(metrics)
-        voice = metrics.consensus
-        quotes = metrics.reason.quotes if metrics.reason else ()
-        return TurnReading(
-            **shared,
-            verdict=metrics.verdict,
-            truth=voice.truth,
-            indeterminacy=voice.indeterminacy,
-            falsehood=voice.falsehood,
-            balance=metrics.balance,
-            trust=self._session.trust,
-            trajectory=self._session.trust_trajectory,
-            judged_by=judged_by,
-            readings=two_readings(metrics.fire_circle.dialogue_history) if metrics.fire_circle else None,
-            patterns=tuple(dict.fromkeys(seen.pattern_type for seen in metrics.all_patterns)),
-            quote=quotes[0].text if quotes else "",
-            reply=read_reply_to(exchange, suspected=_is_doubtful(voice.falsehood)),
-            kept_as=metrics.kept_as,
-        )
+        return _reading_of(exchange, metrics, self._session, judged_by)
 
     async def _judge(self, exchange: Exchange) -> tuple[ReciprocityMetrics, JudgedBy]:
         """By the readers where they are sure, else by the circle."""
@@ -191,7 +148,7 @@ class _Judging:
             calm = screened.verdict == "no_alarm" and not _is_suspected(falsehood)
             if calm or reaches(falsehood, SURE):
                 self._session.record(screened.balance, screened.alarm, prompt.user)
-                return screened, "screen"
+                return await self._saved(exchange, screened), "screen"
         self._circles += 1
         guard = PromptGuard(
             self._within_budget(prompt.user),
@@ -199,13 +156,21 @@ class _Judging:
             store=self._store,
             on_unkept=self._on_unkept,
         )
-        name = self._transcript.name
         judged = await guard.evaluate_prompt(
-            prompt,
-            session_memory=self._session,
-            record_id=f"{name}:{exchange.number}" if name and ":" not in name else None,
+            prompt, session_memory=self._session, record_id=self._record_id(exchange)
         )
         return judged, "circle"
+
+    async def _saved(self, exchange: Exchange, screened: ReciprocityMetrics) -> ReciprocityMetrics:
+        """The screening as the store has it: the readers say the same again, and cost nothing."""
+        if self._store is None:
+            return screened
+        readers = PromptGuard(_readers_like(self._config), store=self._store, on_unkept=self._on_unkept)
+        return await readers.evaluate_prompt(exchange.prompt, record_id=self._record_id(exchange))
+
+    def _record_id(self, exchange: Exchange) -> str | None:
+        name = self._transcript.name
+        return f"{name}:{exchange.number}" if name and ":" not in name else None
 
     def _within_budget(self, message: str) -> FireCircleConfig:
         """The configuration with what the turns before left of its budget."""
@@ -228,6 +193,103 @@ class _Judging:
         except EvaluationError:
             return None
         return alone.consensus.falsehood
+
+
+def put_together(
+    transcript: Transcript,
+    readings: Sequence[TurnReading],
+    session: SessionMemory,
+    judged: Sequence[ReciprocityMetrics],
+    threshold: float,
+) -> Conversation:
+    """What the turns add up to."""
+    arc = arc_of([turn.falsehood for turn in readings])
+    placed = tuple(turn.model_copy(update={"arc": value}) for turn, value in zip(readings, arc, strict=True))
+    verdict, highest, due = verdict_of_arc(placed, threshold)
+    said = [f"{each.prompt.user}\n{each.reply}" for each in transcript.exchanges]
+    return Conversation(
+        name=transcript.name,
+        system=transcript.system,
+        verdict=verdict,
+        falsehood=highest,
+        alarm_threshold=threshold,
+        due_turn=due,
+        escalation=None if due is None else escalation_to(due, placed, said, None),
+        turns=placed,
+        trust=session.trust,
+        trajectory=session.trust_trajectory,
+        accounting=together([metrics.accounting for metrics in judged]),
+        advisories=tuple(dict.fromkeys(line for metrics in judged for line in metrics.advisories)),
+    )
+
+
+def conversation_of(name: str, circles: Mapping[int, FireCircleResult]) -> Conversation:
+    """The conversation whose turns were judged in these circles, by the number of the turn.
+
+    Its messages are those that the last circle has as evidence: the last reply is not among them.
+    """
+    last = circles[max(circles)].prompt
+    messages = (*(last.turns or ()), EarlierTurn(role="user", content=last.user))
+    transcript = Transcript(name=name, system=last.system, messages=messages)
+    session = SessionMemory()
+    judged: list[ReciprocityMetrics] = []
+    readings: list[TurnReading] = []
+    for exchange in transcript.exchanges:
+        circle = circles.get(exchange.number)
+        if circle is None or circle.consensus is None:
+            session.record_failure(exchange.prompt.user)
+            readings.append(_unjudged(exchange, session, "no judgement in the store"))
+            continue
+        metrics = metrics_of_circle(circle)
+        session.record(metrics.balance, metrics.alarm, exchange.prompt.user)
+        judged.append(metrics)
+        readings.append(_reading_of(exchange, metrics, session, "circle"))
+    return put_together(transcript, readings, session, judged, circles[max(circles)].config.alarm_threshold)
+
+
+def _unjudged(exchange: Exchange, session: SessionMemory, why: str) -> TurnReading:
+    return TurnReading(
+        **_facts(exchange),
+        verdict="no_verdict",
+        trust=session.trust,
+        trajectory=session.trust_trajectory,
+        reply=read_reply_to(exchange, suspected=False),
+        error=why,
+    )
+
+
+def _reading_of(
+    exchange: Exchange, metrics: ReciprocityMetrics, session: SessionMemory, judged_by: JudgedBy
+) -> TurnReading:
+    """A turn as its judgement and the session after it have it."""
+    voice = metrics.consensus
+    quotes = metrics.reason.quotes if metrics.reason else ()
+    return TurnReading(
+        **_facts(exchange),
+        verdict=metrics.verdict,
+        truth=voice.truth,
+        indeterminacy=voice.indeterminacy,
+        falsehood=voice.falsehood,
+        balance=metrics.balance,
+        trust=session.trust,
+        trajectory=session.trust_trajectory,
+        judged_by=judged_by,
+        readings=two_readings(metrics.fire_circle.dialogue_history) if metrics.fire_circle else None,
+        patterns=tuple(dict.fromkeys(seen.pattern_type for seen in metrics.all_patterns)),
+        quote=quotes[0].text if quotes else "",
+        reply=read_reply_to(exchange, suspected=_is_doubtful(voice.falsehood)),
+        kept_as=metrics.kept_as,
+    )
+
+
+def _facts(exchange: Exchange) -> dict[str, Any]:
+    """What is known of a turn before it is judged."""
+    return {
+        "number": exchange.number,
+        "digest": _digest(exchange.prompt),
+        "said": _shown(exchange.prompt.user),
+        "claims": checked_claims(exchange),
+    }
 
 
 def _readers_like(config: FireCircleConfig) -> FireCircleConfig:

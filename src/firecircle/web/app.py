@@ -86,6 +86,7 @@ def _routes() -> list[Route | Mount]:
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),
         Route("/rotation", pages.rotation_page),
+        Route("/conversations/{name:path}", batch_pages.conversation_page),
         Route("/batches", batch_pages.batches_page),
         Route("/batches/{name:path}", batch_pages.batch_page),
         Route("/runs", run_pages.runs_page),

@@ -7,14 +7,18 @@ from collections import Counter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from firecircle.circle.result import FireCircleResult
+from firecircle.conversation.judging import conversation_of
 from firecircle.names import is_attack, is_benign
-from firecircle.store.batches import MOST_IN_A_BATCH, compared, list_batches
+from firecircle.store.batches import MOST_IN_A_BATCH, compared, judgements_of, list_batches
+from firecircle.telling.conversation import headline, rows_of, sentences_about
 from firecircle.telling.words import verdict_counts
 from firecircle.verdict import mistake_of
 from firecircle.web.api.reading import filled_in, parameters_as
 from firecircle.web.api.shapes import Name
 from firecircle.web.pages import csv_response, page_response
 from firecircle.web.problems import RequestError
+from firecircle.web.shown.charts import trajectory
 from firecircle.web.shown.prompt_table import TableQuery, row_of, table_view
 from firecircle.web.viewer import viewer_of
 
@@ -71,4 +75,27 @@ def batch_page(request: Request) -> Response:
         unjudged=sum(one.is_right is None for one in labelled),
         turned=sum(change.turned for change in changes.values()),
         shared=sum(change.before is not None for change in changes.values()),
+        is_conversation=set(changes) == set(map(str, range(1, len(changes) + 1))),
+    )
+
+
+def conversation_page(request: Request) -> Response:
+    """A batch whose prompts are the turns of one conversation, with the trajectory."""
+    name, store = request.path_params["name"], viewer_of(request).store
+    kept = {int(turn): of for turn, of in judgements_of(store.circles, name).items() if turn.isdecimal()}
+    loaded = {turn: store.circles.load(of.id) for turn, of in kept.items()}
+    circles = {turn: circle for turn, circle in loaded.items() if isinstance(circle, FireCircleResult)}
+    if not circles:
+        raise RequestError(404, f"{name}: no such conversation; `evaluate --conversation FILE` makes one")
+    judged = conversation_of(name, circles)
+    return page_response(
+        request,
+        "conversation.html",
+        name=name,
+        judged=judged,
+        headline=headline(judged),
+        sentences=list(sentences_about(judged)),
+        rows=rows_of(judged),
+        ids={turn: of.id for turn, of in kept.items()},
+        drawn_turns=trajectory(judged),
     )

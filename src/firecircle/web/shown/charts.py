@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.conversation.arc import Conversation
 from firecircle.telling.safe_text import name_with_codes
 from firecircle.telling.table import VoiceRow
 
@@ -313,3 +314,52 @@ def waterfall(judged: FireCircleResult | Panel) -> Waterfall | None:
         for call, start in placed
     )
     return Waterfall(bars, span)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDot:
+    """The falsehood of one turn of a conversation."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """A conversation from left to right: what each turn is, what they add up to, and trust."""
+
+    width: int
+    height: int
+    threshold: float
+    arc: str
+    trust: str
+    dots: tuple[TurnDot, ...]
+
+
+TRAJECTORY_WIDTH, TRAJECTORY_HEIGHT, TRAJECTORY_MARGIN = 640, 160, 12
+
+
+def trajectory(judged: Conversation) -> Trajectory:
+    """The turns of a conversation as points."""
+    room = TRAJECTORY_WIDTH - 2 * TRAJECTORY_MARGIN
+    steps = max(1, len(judged.turns) - 1)
+
+    def x(number: int) -> float:
+        return round(TRAJECTORY_MARGIN + room * (number - 1) / steps, 1)
+
+    def y(value: float) -> float:
+        return round(TRAJECTORY_MARGIN + (TRAJECTORY_HEIGHT - 2 * TRAJECTORY_MARGIN) * (1 - value), 1)
+
+    return Trajectory(
+        width=TRAJECTORY_WIDTH,
+        height=TRAJECTORY_HEIGHT,
+        threshold=y(judged.alarm_threshold),
+        arc=" ".join(f"{x(turn.number)},{y(turn.arc)}" for turn in judged.turns if turn.arc is not None),
+        trust=" ".join(f"{x(turn.number)},{y(turn.trust)}" for turn in judged.turns),
+        dots=tuple(
+            TurnDot(x(turn.number), y(turn.falsehood), f"turn {turn.number}: F {turn.falsehood:.2f}")
+            for turn in judged.turns
+            if turn.falsehood is not None
+        ),
+    )
