@@ -350,7 +350,7 @@ def duty_order(chosen: Sequence[Candidate]) -> list[Candidate]:
     )
 
 
-def seated_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
+def order_by_duty(chosen: Sequence[Candidate]) -> tuple[str, ...]:
     """The order in which a circle must list the names so that its chair rotates by duty.
 
     The chair of round r is the voice at place r - 1, and round 1 has no chair, so the first on duty is listed
@@ -445,7 +445,7 @@ def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[
     """The order of the seats and the first chair; without a chair, the order of the draw."""
     if not include_empty_chair:
         return tuple(candidate.voice_id for candidate in chosen), None
-    return seated_by_duty(chosen), duty_order(chosen)[0].voice_id
+    return order_by_duty(chosen), duty_order(chosen)[0].voice_id
 
 
 def weighed(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:

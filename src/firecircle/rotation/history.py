@@ -192,7 +192,7 @@ class ParticipationHistory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tallied:
+class RowTally:
     """A tally computed from rows."""
 
     voice_id: str
@@ -205,7 +205,7 @@ class Tallied:
     quality: float | None
 
 
-def tallied(rows: Iterable[Participation]) -> Sequence[Tally]:
+def tally_rows(rows: Iterable[Participation]) -> Sequence[Tally]:
     """The sums of the rows, by voice and domain."""
     groups: dict[tuple[str, str], list[Participation]] = {}
     for row in rows:
@@ -213,10 +213,10 @@ def tallied(rows: Iterable[Participation]) -> Sequence[Tally]:
     return [_tally(*key, its) for key, its in groups.items()]
 
 
-def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> Tallied:
+def _tally(voice_id: str, decision_domain: str, rows: list[Participation]) -> RowTally:
     chairs = [row.at for row in rows if row.was_empty_chair]
     measured = [row.contribution_quality for row in rows if row.contribution_quality is not None]
-    return Tallied(
+    return RowTally(
         voice_id=voice_id,
         decision_domain=decision_domain,
         count=len(rows),
@@ -258,10 +258,10 @@ class MemoryHistory:
     ) -> Sequence[Tally]:
         """The sums of each voice's rows in each domain."""
         if before is None:
-            return tallied(self._rows_of(voices))
+            return tally_rows(self._rows_of(voices))
         known = self._rows_before.get(before.draw_id)
         rows = [row for row in self._rows if row.at < before.at] if known is None else self._rows[:known]
-        return tallied(row for row in rows if voices is None or row.voice_id in voices)
+        return tally_rows(row for row in rows if voices is None or row.voice_id in voices)
 
     def sittings(self, voices: Collection[str] | None = None) -> int:
         """The number of sittings."""

@@ -131,7 +131,7 @@ class _Draft:
         """The circle's voices for a protocol without quorum, chair and reserves."""
         return self.circle(enforce_quorum=False, empty_chair=False, reserves=())
 
-    def sampled(self) -> SeatedPanel:
+    def repeated_voice(self) -> SeatedPanel:
         """The one voice to ask repeatedly: the named one, otherwise the first whose answers vary."""
         named = (self.arm.model,) if self.arm.model else self.models
         varying = [original_of(model) for model in named if not is_embedded(model)]
@@ -262,7 +262,7 @@ def _guided_arm(draft: _Draft) -> Iterator[Arm]:
 
 
 def _consistency(draft: _Draft) -> Iterator[Arm]:
-    panel, matching = draft.sampled(), draft.matching(draft.arm.k, "k")
+    panel, matching = draft.repeated_voice(), draft.matching(draft.arm.k, "k")
     yield ConsistencyArm(draft.arm.name, panel, matching, at_once=len(draft.models))
 
 

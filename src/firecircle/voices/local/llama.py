@@ -135,7 +135,7 @@ class Completion:
                 self.first_token = {token["token"]: math.exp(token["logprob"]) for token in candidates}
 
     def reread(self) -> Completion:
-        """The same answer as if the question was not read again."""
+        """This answer for a repeated request: all tokens of the question count as cached."""
         usage = dict(self.usage or {})
         usage["prompt_tokens_details"] = {"cached_tokens": usage.get("prompt_tokens")}
         remembered = copy(self)
