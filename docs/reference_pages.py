@@ -30,7 +30,7 @@ TOPICS = (
         ("FireCircleResult", "DialogueRound", "PatternObservation", "NeutrosophicEvaluation", "Judged"),
     ),
     ("Settings", ("FireCircleConfig", "EvaluationConfig", "CircleSize", "FailureMode", "CacheConfig")),
-    ("What is kept", ("Store", "open_store", "Filters", "ReasoningBankClient", "store_fire_circle_patterns")),
+    ("The store", ("Store", "open_store", "Filters", "ReasoningBankClient", "store_fire_circle_patterns")),
     ("Your own voice", ("Voice", "Message", "Turn", "Reply", "Usage")),
 )
 """The names a newcomer looks for, by subject; every other public name stands on a page of its own."""
