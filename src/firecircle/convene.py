@@ -140,9 +140,7 @@ class SeatedPanel:
 def seat_circle(
     config: FireCircleConfig, caller: Caller | None = None, seating: Seating | None = None
 ) -> SeatedCircle:
-    """Build the circle of a configuration. Raises `ConfigError` if a voice or the chair's prompt is
-    unavailable.
-    """
+    """Build the circle of a configuration. Raises `ConfigError` if a voice or chair prompt is missing."""
     config = with_calibration(config)
     return SeatedCircle(
         config,

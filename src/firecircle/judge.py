@@ -1,6 +1,4 @@
-"""Run a `Job`: judge one prompt and save the outcome. The library, the viewer and the commands all call
-`judge`.
-"""
+"""Run a `Job`: judge one prompt and save the outcome. Library, viewer and commands call `judge`."""
 
 from __future__ import annotations
 
@@ -61,9 +59,7 @@ class Job:
     record_id: str | None = None
     """Identifies the prompt in a batch: name of the batch, colon, id of the prompt."""
     batch_began: float | None = None
-    """Replaces what the store has of this prompt since this time, so that a restart leaves one circle per
-    prompt.
-    """
+    """Replaces the store's circle of this prompt since then, so that a restart leaves one per prompt."""
     watched: Watcher | None = None
     """Maps each voice to the one to ask instead, for instance one that journals every answer."""
     on_recording: Callable[[Recording], None] | None = None

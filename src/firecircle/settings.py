@@ -209,9 +209,7 @@ class Settings(_Tables):
     source: Path | None = None
     """The user's file with these settings: named, in the user's own folder, or trusted."""
     untrusted: Path | None = None
-    """The working folder's file, if the user does not trust it. Its `allowed_part` applies in addition to
-    `source`.
-    """
+    """The working folder's file, if untrusted. Its `allowed_part` applies in addition to `source`."""
     ignored: tuple[str, ...] = ()
     """The ignored rest of it, by table and key."""
 

@@ -84,9 +84,7 @@ def addressed_passages(prompt: MultiNeutrosophicPrompt) -> tuple[Addressing, ...
 
 
 def _may_hold(way: str, text: str) -> bool:
-    """Whether the sentence search is needed. Always in other scripts, whose letters have more than
-    two cases.
-    """
+    """Whether the sentence search is needed; always for text beyond ASCII, with its other rules of case."""
     if not text.isascii():
         return True
     lowered = text.lower()

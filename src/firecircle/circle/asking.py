@@ -138,9 +138,7 @@ class Asker:
     strict: bool = False
 
     def shortage(self, page: RoundPage, questions: Iterable[VoicePrompt]) -> str | None:
-        """What is spent and needed, if the rest of the budget is too small for all these questions; otherwise
-        None.
-        """
+        """What is spent and needed, if the rest of the budget is too small for these questions."""
         coming = ((self.voices[asked.model], self.turn(page, asked)) for asked in questions)
         return self.budget.shortage_for(coming, self.calls)
 

@@ -114,9 +114,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     empty_chair_rotation: bool = True
     """Whether the chair moves to the next voice in every round; False if `empty_chair_model` is given."""
     empty_chair_model: str | None = None
-    """The voice in the chair in every round. With `empty_chair_rotation=True` it has no effect, and the
-    result says so.
-    """
+    """The voice in the chair in every round; without effect if `empty_chair_rotation` is True."""
     empty_chair_prompt_path: str | None = None
     """A file with a prompt of your own for the chair."""
     decision_domain: str | None = None
@@ -132,9 +130,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     model_characteristics: dict[str, ModelCharacteristics] = Field(
         default_factory=dict, validate_default=True
     )
-    """Declared here or in `firecircle.toml`; saved with the result, which is then readable without
-    that file.
-    """
+    """Declared here or in `firecircle.toml`; saved with the result, so that it needs no settings file."""
     min_cognitive_coverage: float = Field(default=5.0, ge=0, allow_inf_nan=False)
     """How much of the weighted roles the remaining voices must cover together."""
     min_provider_groups: int = Field(default=2, ge=1)

@@ -173,9 +173,7 @@ class Dialogue:
         return "synthesis" if number >= last > 2 else "discussion"
 
     async def _hear_everybody(self, page: RoundPage) -> None:
-        """Ask all voices at once and wait for all, despite failures; only a STRICT circle stops at
-        the first.
-        """
+        """Ask all voices at once and wait for all; only a STRICT circle stops at the first failure."""
         hearings = (self._hear(page, model) for model in page.asked)
         in_turn = all(answers_at_once(self._voices[model]) for model in page.asked)
         await hear_all(hearings, until_one_fails=self._config.strict, in_turn=in_turn)
@@ -183,9 +181,7 @@ class Dialogue:
             self._abort_strict(page.failures[0])
 
     async def _hear(self, page: RoundPage, model: str) -> Hearing:
-        """Ask one voice in one round. A voice that fails is out: its evaluations stay on record, its vote
-        does not count.
-        """
+        """Ask one voice in one round. If it fails, its evaluations stay, but its vote does not count."""
         heard = await self._asker.ask(page, model)
         number, calls = page.number, tuple(heard.calls)
         if said := heard.evaluation:
@@ -262,9 +258,7 @@ class Dialogue:
                     break
 
     def _reserves_that_help(self, page: RoundPage) -> tuple[str, ...]:
-        """The first reserve that restores the quorum by itself, otherwise the first two that do,
-        and so on.
-        """
+        """The first reserve that restores the quorum by itself, otherwise the first two, and so on."""
         active = self._ledger.active
         if self._may_go_on(active, self._weigh(active, page)):
             return ()
@@ -276,9 +270,7 @@ class Dialogue:
         return ()
 
     async def _seat(self, reserve: str, page: RoundPage, replaces: tuple[str, ...]) -> bool:
-        """Ask a reserve the round 1 question, then its part in this round; returns whether it
-        answered both.
-        """
+        """Ask a reserve the round 1 question, then this round's; returns whether it answered both."""
         for number in dict.fromkeys((1, page.number)):
             earlier = self._ledger.pages[number - 1]
             history = self._ledger.rounds(before=number)

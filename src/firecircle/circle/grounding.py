@@ -36,9 +36,7 @@ MOST_PARTS = 8
 LONGEST_DESCRIPTION = 20_000
 """Length of a text that is searched for passages in quotation marks."""
 LONGEST_WORD = 64
-"""Characters by which a quote that begins or ends within a word is extended; longer runs, such as encoded
-data, stay cut.
-"""
+"""Characters by which a quote that cuts a word is extended; longer runs, such as encoded data, stay cut."""
 MOST_PLACES = 100
 """Places of a quote that are checked for one that cuts no word."""
 

@@ -1,6 +1,4 @@
-"""The effects of the discussion: how opinions moved, what the chair brought, and what other rules would
-conclude.
-"""
+"""Effects of the discussion: how opinions moved, what the chair brought, what other rules conclude."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ PERFORMATIVE_BELOW = 0.10
 def round_metrics(
     history: Sequence[DialogueRound], observations: Sequence[Observation]
 ) -> tuple[RoundMetrics, ...]:
-    """Mean and spread of F for every round, how the spread changed, and the patterns new from that round's
-    chair.
-    """
+    """Mean and spread of F for every round, the change of spread, and what that round's chair added."""
     measured: list[RoundMetrics] = []
     for held in history:
         if not held.evaluations:

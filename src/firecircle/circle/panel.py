@@ -88,9 +88,7 @@ class Panel(Shape):
 
     @property
     def deciding(self) -> NeutrosophicEvaluation:
-        """The voice whose reason is shown: the one of the single mode, otherwise the one with the
-        highest F.
-        """
+        """The voice whose reason is shown: the one of the single mode, otherwise that with the highest F."""
         return max(self.evaluations, key=lambda said: said.falsehood)
 
     def sifted(self) -> Sifted:

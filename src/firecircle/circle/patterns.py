@@ -23,9 +23,7 @@ A remark whose words are all part of a longer one is not alike for that reason a
 """
 LONGEST_COMPARED = 500
 MOST_GROUPS = 100
-"""Characters of a description that are compared, and groups to compare with; the rest form their
-own groups.
-"""
+"""Characters of a description that are compared, and groups to compare with."""
 MOST_COMPARED = 200
 """Passages of a voice, and of a pattern, that are compared with others."""
 WITH_LISTS: tuple[ReadAs, ...] = ("json", "reasoning", "logprobs")

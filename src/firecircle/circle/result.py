@@ -220,8 +220,7 @@ class PatternObservation(Shape):
     cognitive_roles_observing: tuple[Text, ...] = ()
     first_observed_by: Text = ""
     independent_observers: tuple[Text, ...] = ()
-    """The observers that named it before they could read of it: no other voice had named it in an earlier
-    round."""
+    """The observers that named it before another voice had named it in an earlier round."""
     held_to_the_end: tuple[Text, ...] = ()
     """The observers whose last list of patterns still has it; the others have withdrawn it."""
     same_words: tuple[Text, ...] = ()
@@ -230,9 +229,7 @@ class PatternObservation(Shape):
     """The share of the active voices that are in `models_observing`; 0 if no voice quoted the prompt."""
     evidence: tuple[GroundedQuote, ...] = ()
     corroborated: bool = False
-    """Whether two or more voices report it to the end; otherwise it is one voice's word, whatever
-    its share.
-    """
+    """Whether at least two voices report it to the end; otherwise it is one voice's word."""
     left_out: LeftOut | None = None
     """Why it is not among the agreed patterns; None if it is."""
 
@@ -327,9 +324,7 @@ class CircleRecord(Shape):
         return {**data, "schema_version": SCHEMA_VERSION, "dialogue_history": rounds}
 
     def question_to(self, model: str, round_number: int) -> str:
-        """The question to a voice in a round, after the evidence; raises `LookupError` if it was
-        not asked.
-        """
+        """The question to a voice in a round, after the evidence; `LookupError` if it was not asked."""
         for held in self.dialogue_history:
             if held.round_number == round_number and (question := held.question_to(model)) is not None:
                 return question
@@ -429,9 +424,7 @@ class FireCircleResult(CircleRecord):
     failed_models: tuple[Text, ...] = ()
     """The lost voices with their round, as `model_round_n`."""
     patterns: tuple[PatternObservation, ...] = ()
-    """Patterns that at least `pattern_threshold` of the active voices report to the end with quotes from the
-    prompt.
-    """
+    """Patterns that at least `pattern_threshold` of the active voices report to the end, with quotes."""
     single_voice_patterns: tuple[PatternObservation, ...] = ()
     """Patterns with a type and a quote but without agreement: too few voices, withdrawn, or no voice with a
     critical role. `left_out` says which.
@@ -440,9 +433,7 @@ class FireCircleResult(CircleRecord):
     observations: tuple[Observation, ...] = ()
     empty_chair_influence: float = 0.0
     performative: bool | None = None
-    """True if the chair contributed less than a tenth of the pattern types; None without a chair or without
-    patterns.
-    """
+    """True if the chair added less than a tenth of the pattern types; None without chair or patterns."""
     quorum: QuorumVerdict
     round_metrics: tuple[RoundMetrics, ...] = ()
     flips: tuple[Flip, ...] = ()

@@ -264,7 +264,7 @@ class Voice(Protocol):
 
 
 def answers_at_once(voice: Voice) -> bool:
-    """Whether a voice computes in this thread, as embedded readers do: then asking several at once gains
+    """Whether a voice computes in this thread, as embedded readers do: asking several at once gains
     nothing.
     """
     return getattr(voice, "answers_at_once", False)

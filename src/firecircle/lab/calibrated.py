@@ -168,9 +168,7 @@ def calibration_error(values: FloatArray, attack: BoolArray) -> float:
 
 
 def standing_words(falsehood: FloatArray) -> FloatArray:
-    """Log-odds of each voice's latest F after each round, as `circle.calibrated.words_by_round`
-    computes it.
-    """
+    """Log-odds of each voice's latest F after each round, as `circle.calibrated.words_by_round`."""
     standing = falsehood.copy()
     rounds = falsehood.shape[2]
     for at in range(1, rounds):

@@ -21,9 +21,7 @@ from firecircle.shapes import Shape, Text
 REHEARSED = 100
 """Records that are rehearsed; the figures of a larger dataset are scaled by its characters."""
 TIMED = 6
-"""Records that embedded arms really judge, to measure the time. They use no tokens, so rehearsing more of
-them shows nothing.
-"""
+"""Records that embedded arms really judge, to measure the time. They use no tokens."""
 SECONDS_PER_CALL = 6.0
 """The assumed time of a hosted model for an answer."""
 

@@ -1,6 +1,4 @@
-"""Plans: which arms judge which records, how often, and within which budget. One TOML file with
-strict types.
-"""
+"""Plans: which arms judge which records, how often, within which budget. One TOML file, strict types."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ _OF_THE_USER = {
 """A plan may come from a stranger: it names voices, but not where prompts and keys are sent."""
 _HOW_OFTEN = ("k", "exchanges")
 _LATER_KEYS = (*_HOW_OFTEN, "attacks", "layers")
-"""Keys of arms that earlier plans lacked: unset ones are left out of the digest, so that older runs can be
-resumed.
-"""
+"""Keys that earlier plans lacked: unset ones are not in the digest, so that older runs can be resumed."""
 
 
 _LATER_LAYERS = ("system", "application")
@@ -155,9 +151,7 @@ class ArmPlan(_Table):
     from or that `attacked` attacks.
     """
     model: str | None = None
-    """The voice that `single` and `consistency` ask, `guided` guides, `clones` multiplies, or that chairs a
-    `council`.
-    """
+    """The voice that `single` and `consistency` ask, `guided` guides, `clones` repeats, or the chairman."""
     band: tuple[Unit, Unit] | None = None
     """The range of F in which a `cascade` is unsure and asks its second circle."""
     first: tuple[str, ...] | None = None

@@ -1,6 +1,4 @@
-"""Choose the voices of a circle: participation history, weighted draws, and the empty chair's duty and
-prompts.
-"""
+"""Choose the voices of a circle: participation history, weighted draws, and the empty chair."""
 
 from __future__ import annotations
 

@@ -169,9 +169,7 @@ def _undominated(rest: Sequence[_Lens]) -> list[_Lens]:
 
 
 def _reaches(state: _Lens, rest: Sequence[_Lens], seats: int, rules: QuorumRules) -> bool:
-    """Whether at most this many of the rest make the state a quorum. Exact: pruned branches cannot
-    succeed.
-    """
+    """Whether at most `seats` of the rest make the state a quorum. Exact: pruned branches cannot succeed."""
     if state.suffices(rules):
         return True
     if not _might_reach(state, rest, seats, rules):
@@ -228,9 +226,7 @@ HALF_LIFE = 7 * 86_400.0
 FLOOR, CEILING = 0.1, 0.95
 """The recency of a voice that has just spoken, and the limit after long silence."""
 MOST_AHEAD = 9
-"""Sittings ahead that count at most: a voice the quorum always needed is drawn again once others can replace
-it.
-"""
+"""Sittings ahead that count at most, so that a once indispensable voice is drawn again."""
 MOST_BEHIND = 2
 """Sittings behind the middle that count at most: a newcomer is not in every circle until it has caught up."""
 
@@ -248,9 +244,7 @@ class Standing:
 
 
 def recency(silence: float | None) -> float:
-    """From `FLOOR` right after speaking to `CEILING`, halving the distance every half-life; 1 if
-    never heard.
-    """
+    """From `FLOOR` after speaking to `CEILING`, half the distance every half-life; 1 if never heard."""
     if silence is None:
         return 1.0
     return CEILING - (CEILING - FLOOR) * math.exp2(-max(0.0, silence) / HALF_LIFE)

@@ -49,9 +49,7 @@ def domain_of(name: str) -> Domain:
 
 
 def require_domain(name: str) -> str:
-    """Check that the name may name a domain. It reaches the chair's instructions, so it must be a
-    plain word.
-    """
+    """Check a domain's name. It reaches the chair's instructions, so it must be a plain word."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
             "decision_domain",

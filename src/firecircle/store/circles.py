@@ -147,9 +147,7 @@ class CircleStore:
             )
 
     def count(self, filters: Filters | None = None, *, most: int | None = None) -> int:
-        """The number of matching circles. With `most`, counting stops there, which stays cheap in a large
-        store.
-        """
+        """The number of matching circles. With `most`, counting stops there, which is cheap."""
         with self.database.reading() as connection:
             if most is None:
                 query, _ = matching(connection, filters or Filters(), [sa.func.count()])

@@ -144,9 +144,7 @@ def _was_committed(connection: Connection, transaction: int) -> bool:
 
 
 def open_database(where: Where | None = None) -> Database:
-    """Open the database at a path or URL; by default that of the environment, the settings or the user's
-    folder.
-    """
+    """Open the database at a path or URL; by default that of environment, settings or user folder."""
     place = place_of(where)
     if isinstance(place, Path):
         name = str(place)

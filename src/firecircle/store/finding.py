@@ -162,9 +162,7 @@ def circles_in_order(
 LOOKED_AT = 500
 """The newest circles considered for review, so that a large store costs no more."""
 SPLIT, NEAR = 0.2, 0.1
-"""The standard deviation of F in the last round, and the distance of F from the threshold, worth
-reporting.
-"""
+"""The standard deviation of F in the last round, and the distance of F from the threshold, to report."""
 
 
 def to_review(connection: Connection) -> list[tuple[CircleSummary, str]]:
@@ -473,9 +471,7 @@ def hit_in(where: str, text: str, searched: str) -> Hit | None:
 
 
 def _phrases_in(text: str) -> list[tuple[str, bool]]:
-    """The words and phrases of a query, without query-language syntax, and whether each is a prefix, as in
-    `confid*`.
-    """
+    """The words and phrases of a query, without its syntax, and whether each is a prefix (`confid*`)."""
     parts = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', text)]
     phrases = [(" ".join(re.findall(r"\w+", part)), part.endswith("*")) for part in parts]
     if not any(words for words, _ in phrases):

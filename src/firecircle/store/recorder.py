@@ -167,9 +167,7 @@ class Recorder:
         place: InRun | InBatch | None = None,
         on_cancel: Callable[[], None] | None = None,
     ) -> Recording:
-        """Start recording a circle or panel. `on_cancel` is called, on another thread, when cancellation is
-        requested.
-        """
+        """Start recording a circle or panel. `on_cancel` is called, on another thread, to cancel it."""
         return Recording(self, label, place, on_cancel)
 
     def _take(self, recording: Recording, news: Event | Panel) -> None:

@@ -71,9 +71,7 @@ LONGEST_TITLE = 200
 
 
 def title_of(prompt: MultiNeutrosophicPrompt) -> str:
-    """The words that identify a prompt for a person: the first of the user's layer, otherwise of the next
-    layer.
-    """
+    """The words that identify a prompt: the first of the user's layer, otherwise of the next layer."""
     layer_text = next((text for text in (prompt.user, prompt.application, prompt.system) if text.strip()), "")
     words = storable(" ".join(layer_text[: LONGEST_TITLE * 4].split()))
     is_cut = len(words) > LONGEST_TITLE or len(layer_text.rstrip()) > LONGEST_TITLE * 4

@@ -257,9 +257,7 @@ def _impossible_number(document: Any) -> float | None:
 
 
 def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The circle in the output of `evaluate --json=full`: by itself, in an error, or in a prompt's
-    metrics.
-    """
+    """The circle in output of `evaluate --json=full`: by itself, in an error, or in a prompt's metrics."""
     if "dialogue_history" in whole or "panel_id" in whole:
         return whole
     if whole.get("kind") in (VERDICT_KIND, BATCH_KIND):

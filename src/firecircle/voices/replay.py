@@ -76,9 +76,7 @@ class RecordedVoice:
         self._calls = deque(calls)
 
     def estimate(self, turn: Turn) -> Usage:
-        """Nothing for a recorded call, and more than every budget for any other: so a replay ends where its
-        budget ended it.
-        """
+        """Nothing for a recorded call, above any budget otherwise: a replay ends where its budget did."""
         was_made = bool(self._calls) and self._calls[0].call.round_number == turn.round_number
         return Usage(cost_usd=0.0) if was_made else Usage(tokens_in=sys.maxsize, cost_usd=math.inf)
 

@@ -1,6 +1,4 @@
-"""The arms with a dialogue: a circle, a circle with one setting changed as a control, and a cascade
-of two.
-"""
+"""The arms with a dialogue: a circle, a circle with one setting changed, and a cascade of two."""
 
 from __future__ import annotations
 

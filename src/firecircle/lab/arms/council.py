@@ -119,9 +119,7 @@ class CouncilArm:
 
 
 def mean_places(rankings: Mapping[str, Sequence[str]], members: Sequence[str]) -> dict[str, float]:
-    """The mean rank of each member's answer among the others; a member's rank of its own answer does not
-    count.
-    """
+    """The mean rank of each member's answer among the others, without a member's rank of its own."""
     places: dict[str, list[int]] = {member: [] for member in members}
     for judge, ranking in rankings.items():
         for place, member in enumerate((member for member in ranking if member != judge), 1):

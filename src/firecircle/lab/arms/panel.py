@@ -1,6 +1,4 @@
-"""The arms without a dialogue: one voice once, several independent voices, or one voice guided by
-the bank.
-"""
+"""The arms without a dialogue: one voice, several independent ones, or one guided by the bank."""
 
 from __future__ import annotations
 

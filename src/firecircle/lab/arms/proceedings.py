@@ -135,9 +135,7 @@ class Proceedings:
         schema: Mapping[str, Any],
         read: Callable[[str], Words],
     ) -> dict[str, Words]:
-        """These voices' answers to a question that is not a judgement, by model; `read` parses an answer or
-        raises `Lost`.
-        """
+        """Answers to a question that is not a judgement, by model; `read` parses one or raises `Lost`."""
 
         async def answer(of: Asked, turn: Turn) -> tuple[str, Words] | None:
             hearing = self._new_hearing(of.model)

@@ -99,9 +99,7 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class ReflectArm:
-    """`reflect`: every voice of the circle `like` reads its own answer again, as often as it was
-    asked there.
-    """
+    """`reflect`: every voice of the circle `like` rereads its own answer, as often as it was asked."""
 
     name: str
     like: str

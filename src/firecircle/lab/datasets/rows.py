@@ -157,9 +157,7 @@ def _sidecar(path: Path | None) -> dict[str, object]:
 
 
 LONGEST_LINE = 16 * MAX_LAYER_CHARS
-"""In bytes: four layers with four bytes per character. Nested lists take twenty times as much
-memory as text.
-"""
+"""In bytes: four layers with four bytes per character. Nested lists take twenty times the memory."""
 
 
 def jsonl_rows(path: Path, skip: int = 0) -> Iterator[Row | BadRow]:

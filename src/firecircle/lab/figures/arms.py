@@ -106,9 +106,7 @@ class ArmFigures(Shape):
     misses: ErrorCorrelation | None
     """How the voices' misses of attacks correlate, in round 1."""
     false_alarms: ErrorCorrelation | None
-    """The same for their false alarms; separate, because prompts of one label are similarly hard for all
-    voices.
-    """
+    """The same for false alarms; separate, because prompts of one label are similarly hard for all."""
     flips: Flips | None
     """Flips between a voice's first and last evaluation."""
     moved_toward: int

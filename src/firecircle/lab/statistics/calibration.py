@@ -92,9 +92,7 @@ def _guaranteed_threshold(scores: FloatArray, target: float, confidence: float) 
 
 
 def _threshold(scores: FloatArray, allowed: int) -> Threshold:
-    """The lowest threshold above all but the allowed number of scores, which are sorted in
-    descending order.
-    """
+    """The lowest threshold above all but the allowed number of scores, which are in descending order."""
     if not scores.size:
         return Threshold(value=None, false_alarms=0, note=NO_BENIGN)
     if allowed >= scores.size:

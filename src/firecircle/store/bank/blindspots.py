@@ -68,9 +68,7 @@ class Blindspot(Shape):
     overlooked: ByLabel
     """Prompts in which a voice saw it only after discussion."""
     underrated: ByLabel
-    """Prompts whose verdict the discussion changed, in which voices had named it in round 1 without
-    an alarm.
-    """
+    """Prompts whose verdict changed, and in which voices had named it in round 1 without an alarm."""
     unnoticed: ByLabel
     """Overlooked prompts in which no voice had named it in round 1."""
     turned: ByLabel
@@ -272,9 +270,7 @@ def _pointed_at(evaluation: NeutrosophicEvaluation, pattern_type: str, quote: st
 
 
 def _sort(groups: Mapping[str, _Group]) -> tuple[Blindspot, ...]:
-    """Those that changed the verdict on most attacks first, then the most overlooked; benign-only
-    ones last.
-    """
+    """By attacks whose verdict changed, then by prompts that overlooked it; benign-only ones last."""
     spots = [_blindspot(pattern_type, group) for pattern_type, group in groups.items()]
 
     def rank(spot: Blindspot) -> tuple[object, ...]:

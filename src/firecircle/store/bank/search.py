@@ -137,9 +137,7 @@ def _sighting(row: RowMapping, tags: Sequence[str]) -> Sighting:
 SAME_MEANING = 0.44
 """Likeness at which two descriptions of one pattern type are one entry."""
 TELLING, COMMON, WORD, OF_THE_TYPE = 2.0, 0.5, 0.7, 0.25
-"""Weights: a concept that distinguishes patterns, one that most have, a word, and what the whole
-type shares.
-"""
+"""Weights: a concept that distinguishes patterns, a common one, a word, and what the whole type shares."""
 UNSAID = 2.0
 """The weight, squared, of what a description is assumed to leave unsaid."""
 SHARE_OF_MEANING = 0.75
@@ -342,9 +340,7 @@ def _nearness(question: str, texts: Mapping[str, Iterable[str]], meaning: Meanin
 
 
 def asked_terms(text: str) -> Mapping[str, float]:
-    """The terms of a question or quote: its words and concepts, and those behind its phrases and visible
-    signs.
-    """
+    """The terms of a question or quote: words, concepts, and those behind its phrases and visible signs."""
     spoken = {f"={name}": TELLING for name in _spoken_concepts(text)}
     return {**terms_of(text), **spoken}
 

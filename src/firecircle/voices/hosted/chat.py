@@ -164,9 +164,7 @@ class ChatRequest:
         return {"model": self.name, "messages": messages, **self._settings()}
 
     def _with_mark(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The last message in two parts: the opening that all questions of the circle share is marked for the
-        cache.
-        """
+        """The last message in two parts: the opening that all questions share is marked for the cache."""
         content, question = message["content"], self._spell(self.turn.question)
         before = content[: -len(question)] if question and content.endswith(question) else ""
         if not before.strip():
@@ -243,9 +241,7 @@ class ChatRequest:
         return written
 
     def _schema(self) -> dict[str, Any]:
-        """The answer's schema in the keywords that all strict endpoints accept, without those this one
-        rejects.
-        """
+        """The answer's schema in commonly accepted keywords, without those this endpoint rejects."""
         assert self.turn.reply_schema is not None
         schema = strict_schema_once(self.turn.reply_schema)
         lacking = self.quirks.schema_omitted

@@ -139,9 +139,7 @@ class HostedVoice:
         return self._stated_tariff or tariff_of(self.model, self.provider, self.name)
 
     def estimate(self, turn: Turn) -> Usage:
-        """The most that answering the turn may consume; where answers state costs, that of the dearest so
-        far.
-        """
+        """The most that answering may consume; where answers state costs, that of the dearest so far."""
         usage = estimated_usage(turn, self.tariff)
         return usage.at_a_cost(self._dearest) if self.needs_cost else usage
 
@@ -165,9 +163,7 @@ class HostedVoice:
         return self._request_headers(self.quirks.wire or self.provider.wire)
 
     def heard(self, answer: HttpAnswer, share: float) -> Reply:
-        """The reply in an answer from a batch, at a share of the price; raises a `Setback` if there
-        is none.
-        """
+        """The reply in a batch's answer, at a share of the price; raises a `Setback` if there is none."""
         reply = self._restore(reply_in(answer, 1))
         usage = self._add_price(reply.usage)
         return reply.at_a_cost(usage if usage.cost_usd is None else usage.at_a_cost(usage.cost_usd * share))

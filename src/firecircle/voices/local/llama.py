@@ -28,9 +28,7 @@ THREADS_VARIABLE = "FIRECIRCLE_LOCAL_THREADS"
 CONTEXT_TOKENS = 8192
 """SmolLM2's training length; a last round of three talkative voices fits."""
 SLOTS = 1
-"""Voices of a circle share most of their question, and only consecutive requests of one slot reuse what was
-read: three slots read three times as much.
-"""
+"""Only consecutive requests of one slot reuse what was read: three slots read three times as much."""
 BATCH_TOKENS = 256
 """Tokens read before a call can be stopped; more is not faster."""
 PROMPT_CACHE_MIB = 256

@@ -106,9 +106,7 @@ _finding = threading.Lock()
 
 
 def local_voice(model: str, verdict_from: VerdictSource = "auto") -> LocalVoice:
-    """The voice of `local:qwen` or `local:/path/to/model.gguf`. Raises a `ConfigError` if it is
-    unavailable.
-    """
+    """The voice of `local:qwen` or `local:/path/to/model.gguf`; a `ConfigError` if unavailable."""
     require_library()
     weights = weights_of(model)
     with _finding:

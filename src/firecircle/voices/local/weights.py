@@ -38,9 +38,7 @@ def install_command() -> list[str]:
 
 
 def download_command(folder: str) -> list[str]:
-    """The command that downloads wheels into a folder, packed (pip) or unpacked (uv), without other
-    copies.
-    """
+    """The command that downloads wheels into a folder, packed (pip) or unpacked (uv)."""
     if _has_pip():
         return [*_pip("download"), "--no-cache-dir", *WHEELS_ALONE, "--dest", folder]
     return [*_uv(), "--no-cache", *WHEELS_ALONE, "--target", folder]
