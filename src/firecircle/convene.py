@@ -1,7 +1,4 @@
-"""Build circles: from a configuration to the voices that judge.
-
-Every circle is built here, so the same settings ask the same questions everywhere.
-"""
+"""Build every circle in one place, so that the same settings ask the same questions everywhere."""
 
 from __future__ import annotations
 

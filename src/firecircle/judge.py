@@ -173,10 +173,7 @@ async def fire_circle_events(
 
 @asynccontextmanager
 async def _record(job: Job) -> AsyncIterator[Recording | None]:
-    """Record in the job's store, if it has one, and complete the recording however the block ends.
-
-    A full disk does not cost the verdict.
-    """
+    """Record in the job's store, if it has one; a full disk does not cost the verdict."""
     if job.store is None:
         yield None
         return

@@ -1,7 +1,4 @@
-"""Words that several packages use: modes, states of a circle or run, pattern types, kinds of voices.
-
-Also the default sets of voices.
-"""
+"""Words that several packages use: modes, states, pattern types, kinds and default sets of voices."""
 
 from __future__ import annotations
 

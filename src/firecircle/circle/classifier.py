@@ -41,10 +41,7 @@ async def classify_observations(
     config: FireCircleConfig,
     made: Sequence[CallRecord] = (),
 ) -> Classification:
-    """Classify every observation that declares none of the eight types.
-
-    The calls `made` before count against the budget.
-    """
+    """Classify every observation without one of the eight types; the calls `made` count for the budget."""
     descriptions = _untyped_in(history)
     return await classify_descriptions(
         model, voice, descriptions, prompt=prompt, config=config, round_number=len(history), made=made

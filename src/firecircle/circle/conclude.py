@@ -222,8 +222,7 @@ def final_quorum(
         advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
     voices = [characteristics[model] for model in active]
     groups = {voice.lineage_group for voice in voices}
-    # A single trainer is a shortfall by itself. The embedded readers differ by method, so their common group
-    # needs no note.
+    # A single trainer is a shortfall anyway. The embedded readers share a group but differ by method.
     trainers = {voice.provider_lineage for voice in voices}
     if len(trainers) > 1 and len(groups) == 1 and groups != {group_of("embedded_rules")}:
         advisories.append(f"All voices come from one group of trainers ({groups.pop()})")

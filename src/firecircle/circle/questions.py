@@ -73,10 +73,7 @@ class Questions:
         return template(name, self.templates)
 
     def standard(self, kind: RoundKind, history: Sequence[DialogueRound], *, opposed: bool = False) -> str:
-        """The question of this round for every voice but the chair.
-
-        From round 2 on `closing` follows, which differs by voice.
-        """
+        """The question of this round for every voice but the chair; from round 2 on `closing` follows."""
         if kind == "baseline":
             return render(
                 self._template("baseline"),

@@ -108,10 +108,7 @@ def fit_verdict(
     name: str | None = None,
     at: float | None = None,
 ) -> FittedVerdict:
-    """Fit on all circles, and compute the out-of-fold results.
-
-    Raises a `ConfigError` if there are too few of a label.
-    """
+    """Fit on all circles, with out-of-fold results; a `ConfigError` if there are too few of a label."""
     from firecircle import __version__
 
     _require_enough(circles)

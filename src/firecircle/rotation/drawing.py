@@ -58,10 +58,7 @@ _NOTHING = _Lens((0.0,) * len(ROLE_WEIGHTS), frozenset(), frozenset())
 
 
 class OpenSeats:
-    """Seats for a pool, offered to one voice after another; the filled seats form a quorum.
-
-    Without rules every voice gets a seat.
-    """
+    """Seats for a pool, offered to one voice after another; with rules, the filled seats are a quorum."""
 
     def __init__(self, pool: Sequence[ModelCharacteristics], count: int, rules: QuorumRules | None) -> None:
         self.left = count

@@ -216,9 +216,8 @@ class CircleStore:
     def each_document(
         self, filters: Filters | None = None
     ) -> Iterator[tuple[CircleSummary, DocumentKind, str | StoreError]]:
-        """The JSON of every matching circle, oldest first, or why it cannot be read.
-
-        Leaves out circles in progress.
+        """The JSON of every matching circle except those in progress, oldest first, or why it is
+        unreadable.
         """
         columns = (*LISTED, documents.c.kind, documents.c.schema_version, documents.c.body)
         last = -1
@@ -276,10 +275,7 @@ class CircleStore:
             return summary
 
     def prune(self, filters: Filters) -> Iterator[int]:
-        """Delete every matching circle in steps; yields the number after each step.
-
-        Circles in progress remain.
-        """
+        """Delete every matching circle except those in progress; yields the number after each step."""
         while True:
             with self.database.writing() as connection:
                 over = sa.not_(still_sitting(connection))

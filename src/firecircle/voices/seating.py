@@ -1,7 +1,4 @@
-"""Create the voice of a model's name, or its stand-in for a rehearsal.
-
-Each kind of voice is imported on first use.
-"""
+"""Create the voice of a model's name, or its stand-in for a rehearsal."""
 
 from __future__ import annotations
 

@@ -93,10 +93,7 @@ class _Draft:
 
     @property
     def lead(self) -> str:
-        """The voice that represents the circle in an arm with one voice.
-
-        The named one; for embedded readers the strongest; otherwise the first.
-        """
+        """The voice that represents the circle: the named one, the strongest embedded one, or the first."""
         if self.arm.model:
             return self.arm.model
         return strongest_reader() if all(map(is_embedded, self.models)) else self.models[0]

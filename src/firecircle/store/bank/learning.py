@@ -39,10 +39,7 @@ class Learnt:
 
 
 def learn(bank: Bank, circles: CircleStore, filters: Filters) -> Iterator[Learnt]:
-    """Add the patterns of every matching circle; yields the progress after each circle.
-
-    Repeating it changes nothing.
-    """
+    """Add the patterns of every matching circle, once; yields the progress after each circle."""
     if filters.alarm is False or filters.mode not in (None, "fire_circle"):
         raise ConfigError("learn", "only circles that raised an alarm have something to teach")
     learnt = Learnt()

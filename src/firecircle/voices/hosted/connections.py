@@ -205,8 +205,7 @@ async def connections_to(url: str, concurrency: Concurrency) -> Connections:
 
 
 async def _close_with_loop(by_url: dict[str, Connections]) -> AsyncGenerator[None, None]:
-    # An orderly shutdown of the loop (as in asyncio.run) closes its generators, and with them the
-    # connections.
+    # An orderly shutdown of the loop (asyncio.run) closes its generators, and so the connections.
     try:
         yield
     finally:

@@ -1,7 +1,4 @@
-"""A provider's own list of models, requested once a day and saved in the user's cache.
-
-Only families need it. Without it the models of the catalog are used.
-"""
+"""A provider's own list of models, for families: requested once a day and saved in the user's cache."""
 
 from __future__ import annotations
 

@@ -385,10 +385,7 @@ class HostedVoice:
         return self._headers[wire]
 
     def _require_room(self, turn: Turn, hurdle: Setback, attempt: int, wait: float, adaptations: int) -> None:
-        """Fail now if no attempt is left, or the next one would start too late.
-
-        A changed request does not count as another attempt.
-        """
+        """Fail if no attempt or time is left; a changed request does not count as another attempt."""
         busy = hurdle.kind == "rate_limited"
         tried = attempt - min(adaptations, MOST_ADAPTATIONS)
         if tried >= (self._backoff.attempts_if_busy if busy else self._backoff.attempts):
