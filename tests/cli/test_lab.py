@@ -78,7 +78,7 @@ def test_damage_to_a_finished_run_is_told(cli: Callable[..., Ran], folder: Path)
     table.write_bytes(damaged)
     refused = cli("lab", "report", "run")
     assert_one_line_of_trouble(
-        refused, "is not as it was written when the run was finished; `firecircle lab resume"
+        refused, "is not as it was written when the run was finished; `firecircle lab run"
     )
     mended = cli("lab", "resume", "run", "--no-save")
     assert mended.status == 0
@@ -104,7 +104,7 @@ def test_a_budget_stops_a_run_with_status_1_and_says_how_it_goes_on(
     assert ran.status == 1
     assert "stopped: the budget is spent" in ran.out
     unfinished = cli("lab", "report", "last")
-    assert_one_line_of_trouble(unfinished, "unfinished", "lab resume")
+    assert_one_line_of_trouble(unfinished, "unfinished", "lab run")
     (folder / plan).write_text(PLAN + "[budget]\ntokens = 40_000_000\n")
     assert cli("lab", "run", plan).status == 0
 
@@ -144,14 +144,14 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
     ("arguments", "words"),
     [
         (("run", "none.toml"), ["none.toml", "lab init FILE"]),
-        (("resume", "nothing"), ["there is no 'nothing'", "lab list"]),
+        (("resume", "nothing"), ["there is no 'nothing'", "lab report"]),
         (("study", "dialog"), ["there is no 'dialog'", "validation"]),
         (("study", "chair", "--data", "none.jsonl"), ["none.jsonl"]),
         (
             ("study", "chair", "--models", "nobody/knows,embedded:ngrams"),
             ["[arms.circle]", "lacks valid quorum"],
         ),
-        (("compare", "one", "two"), ["there is no 'one'"]),
+        (("compare", "one", "two"), ["one is no batch, run or circle"]),
     ],
 )
 def test_mistakes_are_one_line(

@@ -15,19 +15,15 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from firecircle.cli.main import command_line
-from firecircle.cli.options import FilterOptions, with_options
+from firecircle.cli.options import RARE, FilterOptions, with_options
+from firecircle.cli.retired import in_todays_words
+from firecircle.errors import ConfigError
 from tests.goldens import every_help
 
 Declared = OptionInfo | ArgumentInfo
 
-FILTERING = {
-    "circles list": set(),
-    "circles export": set(),
-    "circles prune": {"until"},
-    "bank learn": {"alarm", "in_run", "mode", "status", "text"},
-    "blindspots": {"alarm", "in_run", "mode", "status", "text", "voice"},
-}
-"""The commands that narrow down circles, and the filters they go without."""
+FILTERING = ("circles list", "circles export", "circles delete", "bank learn", "blindspots")
+"""The commands that narrow down circles."""
 
 
 def declared(app: typer.Typer, path: str = "") -> Iterator[tuple[str, dict[str, Declared]]]:
@@ -66,20 +62,59 @@ def test_what_reads_the_same_in_two_commands_is_declared_once(
     assert retyped == []
 
 
-def test_every_command_that_filters_circles_takes_the_shared_filters(
+def test_every_command_that_filters_circles_takes_the_same_filters(
     commands: dict[str, dict[str, Declared]],
 ) -> None:
-    shared = commands["circles list"]
-    names = [field.name for field in fields(FilterOptions)]
-    for command, without in FILTERING.items():
-        taken = [name for name, option in commands[command].items() if option is shared.get(name)]
-        assert [name for name in taken if name in names] == [name for name in names if name not in without]
+    where = commands["circles list"]["where"]
+    assert {name for name, options in commands.items() if options.get("where") is where} == {*FILTERING}
+    own = {name for name in commands["circles list"] if name in FilterOptions.__slots__}
+    assert own | {*RARE} == {field.name for field in fields(FilterOptions)}
+    assert isinstance(where, OptionInfo)
+    words = (where.help or "").replace(",", " ").replace(":", " ").split()
+    assert [field.name for field in fields(FilterOptions) if field.name not in words] == []
 
 
-def test_no_other_command_takes_some_of_them(commands: dict[str, dict[str, Declared]]) -> None:
-    shared = {id(commands["circles list"][field.name]) for field in fields(FilterOptions)}
-    taking = {command for command, options in commands.items() if shared & set(map(id, options.values()))}
-    assert taking == set(FILTERING)
+def test_filters_by_name_are_those_of_the_options() -> None:
+    named = FilterOptions().narrowed(["label=attack", "alarm=no", "in_run=yes", "mode=single"])
+    assert named == FilterOptions(label="attack", alarm=False, in_run=True, mode="single")
+    for wrong, word in (
+        (["labl=x"], "fields: "),
+        (["alarm=perhaps"], "neither yes nor no"),
+        (["mode=loud"], "none of single"),
+        (["label=a", "label=b"], "twice"),
+        (["label="], "empty"),
+    ):
+        with pytest.raises(ConfigError, match=word):
+            FilterOptions().narrowed(wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("evaluate hi --strict --reserves a,b", "evaluate hi --set=failure_mode=strict --set=reserves=a,b"),
+        ("evaluate hi --rotate 3 --shadow", "evaluate hi --rotate 3 --rotate=shadow"),
+        ("evaluate --system @s --batch b.csv --batch-name x", "batch b.csv --system @s --name=x"),
+        ("evaluate --batch=b.csv -- --batch", "batch b.csv -- --batch"),
+        ("evaluate -- --batch x --strict", "evaluate -- --batch x --strict"),
+        ("scan c --out o --shard-rows 5 --budget 1", "batch c --out o --part-rows=5 --budget-usd=1"),
+        ("circles prune --before 90d --no-alarm", "circles delete --where=until=90d --where=alarm=no"),
+        ("circles export f --since 7d --html x", "circles export f --where=since=7d --html x"),
+        ("lab estimate p.toml", "lab run --dry-run p.toml"),
+        ("lab resume last --retry-failed", "lab run last --retry-failed"),
+        ("lab list --json", "lab report --json"),
+        ("rotation verify 1a2b", "rotation show 1a2b"),
+        ("bank search words --most 2", "bank list words --limit=2"),
+    ],
+)
+def test_retired_words_are_read_as_todays(old: str, new: str) -> None:
+    assert in_todays_words(old.split()) == new.split()
+
+
+def test_the_surface_stays_small(commands: dict[str, dict[str, Declared]]) -> None:
+    """A command or option more is worth it only where another goes."""
+    assert len(commands) <= 38
+    assert sum(map(len, commands.values())) <= 280
+    assert len(commands["evaluate"]) <= 26  # its argument, and 25 options
 
 
 def test_options_stand_where_the_command_has_them_and_arrive_in_one_piece() -> None:

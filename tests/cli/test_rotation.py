@@ -142,20 +142,18 @@ def test_the_next_sittings_of_the_usual_pool(cli: Cli, exported: str) -> None:
 
 def test_verifying_a_draw(cli: Cli, exported: str) -> None:
     drawn = json.loads(cli("rotation", "show", "--history", exported, "--json").out)["draws"][3]
-    ran = cli("rotation", "verify", drawn["draw_id"][:8], "--history", exported)
+    ran = cli("rotation", "show", drawn["draw_id"][:8], "--history", exported)
     assert ran.status == 0
     assert ran.out.startswith(f" VERIFIED   {drawn['draw_id']}")
     assert "Seed s3" in flowing(ran.out)
-    assert json.loads(cli("rotation", "verify", drawn["draw_id"], "--history", exported, "--json").out)[
-        "valid"
-    ]
+    assert json.loads(cli("rotation", "show", drawn["draw_id"], "--history", exported, "--json").out)["valid"]
 
 
 def test_a_draw_that_was_tampered_with(cli: Cli, exported: str) -> None:
     document = json.loads(Path(exported).read_text("utf-8"))
     document["draws"][0]["chair"] = "embedded:\x1b[31mhidden"
     Path(exported).write_text(json.dumps(document), encoding="utf-8")
-    ran = cli("rotation", "verify", document["draws"][0]["draw_id"], "--history", exported)
+    ran = cli("rotation", "show", document["draws"][0]["draw_id"], "--history", exported)
     assert ran.status == 1
     assert ran.out.startswith(" NOT VERIFIED ")
     assert "recorded is embedded:hidden" in flowing(ran.out)
@@ -179,27 +177,27 @@ def test_another_store(cli: Cli, exported: str, tmp_path: Path) -> None:
     assert json.loads(cli("rotation", "show", "--store", other, "--json").out)["sittings"] == 5
     assert json.loads(cli("rotation", "show", "--json").out)["sittings"] == 0
     drawn = json.loads(cli("rotation", "show", "--store", other, "--json").out)["draws"][2]
-    assert cli("rotation", "verify", drawn["draw_id"], "--store", other).status == 0
+    assert cli("rotation", "show", drawn["draw_id"], "--store", other).status == 0
     both = cli("rotation", "show", "--store", other, "--history", exported)
     assert_one_line_of_trouble(both, "--history: ", "leave one of them out")
 
 
 async def test_pairs_of_kept_circles(cli: Cli, tmp_path: Path) -> None:
-    assert cli("rotation", "pairs").out == "no circle with patterns is kept yet\n"
+    assert cli("rotation", "show", "--pairs").out == "no circle with patterns is kept yet\n"
     with open_store() as store:
         for example in load_examples()[:4]:
             await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store)
-    told = json.loads(cli("rotation", "pairs", "--json").out)
+    told = json.loads(cli("rotation", "show", "--pairs", "--json").out)
     assert told
-    ran = cli("rotation", "pairs")
+    ran = cli("rotation", "show", "--pairs")
     assert f"{told[0]['first']} + {told[0]['second']}" in ran.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["rotation", "verify", "zzz"], ["DRAW_ID: no draw begins with 'zzz'"]),
-        (["rotation", "verify", ""], ["DRAW_ID: no draw begins with ''"]),
+        (["rotation", "show", "zzz"], ["DRAW_ID: no draw begins with 'zzz'"]),
+        (["rotation", "show", ""], ["DRAW_ID: no draw begins with ''"]),
         (["rotation", "show", "--domain", "No Such"], ["is no name of a domain"]),
         (["rotation", "simulate", "3", "--models", "embedded:time,embedded:layers,embedded:hidden"],
          ["lineages are embedded_rules, and 2 different ones are needed"]),
@@ -394,4 +392,4 @@ async def test_a_circle_that_cannot_be_read_is_left_out(cli: Cli) -> None:
         with store.database.writing() as connection:
             connection.execute(sa.text("UPDATE documents SET body = x'00' WHERE circle_pk = 1"))
     assert json.loads(cli("calibrate", "--json").out)["left_out"]["unreadable"] == 1
-    assert cli("rotation", "pairs").status == 0
+    assert cli("rotation", "show", "--pairs").status == 0

@@ -51,7 +51,7 @@ async def test_nothing_learnt_yet_is_said_and_draws_as_without(cli: Cli) -> None
 
 async def test_simulated_draws_heed_what_was_learnt(cli: Cli) -> None:
     await keep_circles(8)
-    arguments = (*SIMULATE, "--sittings", "100", "--every", "30", "--json")
+    arguments = (*SIMULATE, "--sittings", "100", "--json")
     asked = cli(*arguments, "--affinity")
     assert "affinity: 6 pairs of these voices known from kept circles" in flowing(asked.err)
     told = json.loads(asked.out)
@@ -75,7 +75,7 @@ async def test_a_recorded_draw_tells_its_pairs_and_verifies(
         assert drawn is not None
         assert drawn.used is not shadow
         assert "6 pairs of these voices" in flowing(capsys.readouterr().err)
-        ran = cli("rotation", "verify", drawn.draw_id)
+        ran = cli("rotation", "show", drawn.draw_id)
         assert ran.status == 0
         assert "Affinity 6 pairs known among the candidates" in flowing(ran.out)
         assert f"{drawn.selected[0]} beside {drawn.selected[1]}" in ran.out
@@ -84,7 +84,7 @@ async def test_a_recorded_draw_tells_its_pairs_and_verifies(
     assert drawn is not None
     # What was learnt is in the record: without the circles it verifies all the same.
     assert cli("circles", "prune", "--all", "--yes").status == 0
-    assert cli("rotation", "verify", drawn.draw_id).status == 0
+    assert cli("rotation", "show", drawn.draw_id).status == 0
 
 
 async def test_circles_that_teach_nothing_are_not_read(cli: Cli) -> None:

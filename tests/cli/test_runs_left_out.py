@@ -53,7 +53,7 @@ def test_blind_spots_and_the_bank_go_by_other_circles(
 
 def test_it_is_told_that_they_are_left_out(cli: Cli, where: str) -> None:
     for command in (["blindspots"], ["bank", "learn"]):
-        assert "2 circles of runs left out (--in-run, or --run ID" in flowing(
+        assert "2 circles of runs left out (--where in_run=yes, or run=ID" in flowing(
             cli(*command, "--store", where).out
         )
         assert "left out" not in cli(*command, "--store", where, "--in-run").out

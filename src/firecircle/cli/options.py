@@ -13,9 +13,10 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_type_hints
+from types import NoneType
+from typing import IO, TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -76,9 +77,6 @@ SOURCE = "text, @file, or - for standard input"
 MostListed = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The most to list.")]
 ExportFile = Annotated[str, typer.Argument(metavar="FILE", help="Where to; - for standard output.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is already there.")]
-OnlyRuns = Annotated[
-    bool, typer.Option("--in-run", help="Only circles of runs; left out unless this or --run is given.")
-]
 
 
 class ResultCommand(TyperCommand):
@@ -280,6 +278,20 @@ def settings_in(written: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
+RARE = ("until", "voice", "in_run", "outcome", "reviewed", "mode", "status")
+"""Filters without an option of their own."""
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="FIELD=VALUE",
+        help="Only circles for which that holds; repeat for more. Fields: since and until (2026-11-01 or 7d),"
+        " alarm, in_run and reviewed (yes or no), verdict, pattern, voice, label, run, batch, mode, status,"
+        " text, outcome (right, wrong, missed or false_alarm).",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterOptions:
     """Which circles a command is about; all that are given must hold."""
@@ -335,12 +347,28 @@ class FilterOptions:
         ),
     ] = None
 
+    def narrowed(self, where: Sequence[str] | None) -> FilterOptions:
+        """The same with what `--where` says."""
+        hints = get_type_hints(FilterOptions)
+        said: dict[str, Any] = {}
+        for pair in where or ():
+            name, equals, value = (part.strip() for part in pair.partition("="))
+            if not equals or name not in hints:
+                known = ", ".join(field.name for field in fields(self))
+                raise ConfigError("--where", f"{pair!r} is no filter", f"write FIELD=VALUE; fields: {known}")
+            if name in said or getattr(self, name) is not None:
+                raise ConfigError(f"--where {name}", "given twice", "keep one")
+            said[name] = _filter_value(
+                name, value, [kind for kind in get_args(hints[name]) if kind is not NoneType]
+            )
+        return replace(self, **said)
+
     def filters(self, store: str | None) -> Filters:
         """The filters these options ask for; `store` is where the circles are, if it was named."""
         from firecircle.store.finding import Filters
 
         if self.run is not None and self.in_run is False:
-            raise ConfigError("--not-in-run", "leaves out what --run asks for", "leave one of them out")
+            raise ConfigError("--where in_run", "leaves out what run asks for", "leave one of them out")
         return Filters(
             since=None if self.since is None else moment(self.since, "--since"),
             until=None if self.until is None else moment(self.until, "--until"),
@@ -359,11 +387,24 @@ class FilterOptions:
             text=self.text,
         )
 
-    def circles_that_teach(self, store: str | None, *, only_runs: bool) -> Filters:
-        """The same for dialogues to learn from. Circles of runs only where a run, or `only_runs`, is asked
-        for: the arms of a run judge the same prompts again and again."""
-        in_run = None if self.run is not None else only_runs
+    def circles_that_teach(self, store: str | None) -> Filters:
+        """The same for dialogues to learn from. Circles of runs only where a run, or `in_run`, is asked for:
+        the arms of a run judge the same prompts again and again."""
+        in_run = None if self.run is not None else bool(self.in_run)
         return self.filters(store).model_copy(update={"in_run": in_run, "mode": "fire_circle"})
+
+
+def _filter_value(name: str, value: str, kinds: Sequence[Any]) -> str | bool:
+    words = [word for kind in kinds for word in get_args(kind)]
+    if bool in kinds:
+        if value.lower() in ("yes", "true", "1", "no", "false", "0"):
+            return value.lower() in ("yes", "true", "1")
+        raise ConfigError(f"--where {name}", f"{value!r} is neither yes nor no")
+    if words and value not in words:
+        raise ConfigError(f"--where {name}", f"{value!r} is none of {', '.join(words)}")
+    if not value:
+        raise ConfigError(f"--where {name}", "is empty", "write FIELD=VALUE")
+    return value
 
 
 def left_out_of_runs(circles: CircleStore, filters: Filters) -> int:
@@ -401,7 +442,9 @@ def run_id(written: str, store: str | None) -> str:
         )
     known = None
     unknown = ConfigError(
-        "run", f"no circle belongs to {written!r}", "`firecircle circles list --in-run` shows which there are"
+        "run",
+        f"no circle belongs to {written!r}",
+        "`firecircle circles list --where in_run=yes` shows which there are",
     )
     try:
         from firecircle.lab.runs.folder import find_run

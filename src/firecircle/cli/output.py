@@ -131,7 +131,7 @@ def short_id(kept_as: str) -> str:
 
 def note_on_runs_left_out(count: int) -> str:
     """How many circles of runs a command left out, and how to read them."""
-    return f"{counted(count, 'circle')} of runs left out (--in-run, or --run ID, reads them instead)"
+    return f"{counted(count, 'circle')} of runs left out (--where in_run=yes, or run=ID, reads them instead)"
 
 
 # -- sections --------------------------------------------------------------------------------------------

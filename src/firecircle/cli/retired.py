@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("scan",): ("batch",)}
+COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("scan",): ("batch",),
+    ("circles", "prune"): ("circles", "delete"),
+    ("lab", "resume"): ("lab", "run"),
+    ("lab", "estimate"): ("lab", "run", "--dry-run"),
+    ("lab", "compare"): ("compare",),
+    ("lab", "list"): ("lab", "report"),
+    ("rotation", "verify"): ("rotation", "show"),
+    ("rotation", "pairs"): ("rotation", "show", "--pairs"),
+    ("bank", "search"): ("bank", "list"),
+}
 """The words a command line began with, and those it begins with now."""
 
 _SET = {
@@ -24,6 +34,22 @@ _SET = {
     "--timeout": "--set=timeout_seconds=",
     "--round-timeout": "--set=timeout_per_round=",
 }
+_RARE = {
+    **{f"--{name}": f"--where={name}=" for name in ("until", "voice", "outcome", "mode", "status")},
+    "--in-run": "--where=in_run=yes",
+    "--not-in-run": "--where=in_run=no",
+    "--reviewed": "--where=reviewed=yes",
+    "--not-reviewed": "--where=reviewed=no",
+}
+_WHERE = {
+    **_RARE,
+    **{
+        f"--{name}": f"--where={name}="
+        for name in ("since", "verdict", "pattern", "label", "run", "batch", "text")
+    },
+    "--alarm": "--where=alarm=yes",
+    "--no-alarm": "--where=alarm=no",
+}
 OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
     ("evaluate",): {
         **_SET,
@@ -32,6 +58,12 @@ OPTIONS: Mapping[tuple[str, ...], Mapping[str, str]] = {
         "--shadow": "--rotate=shadow",
     },
     ("batch",): {**_SET, "--batch-name": "--name="},
+    ("circles", "list"): _RARE,
+    ("circles", "export"): _WHERE,
+    ("circles", "prune"): {**_WHERE, "--before": "--where=until="},
+    ("bank", "learn"): _WHERE,
+    ("bank", "search"): {"--most": "--limit="},
+    ("blindspots",): _WHERE,
     ("scan",): {
         "--budget": "--budget-usd=",
         "--budget-tokens": "--set=budget_tokens=",

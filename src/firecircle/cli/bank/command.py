@@ -12,9 +12,9 @@ from firecircle.cli.options import (
     ExportFile,
     FilterOptions,
     Force,
-    OnlyRuns,
     PatternType,
     StoreOption,
+    Where,
     left_out_of_runs,
     pattern_type,
     readable,
@@ -28,6 +28,7 @@ from firecircle.errors import ConfigError
 if TYPE_CHECKING:
     from firecircle.store.bank.entries import BankFilters
 
+MOST_LISTED, MOST_RELEVANT = 50, 5
 ENTRY_ID = typer.Argument(metavar="ID", help="The entry; the first letters will do.")
 
 
@@ -65,7 +66,7 @@ def bank_commands() -> typer.Typer:
     """The commands of the group."""
     group = typer.Typer(help="Patterns that circles found: learn, search, hand on.")
     group.command("list")(list_entries)
-    for command in (search, show, learn, forget):
+    for command in (show, learn, forget):
         group.command()(command)
     group.command("export")(export_to)
     group.command("import")(import_from)
@@ -74,48 +75,46 @@ def bank_commands() -> typer.Typer:
 
 @with_options(EntryOptions)
 def list_entries(
+    like: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="A prompt or a description: text, @file, or -."),
+    ] = None,
     *,
     given: EntryOptions,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="The most to show.")] = 50,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-k", metavar="N", min=1, help="The most to show.")
+    ] = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the patterns of the bank, the most often seen first."""
-    from firecircle.cli.bank.view import show_entries
-    from firecircle.store.opening import open_store
-
-    with open_store(store) as opened:
-        entries = opened.bank.find(given.filters, limit=limit + 1)
-    return show_entries(entries[:limit], more=len(entries) > limit, as_json=as_json)
-
-
-@with_options(EntryOptions)
-def search(
-    question: Annotated[
-        str, typer.Argument(metavar="TEXT", help="A prompt or a description: text, @file, or -.")
-    ],
-    k: Annotated[int, typer.Option("--most", "-k", metavar="K", min=1, help="The most to show.")] = 5,
-    *,
-    given: EntryOptions,
-    store: StoreOption = None,
-    as_json: AsJson = False,
-) -> int:
-    """Show the patterns most relevant to a prompt or a description, the most relevant first.
+    """List the patterns of the bank, the most often seen first, or those most relevant to a text.
 
     Relevance goes from 0 (nothing in common) towards 1 (the pattern says all that is asked): by words and
     what they stand for, and half by meaning where the sentence model is installed (`firecircle local fetch
     neural`).
     """
+    from firecircle.cli.bank.view import show_entries
+    from firecircle.store.opening import open_store
+
+    if like is not None:
+        return _show_relevant(like, given, limit or MOST_RELEVANT, store, as_json=as_json)
+    most = limit or MOST_LISTED
+    with open_store(store) as opened:
+        entries = opened.bank.find(given.filters, limit=most + 1)
+    return show_entries(entries[:most], more=len(entries) > most, as_json=as_json)
+
+
+def _show_relevant(like: str, given: EntryOptions, most: int, store: str | None, *, as_json: bool) -> int:
     from firecircle.cli.bank.view import show_relevant
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.names import has_neural_weights
     from firecircle.store.opening import open_store
     from firecircle.voices.embedded.learned.neural import nearness_in_meaning
 
-    prompt = text_of("TEXT", question)
+    prompt = text_of("TEXT", like)
     meaning = nearness_in_meaning if has_neural_weights() else None
     with open_store(store) as opened:
-        relevant = opened.bank.relevant(prompt, k, given.filters, meaning=meaning)
+        relevant = opened.bank.relevant(prompt, most, given.filters, meaning=meaning)
     return show_relevant(relevant, by_meaning=meaning is not None, as_json=as_json)
 
 
@@ -129,18 +128,15 @@ def show(entry: Annotated[str, ENTRY_ID], store: StoreOption = None, as_json: As
     return show_entry(full_entry, as_json=as_json)
 
 
-@with_options(FilterOptions, without=("alarm", "in_run", "mode", "status", "text"))
 def learn(
-    *,
-    given: FilterOptions,
-    only_runs: OnlyRuns = False,
+    where: Where = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
     """Bank the patterns of the circles that are kept. Doing it again changes nothing.
 
     Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
-    since several arms judge the same prompts, unless --run or --in-run asks for them.
+    since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
     """
     from firecircle.cli.output import note_on_runs_left_out, print_json, with_progress
     from firecircle.store.bank.learning import Learnt
@@ -148,7 +144,7 @@ def learn(
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 
-    filters = given.circles_that_teach(store, only_runs=only_runs).model_copy(update={"alarm": True})
+    filters = FilterOptions().narrowed(where).circles_that_teach(store).model_copy(update={"alarm": True})
     learnt = Learnt()
     with open_store(store) as opened:
         steps = learnt_from(opened.bank, opened.circles, filters)

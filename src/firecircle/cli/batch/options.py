@@ -92,10 +92,6 @@ class PartOptions:
             help="Rows in a part, done whole or again. Default: 2000.",
         ),
     ] = None
-    top: Annotated[
-        int | None,
-        typer.Option(metavar="K", min=0, max=1_000_000, help="How many rows top.jsonl has. Default: 100."),
-    ] = None
     escalate: Annotated[
         list[str] | None,
         typer.Option(

@@ -77,9 +77,8 @@ def judge_in_parts(
 
     async def judged(follow: Follower) -> tuple[ScanSummary, ScanProgress]:
         job = ScreeningJob(files, config, shared, str(folder.shards.resolve()))
-        top = TOP if parts.top is None else parts.top
         async with _workers(engine, parts.workers or usual_workers(), job) as (workers, count):
-            return await carry_out(folder, files, config, rows, workers, top=top, follow=follow, judged=count)
+            return await carry_out(folder, files, config, rows, workers, top=TOP, follow=follow, judged=count)
 
     with folder.locked():
         _print_beginning(console, folder, len(files))

@@ -9,18 +9,14 @@ import typer
 from firecircle.cli.options import (
     AsJson,
     FilterOptions,
-    OnlyRuns,
     StoreOption,
+    Where,
     left_out_of_runs,
-    with_options,
 )
 
 
-@with_options(FilterOptions, without=("alarm", "voice", "in_run", "mode", "status", "text"))
 def blindspots(
-    *,
-    given: FilterOptions,
-    only_runs: OnlyRuns = False,
+    where: Where = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -34,7 +30,7 @@ def blindspots(
     """Show what round 1 overlooked and the dialogue found, by pattern, and what could be said against it.
 
     Each prompt counts once. Labelled prompts come first, unlabelled ones apart. Circles of runs are left out,
-    since several arms judge the same prompts, unless --run or --in-run asks for them.
+    since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
 
     \b
     firecircle blindspots
@@ -44,7 +40,7 @@ def blindspots(
     from firecircle.store.bank.blindspots import find_blindspots
     from firecircle.store.opening import open_store
 
-    filters = given.circles_that_teach(store, only_runs=only_runs)
+    filters = FilterOptions().narrowed(where).circles_that_teach(store)
     with open_store(store) as opened:
         with progress("reading circle") as show_progress:
             overlooked = find_blindspots(

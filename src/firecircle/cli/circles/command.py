@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.options import (
+    RARE,
     AsJson,
     ExportFile,
     FilterOptions,
     Force,
     MostListed,
     StoreOption,
+    Where,
     Yes,
-    moment,
     readable,
     refuse_json_beside_export,
     refuse_to_replace,
@@ -42,16 +43,16 @@ def circles_commands() -> typer.Typer:
     group.command("export")(export_to)
     group.command("import")(import_from)
     group.command()(delete)
-    group.command()(prune)
     group.command("label")(set_label)
     group.command()(cancel)
     return group
 
 
-@with_options(FilterOptions)
+@with_options(FilterOptions, without=RARE)
 def list_circles(
     *,
     given: FilterOptions,
+    where: Where = None,
     split: Annotated[
         bool, typer.Option("--split", help="In which a voice ended against the verdict, and why it did.")
     ] = False,
@@ -73,6 +74,7 @@ def list_circles(
     from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
 
+    given = given.narrowed(where)
     filters = given.filters(store).model_copy(update={"split": True if split else None})
     with open_store(store) as opened:
         page = opened.circles.find(filters, before=before, limit=limit)
@@ -84,7 +86,7 @@ def list_circles(
         name, run = printable_line(filters.run_id or ""), printable_line(given.run or "")
         print(
             f"no circle of {name} is in the store: those of embedded voices are written down only when asked"
-            f" for: firecircle lab resume {run} --save",
+            f" for: firecircle lab run {run} --save",
             file=sys.stderr,
         )
     return show_page(page, dissent, as_json=as_json)
@@ -118,13 +120,31 @@ def show(
 
 def delete(
     circles: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="The circles; the beginnings of their ids will do.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="ID...", help="The circles; the beginnings of their ids will do."),
+    ] = None,
+    where: Where = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every circle there is.")] = False,
     yes: Yes = False,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Take circles out of the store, with everything that belongs to them."""
+    """Delete circles with everything that belongs to them: by their ids, or all that match.
+
+    Those that still sit stay, unless their ids are given.
+
+    \b
+    firecircle circles delete --where until=90d
+    firecircle circles delete --where label=benign --where alarm=no --yes
+    """
+    if sum((bool(circles), bool(where), everything)) != 1:
+        raise ConfigError("--all", "say which circles: ids, --where until=90d, or --all for every one")
+    if circles:
+        return _delete_named(circles, store, yes=yes, as_json=as_json)
+    return _delete_matching(FilterOptions().narrowed(where), store, yes=yes, as_json=as_json)
+
+
+def _delete_named(circles: list[str], store: str | None, *, yes: bool, as_json: bool) -> int:
     from firecircle.cli.output import is_confirmed, print_outcome
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
@@ -139,36 +159,13 @@ def delete(
     return print_outcome(f"{count} deleted", {"deleted": ids}, as_json=as_json)
 
 
-@with_options(FilterOptions, without=("until",))
-def prune(
-    before: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Begun before: 2026-11-01, or 90d ago.")
-    ] = None,
-    *,
-    given: FilterOptions,
-    everything: Annotated[bool, typer.Option("--all", help="Every circle there is.")] = False,
-    yes: Yes = False,
-    store: StoreOption = None,
-    as_json: AsJson = False,
-) -> int:
-    """Take out every circle that matches, some at a time; those that still sit stay.
-
-    \b
-    firecircle circles prune --before 90d
-    firecircle circles prune --label benign --no-alarm --yes
-    """
+def _delete_matching(given: FilterOptions, store: str | None, *, yes: bool, as_json: bool) -> int:
+    """Delete what matches, some at a time."""
     from firecircle.cli.output import is_confirmed, print_outcome, progress
-    from firecircle.store.finding import Filters
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 
     filters = given.filters(store)
-    if before is not None:
-        filters = filters.model_copy(update={"until": moment(before, "--before")})
-    if (filters == Filters()) != everything:
-        raise ConfigError(
-            "--all", "say which circles, such as --before 90d, or --all for every one; not both"
-        )
     with open_store(store) as opened:
         matching = opened.circles.count(filters)
         if not matching:
@@ -218,11 +215,9 @@ def cancel(circle: CircleId, store: StoreOption = None, as_json: AsJson = False)
     return print_outcome(f"{asked.id} is asked to end", document, as_json=as_json)
 
 
-@with_options(FilterOptions)
 def export_to(
     file: ExportFile = "-",
-    *,
-    given: FilterOptions,
+    where: Where = None,
     force: Force = False,
     html: Annotated[
         str | None,
@@ -247,14 +242,14 @@ def export_to(
 
     refuse_json_beside_export(file, as_json=as_json)
     refuse_to_replace(file, force=force)
-    filters = given.filters(store)
+    filters = FilterOptions().narrowed(where).filters(store)
     if html is not None:
         if filters != Filters():
             raise ConfigError("--html", "it names one circle already", "leave the filters out")
         return _write_page(html, file, store, as_json=as_json)
     circles, unreadable = 0, list[StoreError]()
     with open_store(store) as opened, written_whole(file) as target:
-        write = dataset_lines if given.reviewed else export_lines
+        write = dataset_lines if filters.reviewed else export_lines
         for line in with_progress(write(opened.circles, filters, unreadable.append), "writing circle"):
             target.write(line + "\n")
             circles += line != HEADER

@@ -80,7 +80,7 @@ def _kind(name: str, circles: CircleStore) -> str:
         raise ConfigError(
             "compare",
             f"{name} is no batch, run or circle that is kept",
-            "`firecircle circles list` and `firecircle lab list` show what is",
+            "`firecircle circles list` and `firecircle lab report` show what is",
         ) from None
     return "circle"
 

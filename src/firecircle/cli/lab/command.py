@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from firecircle.lab.datasets import FieldMap
     from firecircle.lab.plan import Plan
 
-PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `lab init` writes one.")]
-RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, its folder, or `last`.")
-]
 Save = Annotated[
     bool | None,
     typer.Option(
@@ -60,12 +56,8 @@ def lab_commands() -> typer.Typer:
         help="Experiments: put arms through datasets and see whether the dialogue pays.",
     )
     app.command("init")(init)
-    app.command("estimate")(estimate)
     app.command("run")(run)
-    app.command("resume")(resume)
     app.command("report")(report)
-    app.command("compare")(compare)
-    app.command("list")(list_all)
     app.command("study")(study)
     app.command("votes")(votes)
     return app
@@ -90,27 +82,30 @@ def init(
     if as_json:
         print_json({"written": str(path)})
     else:
-        print(f"written; next: firecircle lab estimate {path}")
-    return 0
-
-
-def estimate(plan: PlanFile, as_json: AsJson = False) -> int:
-    """Tell calls, tokens, price and time of each arm before anything is spent."""
-    import asyncio
-
-    require_lab("lab", "duckdb")
-    from firecircle.cli.lab.view import show_estimate
-    from firecircle.lab.estimate import estimate as estimated
-    from firecircle.lab.plan import read_plan
-
-    path = Path(plan)
-    read, _ = read_plan(path)
-    show_estimate(asyncio.run(estimated(read, path.parent)), read, as_json=as_json)
+        print(f"written; next: firecircle lab run {path} --dry-run")
     return 0
 
 
 @with_options(RunOptions)
-def run(plan: PlanFile, *, given: RunOptions) -> int:
+def run(
+    plan: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAN|RUN",
+            help="A plan, as `lab init` writes one, or a run to go on with: its id, the beginning of it, its"
+            " folder, or `last`.",
+        ),
+    ],
+    *,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Judge once more what failed, such as during an outage.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print calls, tokens, price and time of each arm; spend nothing."),
+    ] = False,
+    given: RunOptions,
+) -> int:
     """Carry a plan out, or go on with its unfinished run. Exit status 0: all done, 1: stopped by the budget.
 
     The same command after a crash, a kill or Ctrl-C goes on: no record is lost, no finished call is paid
@@ -121,70 +116,67 @@ def run(plan: PlanFile, *, given: RunOptions) -> int:
     from firecircle.lab.plan import read_plan
 
     path = Path(plan)
+    if not path.is_file() and path.suffix != ".toml":
+        return _go_on(plan, given, retry_failed=retry_failed, dry_run=dry_run)
     read, text = read_plan(path)
-    return _run_plan(read, text, path.parent, given)
+    if dry_run:
+        import asyncio
+
+        from firecircle.cli.lab.view import show_estimate
+        from firecircle.lab.estimate import estimate
+
+        show_estimate(asyncio.run(estimate(read, path.parent)), read, as_json=given.as_json)
+        return 0
+    return _run_plan(read, text, path.parent, given, retry_failed=retry_failed)
 
 
-def resume(
-    name: RunName,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Judge once more what failed, such as during an outage.")
-    ] = False,
-    save: Save = None,
-    engine: Engine = "local",
-    as_json: AsJson = False,
-) -> int:
-    """Go on with a run where it stopped."""
-    require_lab("lab", "duckdb")
+def _go_on(name: str, given: RunOptions, *, retry_failed: bool, dry_run: bool) -> int:
     from firecircle.cli.lab.running import carry_out
     from firecircle.lab.runs.folder import find_run
 
-    chosen = EngineOptions(engine)
-    return carry_out(find_run(name), save=save, as_json=as_json, retry_failed=retry_failed, engine=chosen)
+    for option, is_given in (("--out", given.out), ("--new", given.new), ("--dry-run", dry_run)):
+        if is_given:
+            raise ConfigError(option, f"{name} is a run, which goes on where it is", "name its plan instead")
+    return carry_out(
+        find_run(name),
+        save=given.save,
+        as_json=given.as_json,
+        retry_failed=retry_failed,
+        engine=EngineOptions(given.engine),
+    )
 
 
 def report(
-    name: RunName,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A run's id, the beginning of it, its folder, or `last`; without it, runs are listed.",
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FOLDER", help="Where to; default: `report` in the run.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write a finished run's report: one HTML file that works from disk, its figures and the records."""
+    """Write a finished run's report: one HTML file that works from disk, its figures and the records.
+
+    Without a RUN the runs are listed, the newest first.
+    """
+    if name is None:
+        require_lab("lab", "duckdb")
+        from firecircle.cli.lab.view import show_runs
+        from firecircle.lab.runs.folder import list_runs
+
+        if out is not None:
+            raise ConfigError("--out", "no run is named", "name the RUN to report on")
+        show_runs(list_runs(), as_json=as_json)
+        return 0
     require_lab("lab", "duckdb", "altair", "vl_convert")
     from firecircle.cli.lab.running import report_on
     from firecircle.lab.runs.folder import find_run
 
     return report_on(find_run(name), Path(out) if out else None, as_json=as_json)
-
-
-def compare(
-    first: RunName,
-    second: RunName,
-    as_json: AsJson = False,
-) -> int:
-    """Set two finished runs beside each other: arms of the same name, on the prompts both judged.
-
-    Prompts go by their ids, also when their text or the system text has changed; every column is about the
-    shared ones. Also told is what else differs, and which verdicts flipped; labels are not needed.
-    """
-    require_lab("lab", "duckdb")
-    from firecircle.cli.compare.view import show_runs
-    from firecircle.lab.compare import compare_runs
-    from firecircle.lab.runs.folder import find_run
-
-    show_runs(compare_runs(find_run(first), find_run(second)), as_json=as_json)
-    return 0
-
-
-def list_all(as_json: AsJson = False) -> int:
-    """List the runs that are kept, the newest first."""
-    require_lab("lab", "duckdb")
-    from firecircle.cli.lab.view import show_runs
-    from firecircle.lab.runs.folder import list_runs
-
-    show_runs(list_runs(), as_json=as_json)
-    return 0
 
 
 @with_options(RunOptions)
@@ -270,6 +262,7 @@ def _run_plan(
     base: Path,
     given: RunOptions,
     *,
+    retry_failed: bool = False,
     validated: bool = False,
     reported: bool = False,
 ) -> int:
@@ -282,6 +275,7 @@ def _run_plan(
         folder,
         save=given.save,
         as_json=given.as_json,
+        retry_failed=retry_failed,
         validated=validated,
         reported=reported,
         engine=engine,

@@ -118,7 +118,7 @@ def _unlisted(folder: RunFolder) -> str | None:
     except StoreError as trouble:
         return str(trouble)
     except TimeoutError:
-        return f"{LOCKED}; `firecircle lab resume {folder.path}` lists the run later"
+        return f"{LOCKED}; `firecircle lab run {folder.path}` lists the run later"
     return None
 
 

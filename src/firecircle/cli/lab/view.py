@@ -185,12 +185,10 @@ def show_outcome(
     ]
     if any(hurt):
         told = " and ".join(filter(None, hurt))
-        console.print(
-            f"{told} because a provider did not answer; firecircle lab resume {name}", soft_wrap=True
-        )
+        console.print(f"{told} because a provider did not answer; firecircle lab run {name}", soft_wrap=True)
     failed = sum(arm.failed for arm in state.tally.arms.values()) - state.failed_in_passing
     if failed:
-        console.print(f"{failed:,} failed; firecircle lab resume {name} --retry-failed", soft_wrap=True)
+        console.print(f"{failed:,} failed; firecircle lab run {name} --retry-failed", soft_wrap=True)
     console.print(f"finished: {printable_line(str(folder.records))}", soft_wrap=True)
     console.print(f"next: firecircle lab report {name}", soft_wrap=True)
 

@@ -16,7 +16,7 @@ def mcp(
         bool, typer.Option("--save/--no-save", help="Keep what is judged in the store. Default: keep.")
     ] = True,
 ) -> int:
-    """Serve evaluate, batch, circles, bank search and blind spots over standard input and output.
+    """Serve evaluate, batch, circles, the bank and blind spots over standard input and output.
 
     A client such as an editor or an agent starts this command itself; in a terminal it waits for one until
     Ctrl-C. Who judges follows from the key and from firecircle.toml, as for evaluate.

@@ -40,7 +40,7 @@ Domain = Annotated[str, typer.Option("--domain", metavar="D", help="The decision
 def rotation_commands() -> typer.Typer:
     """The commands of the group."""
     group = typer.Typer(help="Who is invited: participation, fairness and draws.")
-    for command in (show, simulate, verify, pairs):
+    for command in (show, simulate):
         group.command()(command)
     group.command("export")(export_to)
     group.command("import")(import_from)
@@ -58,14 +58,30 @@ def open_history(where: str | None = None) -> Iterator[ParticipationHistory]:
 
 
 def show(
+    draw_id: Annotated[
+        str | None,
+        typer.Argument(metavar="DRAW_ID", help="A draw to repeat from its seed; the first letters will do."),
+    ] = None,
     models: Pool = None,
     domain: Domain = "general",
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="Show which voices back more patterns together than either does alone."),
+    ] = False,
     history: HistoryFile = None,
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show how often each voice was heard and held the chair, how even that is, and what each weighs now."""
+    """Show how often each voice was heard and held the chair, how even that is, and what each weighs now.
+
+    With a DRAW_ID a recorded circle is drawn again. Exit status 0: the same circle, 1: another, 2: error.
+    """
     import time
+
+    if draw_id is not None:
+        return _verify(draw_id, history, store, as_json=as_json)
+    if pairs:
+        return _pairs(store, as_json=as_json)
 
     from firecircle.cli.rotation.view import Standings, show_standings
     from firecircle.rotation.drawing import characteristics_in
@@ -98,8 +114,6 @@ def simulate(
     ],
     models: Pool = None,
     sittings: Annotated[int, typer.Option(metavar="K", min=1, max=1000, help="How many sittings.")] = 10,
-    every: Annotated[float, typer.Option(metavar="DAYS", min=0, help="Days between them.")] = 1.0,
-    rounds: Annotated[int, typer.Option(metavar="R", min=1, max=4, help="Rounds in each.")] = 3,
     domain: Domain = "general",
     seed: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Simulate the same again; default: a fresh one.")
@@ -134,8 +148,8 @@ def simulate(
             start=time.time(),
             seed=seed,
             domain=domain,
-            every_seconds=every * DAY,
-            rounds=rounds,
+            every_seconds=DAY,
+            rounds=3,
             rules=None if no_quorum else DEFAULT_RULES,
             match_expertise=match_expertise,
             affinity=_learnt(store, pool) if affinity else (),
@@ -145,13 +159,7 @@ def simulate(
     return show_simulation(outcome, seed, as_json=as_json)
 
 
-def verify(
-    draw_id: Annotated[str, typer.Argument(metavar="DRAW_ID", help="The draw; the first letters will do.")],
-    history: HistoryFile = None,
-    store: StoreOption = None,
-    as_json: AsJson = False,
-) -> int:
-    """Draw a recorded circle again from its seed. Exit status 0: the same circle, 1: another, 2: error."""
+def _verify(draw_id: str, history: str | None, store: str | None, *, as_json: bool) -> int:
     from firecircle.cli.rotation.view import show_check
     from firecircle.rotation.drawing import verify_draw
 
@@ -161,8 +169,7 @@ def verify(
     return show_check(draw, check, as_json=as_json)
 
 
-def pairs(store: StoreOption = None, as_json: AsJson = False) -> int:
-    """Show which voices complement each other: pairs that back more patterns than either does alone."""
+def _pairs(store: str | None, *, as_json: bool) -> int:
     from firecircle.cli.output import with_progress
     from firecircle.cli.rotation.drawing import glances
     from firecircle.cli.rotation.view import show_pairs

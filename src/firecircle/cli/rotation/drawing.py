@@ -77,7 +77,7 @@ def draw_circle(
 def _draw_note(drawn: Draw, *, kept: bool) -> str:
     names = ", ".join(map(printable_line, drawn.selected))
     how = "drawn" if drawn.used else "would be drawn (shadow)"
-    verify = f"`firecircle rotation verify {drawn.draw_id[:8]}`" if kept else "not recorded"
+    verify = f"`firecircle rotation show {drawn.draw_id[:8]}`" if kept else "not recorded"
     return f"{how} from {len(drawn.candidates)} voices: {names}; {verify}"
 
 

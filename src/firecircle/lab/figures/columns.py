@@ -102,9 +102,7 @@ class RecordFile:
         import duckdb
 
         if not path.exists():
-            raise ConfigError(
-                path.parent.name, "has no records yet", "`firecircle lab resume` finishes the run"
-            )
+            raise ConfigError(path.parent.name, "has no records yet", "`firecircle lab run` finishes the run")
         self._database = duckdb.connect(":memory:")
         self._table = records_table(self._database, path)
         described = self._database.execute(f"DESCRIBE SELECT * FROM {self._table}").fetchall()

@@ -115,7 +115,7 @@ class RunFolder:
             return RunAbout.model_validate_json(self._content(ABOUT))
         except OSError:
             raise StoreError(
-                f"{self.path}: holds no run; `firecircle lab list` tells which there are"
+                f"{self.path}: holds no run; `firecircle lab report` tells which there are"
             ) from None
         except ValidationError:
             raise StoreError(f"{self.path / ABOUT}: is not the beginning of a run; start a new one") from None
@@ -228,7 +228,7 @@ class RunFolder:
             raise ConfigError(
                 "run",
                 f"{self.about.run_id} is unfinished",
-                f"`firecircle lab resume {self.path}` finishes it first",
+                f"`firecircle lab run {self.path}` finishes it first",
             )
         if not self.has_whole_table:
             raise StoreError(self.damaged_table)
@@ -238,7 +238,7 @@ class RunFolder:
         """The line about a table that is not whole."""
         return (
             f"{self.records}: is not as it was written when the run was finished;"
-            f" `firecircle lab resume {self.path}` writes it anew from the journal"
+            f" `firecircle lab run {self.path}` writes it anew from the journal"
         )
 
     def begin(
@@ -386,4 +386,4 @@ def find_run(name: str) -> RunFolder:
         return (exact or matching)[0]
     if matching:
         raise ConfigError("run", f"{len(matching)} runs begin with {name!r}", "write more of the name")
-    raise ConfigError("run", f"there is no {name!r}", "`firecircle lab list` tells which there are")
+    raise ConfigError("run", f"there is no {name!r}", "`firecircle lab report` tells which there are")

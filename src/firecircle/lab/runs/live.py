@@ -180,7 +180,7 @@ def missing_note(count: int | None, why: str) -> str:
     many = "some" if count is None else f"{count:,}"
     return (
         f"{many} of this run's circles are not in the store: {why};"
-        " the run itself has everything, and `firecircle lab resume` tries again"
+        " the run itself has everything, and `firecircle lab run` tries again"
     )
 
 

@@ -62,7 +62,7 @@ def run_asked_for(name: str) -> RunFolder:
         raise RequestError(404, f"runs: not installed; {install_command('lab')}") from None
     run = next((run for run in list_runs() if run.about.run_id == name), None)
     if run is None:
-        raise RequestError(404, f"{name}: no such run; `firecircle lab list` tells which there are")
+        raise RequestError(404, f"{name}: no such run; `firecircle lab report` tells which there are")
     return run
 
 
