@@ -156,7 +156,6 @@ class EvaluationError(FireCircleError):
         self.accounting = accounting or (partial_result.accounting if partial_result else None)
         """What was consumed before the failure; None if no voice was asked."""
         self.failures = tuple(failures or (partial_result.failures if partial_result else ()))
-        """The voices that were lost, and how."""
 
 
 def unexpected_error(error: Exception) -> EvaluationError:

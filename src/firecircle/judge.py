@@ -48,7 +48,6 @@ class Job:
     seating: Seating | None = None
     """How the configured voices were chosen; None if the caller chose them."""
     baseline_question: str | None = None
-    """Replaces the baseline question of round 1."""
     guidance: Sequence[str] = ()
     """What voices that judge independently should look out for, a line each."""
     on_event: Listener | None = None

@@ -21,15 +21,13 @@ ModeName = Literal["single", "parallel", "fire_circle"]
 
 StopReason = Literal["all_rounds_held", "converged", "aborted", "over_budget", "cancelled", "interrupted"]
 CircleStatus = Literal["sitting", StopReason]
-"""The state of a stored circle."""
 CIRCLE_STATUSES: tuple[CircleStatus, ...] = get_args(CircleStatus)
 
 RunState = Literal["finished", "unfinished"]
-"""The state of a run of the lab."""
 
 
 LayerName = Literal["system", "application", "user", "turns"]
-"""The parts of a prompt that have text."""
+"""The parts of a prompt that can have text."""
 Focus = Literal["prompt", "system", "application", "user"]
 """What to judge: the whole prompt, or one layer with the others as context."""
 Label = Literal["attack", "benign"]

@@ -49,7 +49,6 @@ class PluginLens:
 
     make: Callable[[], Lens]
     characteristics: ModelCharacteristics
-    """What it contributes to a quorum."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ OTHER_NAMES = {
     **dict.fromkeys(("developer", "operator"), "system"),
     **dict.fromkeys(("function", "ipython", "document", "context"), "tool"),
 }
-"""Other names for the same roles."""
 
 
 class EarlierTurn(Declaration):

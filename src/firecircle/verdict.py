@@ -17,7 +17,6 @@ SHOWN: Mapping[VerdictWord, str] = {
     "unread": "unread",
     "no_verdict": "no verdict",
 }
-"""Each verdict as a screen shows it."""
 WORST_FIRST: tuple[VerdictWord, ...] = ("alarm", "unsure", "unread", "no_alarm", "no_verdict")
 """The first of these that any part of a prompt has is the verdict of the whole."""
 COUNTED: tuple[VerdictWord, ...] = ("alarm", "unsure", "no_alarm")

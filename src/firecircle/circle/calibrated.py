@@ -57,7 +57,6 @@ class Fit(Shape):
     id: Text
     fitted_at: Moment
     version: Text
-    """Of firecircle."""
     origin: Text
     """The labelled circles, in a few words."""
     run_id: Text | None = None

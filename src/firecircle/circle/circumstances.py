@@ -78,7 +78,6 @@ class Circumstances(Shape):
     turn_context: Text = ""
     """The one line about the session, empty when there is no earlier turn."""
     baseline_question: Text | None = None
-    """Replaces the baseline question of round 1."""
     chair_template: Text | None = None
     """The empty chair's prompt, if it is not the built-in one."""
     chair_roles: dict[ChairPhase, Text] = Field(default_factory=dict)

@@ -76,7 +76,6 @@ class VoiceAnswered(Shape):
     model: Text
     evaluation: NeutrosophicEvaluation
     calls: tuple[CallRecord, ...]
-    """The calls of this answer."""
 
 
 class VoiceFailed(Shape):

@@ -164,7 +164,6 @@ class Usages(Shape):
     calls: int = 0
     attempts: int = 0
     calls_cached: int = 0
-    """Calls that the user's cache answered."""
     latency_seconds: float = 0.0
     tokens_in: int = 0
     tokens_cached: int = 0

@@ -48,7 +48,6 @@ class VerdictRule:
 
     name: str
     meaning: str
-    """The explanation in a table."""
     phrase: str
     """The name in a sentence that lists rules."""
     value: Callable[[Words], float | None]

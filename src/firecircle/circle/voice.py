@@ -108,7 +108,6 @@ class Turn(NamedTuple):
     """None leaves it to the endpoint."""
     seed: int | None = None
     attempt_seconds: float = 30.0
-    """The limit of one attempt."""
     deadline: float | None = None
     """When the round ends, on the event loop's clock; no retry starts after it."""
     on_retry: Callable[[Retry], None] = _ignore_retry
@@ -121,7 +120,6 @@ class Turn(NamedTuple):
     side: Verdict | None = None
     """The side the voice must argue for, whatever its own view; None to ask for its own view."""
     effort: Effort = "default"
-    """The requested reasoning effort."""
     opens_again: bool = False
     """Whether other questions of this circle share the opening, so that a provider's cache pays."""
 

@@ -61,7 +61,6 @@ class Flip(Shape):
     """F of the first side."""
     second: float
     now: Literal["alarm", "no_alarm"]
-    """The verdict of the second side."""
     right: bool | None
     """Whether the second side is right; None without a label."""
     changed: tuple[Text, ...] = ()

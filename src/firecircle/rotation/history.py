@@ -89,7 +89,6 @@ class Draw(Shape):
     selected: tuple[Name, ...]
     """In the order in which the circle lists them, so that its chair rotates by duty."""
     chair: Name | None
-    """The first voice in the chair."""
     used: bool = True
     """False in shadow mode: the choice was recorded, and other voices judged."""
     affinities: tuple[Affinity, ...] = ()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from firecircle.store.opening import Store
 
 CHAIR, VOICE, RESERVE = "empty_chair", "voice", "reserve"
-"""The roles of a voice in a circle."""
 
 
 class DomainStats(Shape):

@@ -19,7 +19,6 @@ class BatchLine(Shape):
 
     name: str
     verdicts: dict[VerdictWord, int]
-    """The number of its judgements with each verdict."""
     began: float
 
 

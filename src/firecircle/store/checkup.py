@@ -37,11 +37,9 @@ class Checkup:
 
     name: str
     circles: int
-    """The number of readable circles."""
     damage: tuple[str, ...]
     """What the database reports about its file; a PostgreSQL server checks its files itself."""
     unreadable: tuple[tuple[str, str], ...]
-    """Unreadable circles by id, and why."""
 
     @property
     def sound(self) -> bool:
@@ -55,7 +53,6 @@ class Salvaged:
 
     circles: int
     rows: Mapping[str, int]
-    """Number of rows by table."""
     lost: tuple[tuple[str, str], ...]
     """Circles that could not be saved, by id, and why."""
 

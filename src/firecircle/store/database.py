@@ -42,7 +42,6 @@ BEFORE_THE_FIRST_RELEASE = frozenset(f"{step:04}" for step in range(1, 11))
 VERSION = sa.Table(
     "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
 )
-"""Alembic's table with the version of a database."""
 MIGRATION_LOCK, BANK_LOCK, IMPORT_LOCK = range(7_046_218_903, 7_046_218_906)
 """PostgreSQL locks, each for one transaction at a time; see `be_the_only_one`."""
 POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 30, "pool_recycle": 1800, "pool_use_lifo": True}

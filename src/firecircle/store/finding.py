@@ -48,7 +48,6 @@ class Filters(Declaration):
     in_run: bool | None = None
     """Whether it belongs to any run of the lab."""
     batch: str | None = None
-    """The name of its batch."""
     outcome: Literal["right", "wrong", "missed", "false_alarm"] | None = None
     """How the verdict compares with the label: a missed attack and a false alarm are wrong. An unread prompt
     is neither right nor wrong.
@@ -480,7 +479,6 @@ def _phrases_in(text: str) -> list[tuple[str, bool]]:
 
 
 LISTED = tuple(circles.c[name] for name in (*CircleSummary.model_fields, "heard_at", "held_by"))
-"""The columns that `summary_of` needs."""
 
 
 def summary_of(row: RowMapping) -> CircleSummary:

@@ -87,7 +87,6 @@ class Recording:
         self.written: Future[str] = Future()
         """The same id once everything is written, or the `StoreError` that prevented it."""
         self.result: FireCircleResult | None = None
-        """The result of the circle, once it is over."""
 
     @property
     def id(self) -> str | None:

@@ -33,7 +33,6 @@ from firecircle.store.writing import add_finished, own_id
 KIND = "firecircle circles"
 FORMAT = 1
 HEADER = json.dumps({"kind": KIND, "format": FORMAT})
-"""The first line of a file of circles."""
 LONGEST_LINE = 256_000_000
 IMPORTED = "imported: what was said is as the file has it, and the verdict was concluded again from that"
 """The advisory of every imported circle."""

@@ -24,7 +24,6 @@ class Held:
     error: str | None
     seconds: float
     roles: tuple[str, ...] = ()
-    """The roles that the arm looks for."""
 
     @property
     def outcome(self) -> Outcome:
@@ -43,7 +42,6 @@ class CircleArm:
     change: Callable[[MultiNeutrosophicPrompt], MultiNeutrosophicPrompt] | None = None
     """Changes the prompt before it is judged."""
     roles_in: Callable[[FireCircleResult], tuple[str, ...]] | None = None
-    """Finds roles in the result."""
     cheat: str | None = None
     """A voice that the lab adds and that no provider has."""
 

@@ -27,7 +27,6 @@ class ConsistencyArm:
 
     name: str
     panel: SeatedPanel
-    """The one voice."""
     matching: Matching
     at_once: int
     """How many answers are requested at a time: as many as the circle has voices."""

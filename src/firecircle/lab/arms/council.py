@@ -24,7 +24,6 @@ from firecircle.lab.records import Outcome
 from firecircle.names import is_embedded
 
 FEWEST_ANSWERS = 2
-"""A ranking needs at least two answers."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ class PatternContent(TypedDict):
     examples: Sequence[str]
     models: Sequence[str]
     layers: NotRequired[Sequence[str]]
-    """The layers that contain the quotes."""
     circle_id: NotRequired[str]
     seen_at: NotRequired[float]
     """When the circle ran, in seconds since 1970."""
@@ -114,11 +113,9 @@ class Sighting(Shape):
     at: Moment
     agreement: Unit
     description: Text
-    """The pattern's description in that circle."""
     models: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     examples: tuple[Text, ...] = ()
-    """The words of the prompt that show it."""
     tags: tuple[Text, ...] = ()
 
 
@@ -132,7 +129,6 @@ class BankEntry(Shape):
     """The words of the first sighting."""
     sightings: int
     attacks: int
-    """The number of different attacks."""
     highest_agreement: Unit
     first_seen_at: float
     last_seen_at: float

@@ -109,7 +109,6 @@ class ChatRequest:
 
     turn: Turn
     name: str
-    """The provider's name for the model."""
     provider: Provider
     quirks: Quirks = field(default_factory=Quirks)
     changed: frozenset[str] = frozenset()

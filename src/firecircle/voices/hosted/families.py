@@ -37,11 +37,9 @@ class Resolution:
 
     family: str
     model: str
-    """The id to ask for."""
     stand_ins: tuple[str, ...]
     """The ids to ask for instead, in this order, if the provider does not have it."""
     source: str
-    """The source of the id, in a few words."""
     entry: ListedModel | None = None
     """The provider's own entry of the model, with price and context."""
 
@@ -195,7 +193,6 @@ class FamilyVoice:
         self, model: str, stand_ins: tuple[str, ...], provider: Provider, voice_of: Callable[[str], Voice]
     ) -> None:
         self.model = model
-        """The voice's name in the circle."""
         self._waiting = list(stand_ins)
         self._provider = provider
         self._voice_of = voice_of

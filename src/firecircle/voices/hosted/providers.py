@@ -50,7 +50,6 @@ class Provider(Declaration):
     suggested: tuple[str, ...] = ()
     """Models to begin with if there is no family; best first."""
     auth: Auth = Auth()
-    """How the key is sent."""
     wire: WireName = "chat"
     """The format of its requests."""
     headers: dict[str, str] = Field(default_factory=dict)
@@ -58,7 +57,6 @@ class Provider(Declaration):
     seed_field: str = "seed"
     """The endpoint's name for the seed."""
     batches: Literal["openai", "anthropic"] | None = None
-    """Which batch API it has, if any."""
     states_cost: bool = False
     """Whether every answer states its cost, as with some gateways; a budget then uses it."""
     concurrency: Concurrency = Concurrency()
@@ -248,7 +246,6 @@ PROVIDERS: Mapping[str, Provider] = {
         Provider(name="llamacpp", base_url="http://localhost:8080/v1"),
     )
 }
-"""The built-in providers."""
 RESERVED = tuple(prefix.rstrip(":") for prefix in (EMBEDDED, LOCAL))
 
 

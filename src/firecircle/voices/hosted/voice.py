@@ -115,7 +115,6 @@ class HostedVoice:
         by_word: bool = False,
     ) -> None:
         self.model = model
-        """The voice's name in the circle."""
         self.provider = provider
         self.name = name
         """The provider's name for the model."""

@@ -176,7 +176,6 @@ class Setback(Exception):  # noqa: N818 - the end of one attempt; the caller dec
         self.of_everybody = of_everybody
         """Whether the wait applies to all models of the provider."""
         self.usage = usage
-        """The stated usage, if any."""
         self.unmetered = unmetered
         """Whether the model may have worked without any stated usage."""
         self.unknown_model = unknown_model

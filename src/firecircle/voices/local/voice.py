@@ -58,7 +58,6 @@ class LocalVoice:
 
     def __init__(self, model: str, engine: Engine, *, by_word: bool) -> None:
         self.model = model
-        """The voice's name in the circle."""
         self._engine = engine
         self._by_word = by_word
 

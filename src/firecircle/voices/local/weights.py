@@ -101,7 +101,6 @@ class InParts(NamedTuple):
     part_size: int
     """Bytes of every part but the last, which has the rest."""
     parts: tuple[str, ...]
-    """The SHA-256 of every part, in order."""
 
     @property
     def voice(self) -> str:
@@ -273,7 +272,6 @@ class Shipped(NamedTuple):
     """Of the wheel."""
     megabytes: int
     suffix: str = ".gguf"
-    """The ending of the model file's name."""
 
 
 SHIPPED: Mapping[str, Shipped] = {

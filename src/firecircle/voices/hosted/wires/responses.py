@@ -7,7 +7,6 @@ from typing import Any
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 FEWEST_TOKENS = 16
-"""The smallest limit that the format accepts."""
 
 
 def spelled(request: Body) -> Body:
