@@ -1,7 +1,7 @@
 """Pictures of the viewer for the documentation: real circles of embedded voices, in a real browser.
 
-`python -m docs.viewer_pictures` writes six files to `docs/_static/viewer/`; with `--all FOLDER` every kind of
-page at three widths in both themes, to look at (`--only report,batch` for some of them).
+`python -m docs.viewer_pictures` writes four files to `docs/_static/viewer/`; with `--all FOLDER` every kind
+of page at three widths in both themes, to look at (`--only report,batch` for some of them).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from firecircle import EvaluationConfig, FireCircleConfig, MultiNeutrosophicProm
 from firecircle.errors import EvaluationError, VoiceError
 from firecircle.examples import load_examples
 from firecircle.names import ModeName
+from firecircle.store.finding import Filters
 from firecircle.store.opening import Store, open_store
 from firecircle.web.app import build_site
 from firecircle.web.serving import address_of, listening_socket, server_of
@@ -56,6 +57,13 @@ async def fill(store: Store) -> str:
     return shown
 
 
+def twins(store: Store) -> str:
+    """The comparison of an attack with its harmless twin."""
+    found = store.circles.find(Filters(text="voucher", mode="fire_circle")).circles
+    first, second = (next(one.id for one in found if one.label == label) for label in ("benign", "attack"))
+    return f"/circles/compare?first={first}&second={second}"
+
+
 PLAN = """
 name = "{name}"
 
@@ -79,7 +87,6 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
     from firecircle.lab.report.page import write_report
     from firecircle.lab.runs.starting import complete, open_run
     from firecircle.store.bank.learning import learn
-    from firecircle.store.finding import Filters
 
     examples = load_examples()
     runs = []
@@ -102,17 +109,18 @@ async def fill_everything(store: Store, place: Path, circle: str) -> dict[str, s
     panel = await alone.evaluate_prompt(examples[0].prompt, "parallel")
     for _ in learn(store.bank, store.circles, Filters()):
         pass
-    circles = [one.id for one in store.circles.find(Filters(mode="fire_circle")).circles]
     return {
         "panel": f"/circles/{panel.kept_as}",
         "answer": f"/circles/{circle}#v1r2",
-        "two-circles": f"/circles/compare?first={circle}&second={circles[0]}",
         "batches": "/batches",
         "batch": f"/batches/{quote('after the change')}?before=before-the-change",
         "runs": "/runs",
         "run": f"/runs/{runs[0]}",
         "report": f"/runs/{runs[0]}/report",
-        "report-alone": f"/runs/{runs[0]}/report.html",
+        "convene": f"/convene?from={circle}",
+        "review": "/review?review=true",
+        "blind": "/review?blind=true",
+        "search": "/circles?text=agreed",
         "compare": f"/runs/compare?first={runs[0]}&second={runs[1]}",
         "bank": "/bank",
         "entry": f"/bank/{store.bank.find()[0].id}",
@@ -227,7 +235,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, open_store(Path(place) / "circles.sqlite") as store:
         os.environ["XDG_DATA_HOME"] = place
         circle = asyncio.run(fill(store))
-        paths = {"circles": "/circles", "circle": f"/circles/{circle}", "convene": f"/convene?from={circle}"}
+        paths = {
+            "circles": "/circles",
+            "circle": f"/circles/{circle}",
+            "dialogue": f"/circles/{circle}/dialogue",
+            "two-circles": twins(store),
+        }
         if given.all:
             paths |= asyncio.run(fill_everything(store, Path(place), circle))
             paths |= asyncio.run(fill_hard_cases(store)) | {"login": "/login"}
@@ -238,10 +251,8 @@ def main() -> None:
             else [
                 ("circles", 1440, "light"),
                 ("circle", 1440, "light"),
-                ("circle", 1440, "dark"),
-                ("convene", 1440, "light"),
-                ("circle", 820, "light"),
-                ("circles", 390, "dark"),
+                ("dialogue", 1440, "light"),
+                ("two-circles", 1440, "light"),
             ]
         )
         with serving(store) as address, sync_playwright() as started:

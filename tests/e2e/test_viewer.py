@@ -458,7 +458,7 @@ def test_the_list_shows_a_circle_that_begins_meanwhile(page: Page, store: Store,
 def test_a_circle_is_convened_with_its_price_shown_first(page: Page) -> None:
     page.goto("/convene")
     page.get_by_label("Start from an example").select_option(ATTACK)
-    assert page.locator("textarea[name=user]").input_value() == find_example(ATTACK).prompt.user
+    playwright.expect(page.locator("textarea[name=user]")).to_have_value(find_example(ATTACK).prompt.user)
     playwright.expect(page.locator("#estimate")).to_contain_text("free")
     page.get_by_label("Rounds").select_option("2")
     page.locator("select[name=circle]").select_option("named")
@@ -578,6 +578,8 @@ def test_every_page_is_accessible_in_either_theme(page: Page, store: Store, big:
         "/batches",
         f"/circles/compare?first={big}&second={big}",
         "/circles?order=falsehood&rising=true",
+        "/circles?text=yesterday",
+        "/review",
         "/circles/nothing-here",
     ):
         page.route(

@@ -226,7 +226,7 @@ def answer_part(request: Request) -> Response:
 
 
 def convene_page(request: Request) -> Response:
-    """The form to convene a circle, empty or with the prompt of another circle or an example."""
+    """The form to convene a circle, empty or with the prompt of another circle or of an example."""
     if not caller_of(request).may_write:
         raise RequestError(403, "this token only reads")
     prompt = None
@@ -235,6 +235,8 @@ def convene_page(request: Request) -> Response:
             prompt = viewer_of(request).store.circles.load(given).prompt
         except ConfigError as unknown:
             raise RequestError(404, str(unknown)) from None
+    elif example := request.query_params.get("example"):
+        prompt = next((one.prompt for one in load_examples() if one.id == example), None)
     read_settings_anew()
     trouble, ignored, models = "", None, embedded_models()
     try:

@@ -65,7 +65,7 @@ def roc_svg(lines: Sequence[RocLine], link: Callable[[RocLine, CurvePoint], str]
 
     Colours are attributes, so that it can be alone; the viewer's style sheet gives it another theme.
     """
-    right, top, foot = ROC_SIDE - 10, 10, ROC_SIDE - ROC_BELOW
+    right, top, foot = ROC_SIDE - 18, 10, ROC_SIDE - ROC_BELOW
 
     def x(value: float) -> float:
         return round(ROC_LEFT + value * (right - ROC_LEFT), 1)

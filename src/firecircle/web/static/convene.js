@@ -107,11 +107,14 @@ function changed() {
 }
 form.addEventListener("input", changed);
 
-document.getElementById("example").addEventListener("change", (event) => {
-  const chosen = event.target.selectedOptions[0];
-  if (!chosen.value) return;
-  for (const layer of ["system", "application", "user"]) form[layer].value = chosen.dataset[layer];
-  setTurns(chosen.dataset.turns);
+document.getElementById("example").addEventListener("change", async (event) => {
+  const example = event.target.value;
+  if (!example) return;
+  const answer = await fetch(`/convene?${new URLSearchParams({ example })}`).catch(() => null);
+  if (!answer?.ok || event.target.value !== example) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const layer of ["system", "application", "user"]) form[layer].value = page.querySelector(`textarea[name=${layer}]`).value;
+  setTurns(page.getElementById("earlier").dataset.turns);
   tellAll();
   changed(); // the form heard of the choice before its turns were here
 });
