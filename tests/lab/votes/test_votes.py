@@ -52,6 +52,37 @@ def test_wide_long_and_nested_files_are_the_same(tmp_path: Path) -> None:
         assert independence(read_votes(path)) == independence(table)
 
 
+def test_logs_of_other_tools_are_the_same_votes(tmp_path: Path) -> None:
+    table = simulated(3, 0.3, 60, 1)
+    items = list(zip(table.labels, table.scores.T.tolist(), strict=True))
+    inspect, promptfoo = tmp_path / "log.json", tmp_path / "results.json"
+    samples = [
+        {
+            "id": number,
+            "epoch": 1,
+            "target": label,
+            "scores": {
+                judge: {"value": "C" if (vote == 1) == (label == "attack") else "I"}
+                for judge, vote in zip("ABC", votes, strict=True)
+            },
+        }
+        for number, (label, votes) in enumerate(items)
+    ]
+    inspect.write_text(json.dumps({"version": 2, "eval": {"task": "judges"}, "samples": samples}))
+    answers = [
+        {"testIdx": number, "provider": {"id": judge}, "score": vote, "vars": {"label": label}}
+        for number, (label, votes) in enumerate(items)
+        for judge, vote in zip("ABC", votes, strict=True)
+    ]
+    promptfoo.write_text(json.dumps({"evalId": "eval-1", "results": {"version": 3, "results": answers}}))
+    for path in (inspect, promptfoo):
+        assert independence(read_votes(path)) == independence(table)
+    other = tmp_path / "other.json"
+    other.write_text("[1, 2]")
+    with pytest.raises(ConfigError, match="neither an Inspect log nor a promptfoo result"):
+        read_votes(other)
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, path = simulated(3, 0.3, 200, 2), tmp_path / "n.jsonl"
     path.write_text(

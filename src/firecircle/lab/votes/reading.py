@@ -1,12 +1,15 @@
-"""`read_votes`: items and judges from CSV, JSONL or Parquet, in any of the usual layouts, or our exports."""
+"""`read_votes`: items and judges from CSV, JSONL, Parquet, our exports, logs of Inspect and promptfoo."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from firecircle.errors import ConfigError
+from firecircle.files import read_regular
 from firecircle.lab.datasets.reading import raw_rows
 from firecircle.lab.datasets.record import BadRow, FieldMap
 from firecircle.lab.votes.table import Votes, votes_of
@@ -20,6 +23,9 @@ SCORE = ("score", "vote", "falsehood", "F", "f", "value", "verdict", "rating")
 NESTED = ("evaluations", "votes", "scores", "judges", "voices")
 LABELS = FieldMap()
 """The label values of datasets."""
+GRADES = {"C": True, "I": False}
+"""How Inspect writes correct and incorrect."""
+LARGEST_DOCUMENT = 200_000_000
 SAID = {"alarm": 1.0, "unsure": 0.5, "no_alarm": 0.0}
 """Verdict words as scores."""
 
@@ -55,11 +61,71 @@ def read_votes(
 
 
 def _cells(path: Path) -> Iterator[Mapping[str, object]]:
+    if path.suffix.lower() == ".json":
+        yield from _of_a_tool(path)
+        return
     for row in raw_rows(path, FieldMap(), whole=True):
         if isinstance(row, BadRow):
             raise ConfigError(str(path), f"line {row.line}: {row.reason}", "fix that line")
         if row.cells.get("kind") != KIND:  # the first line of our own export says what the file is
             yield row.cells
+
+
+def _of_a_tool(path: Path) -> Iterator[Mapping[str, object]]:
+    """The votes in an Inspect log, one sample a row, or in a promptfoo result, one answer a row."""
+    try:
+        document = json.loads(read_regular(path, LARGEST_DOCUMENT))
+    except OSError as unreadable:
+        raise ConfigError(str(path), f"cannot read it: {unreadable.strerror}", "name another file") from None
+    except (ValueError, RecursionError) as broken:
+        raise ConfigError(
+            str(path), f"it is not JSON ({broken})", "give JSON Lines, CSV or Parquet"
+        ) from None
+    results = document.get("results") if isinstance(document, dict) else None
+    answers = results.get("results") if isinstance(results, dict) else None
+    samples = document.get("samples") if isinstance(document, dict) else None
+    if isinstance(samples, list):
+        yield from (_of_sample(sample) for sample in samples if isinstance(sample, dict))
+    elif isinstance(answers, list):
+        yield from (_of_answer(answer) for answer in answers if isinstance(answer, dict))
+    else:
+        raise ConfigError(
+            str(path),
+            "it is neither an Inspect log nor a promptfoo result",
+            "write its rows as JSON Lines: jq -c '.[]' turns a list into them",
+        )
+
+
+def _of_sample(sample: Mapping[str, Any]) -> Mapping[str, object]:
+    """A sample of Inspect: every scorer is a judge. `C` and `I` say whether it gave the target."""
+    gold = LABELS.label_of(sample["target"]) if LABELS.knows_label(str(sample.get("target"))) else None
+    scores = sample.get("scores") or {}
+    return {
+        "item": f"{sample.get('id')}/{sample.get('epoch', 1)}",
+        "label": gold,
+        "votes": {judge: _against(gold, score) for judge, score in scores.items()},
+    }
+
+
+def _against(gold: Label | None, score: object) -> object:
+    """The vote behind a grade if the target is known: correct is the target, incorrect the other label."""
+    value = score.get("value") if isinstance(score, Mapping) else score
+    if not isinstance(value, str) or value not in GRADES or gold is None:
+        return value
+    return float((gold == "attack") == GRADES[value])
+
+
+def _of_answer(answer: Mapping[str, Any]) -> Mapping[str, object]:
+    """An answer of promptfoo: every provider is a judge, its score the vote."""
+    provider = answer.get("provider")
+    judge = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
+    given = answer.get("vars") or {}
+    return {
+        "item": str(answer.get("testIdx", answer.get("id"))),
+        "label": next((given[name] for name in GOLD if given.get(name)), None),
+        "judge": str(judge),
+        "score": answer.get("score", float(bool(answer.get("success")))),
+    }
 
 
 def _votes_in(
