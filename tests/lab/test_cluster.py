@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,10 +46,14 @@ class Cluster:
     address: str
     holder: int
 
-    def workers(self) -> list[psutil.Process]:
+    def workers(self, actor: str = "CircleWorker") -> list[psutil.Process]:
         """Those of this cluster alone."""
-        below = psutil.Process(self.holder).children(recursive=True)
-        return [process for process in below if "ray::CircleWorker" in " ".join(process.cmdline())]
+        found = []
+        for process in psutil.Process(self.holder).children(recursive=True):
+            with suppress(psutil.Error):
+                if f"ray::{actor}" in " ".join(process.cmdline()):
+                    found.append(process)
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +117,31 @@ def test_a_batch_on_the_cluster_writes_the_rows_of_processes(cluster: Cluster, t
     assert table(tmp_path / "there") == table(tmp_path / "here")
 
 
+def test_a_batch_on_the_cluster_goes_on_whoever_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """A worker and then the driver; finished parts are left as they are, and every row is judged once."""
+    corpus = as_json_lines(tmp_path / "corpus.jsonl", copies=4)
+    arguments = ["batch", str(corpus), *READERS, "--part-rows", "6", "--workers", "2", "--out"]
+    here, out = tmp_path / "here", tmp_path / "out"
+    assert ran_apart(*arguments, str(here), seconds=300).status == 0
+
+    there = [*arguments, str(out), "--engine", f"ray:{cluster.address}"]
+    driver = subprocess.Popen(command(*there), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 2, driver)
+    cluster.workers("_Holder")[0].kill()
+    wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 5, driver)
+    assert driver.poll() is None, "a lost worker ends nothing"
+    driver.kill()
+    driver.wait()
+    wait_until_gone(lambda: cluster.workers("_Holder"))
+    finished = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
+    assert 5 <= len(finished) < 16
+    done = ran_apart(*there, "--json", seconds=300)
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["rows"] == 4 * 24
+    assert all(path.stat().st_mtime_ns == then for path, then in finished.items())
+    assert table(out) == table(here)
+
+
 def test_ctrl_c_ends_a_run_on_the_cluster_in_a_line_and_it_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.replace("sample = 4", "sample = 2"))
@@ -171,6 +201,13 @@ def wait_until(happens: Callable[[], bool], driver: subprocess.Popen[bytes]) -> 
     until = time.monotonic() + 300
     while not happens() and driver.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
+
+
+def wait_until_gone(there: Callable[[], object]) -> None:
+    """Ray ends the workers of a driver that is gone."""
+    until = time.monotonic() + 60
+    while there() and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def started(
