@@ -65,6 +65,14 @@ def test_no_page_is_longer_than_a_person_reads(page: Path) -> None:
     assert len(words) <= LONGEST_PAGE, f"{page.name} has {len(words)} words: split it by what it answers"
 
 
+def test_the_documentation_stays_small() -> None:
+    """Besides the reference, which is written from the code, and the changelog."""
+    pages = [page for page in PAGES[1:] if page.stem != "changelog"]
+    assert len(pages) <= 40
+    everything = [*pages, *(DOCS / "decisions").glob("*.md")]
+    assert sum(len(page.read_text("utf-8").split()) for page in everything) <= 30_000
+
+
 def test_decisions_are_few_and_short() -> None:
     """A record is for a choice that a successor would question; measurements go to the notes pages."""
     records = sorted((DOCS / "decisions").glob("*.md"))
