@@ -243,6 +243,7 @@ class TestCommand:
         ran = cli("evaluate", "--conversation", str(file), "--offline", "--json", "--store", str(place))
         assert Conversation.model_validate_json(ran.out).due_turn == 4
         with Store(place) as store:
+            assert not any("-" in circle.id for circle in store.circles.find().circles)
             assert sorted(circle.record_id or "" for circle in store.circles.find().circles) == [
                 f"chat:{number}" for number in range(1, 6)
             ]

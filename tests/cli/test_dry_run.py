@@ -36,11 +36,11 @@ Prompt: example temporal_inconsistency-01-attack; system 267, user 190 character
                           calls  tokens in  tokens out    price
 round 1                       3      2,946       6,000  $0.0466
 round 2                       3      7,099       6,000  $0.0559
-round 3                       3      8,445       6,000  $0.0587
-anthropic/claude…onnet-4      3      6,104       3,000  $0.0633
-qwen/qwen-2.5-72…nstruct      3      6,201       3,000  $0.0636
-deepseek/deepseek-r1          3      6,185      12,000  $0.0343
-all, at most                  9     18,490      18,000  $0.1612
+round 3                       3      8,595       6,000  $0.0591
+anthropic/claude…onnet-4      3      6,154       3,000  $0.0635
+qwen/qwen-2.5-72…nstruct      3      6,251       3,000  $0.0638
+deepseek/deepseek-r1          3      6,235      12,000  $0.0344
+all, at most                  9     18,640      18,000  $0.1616
 
 No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
 A circle that agrees early holds fewer rounds; a contradiction adds a question.

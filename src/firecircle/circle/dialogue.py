@@ -95,7 +95,8 @@ class Dialogue:
         )
         self._started = time.monotonic()
         opening = {
-            "circle_id": circle_id or _new_circle_id(config, self._questions.nonce),
+            "circle_id": circle_id
+            or _new_circle_id(config, self._questions.nonce + self._circumstances.turn_context),
             "started_at": time.time(),
             "config": config.model_copy(update={"api_key": None}),
             "prompt": prompt,
@@ -375,7 +376,8 @@ class Dialogue:
             self._abort(BudgetError, message, number=page.number, stopped="over_budget")
 
 
-def _new_circle_id(config: FireCircleConfig, nonce: str) -> str:
+def _new_circle_id(config: FireCircleConfig, told: str) -> str:
+    """A new id; with a seed, the same for the same circle at the same turn."""
     if config.seed is None:
         return uuid.uuid4().hex
-    return hashlib.sha256(f"{nonce}/{config.model_dump_json()}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{told}/{config.model_dump_json()}".encode()).hexdigest()[:32]
