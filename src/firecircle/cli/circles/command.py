@@ -228,8 +228,8 @@ def export_to(
 ) -> int:
     """Write every circle that matches as JSON lines, the oldest first. One that still sits is left out.
 
-    With --reviewed it writes a dataset instead: the prompts that a person labelled in the viewer, with label,
-    note and the verdict they got; --outcome wrong leaves those that disagree with the verdict.
+    With --where reviewed=yes it writes a dataset: the prompts that a person labelled in the viewer, with
+    label, note and the verdict they got; outcome=wrong leaves those that disagree with the verdict.
 
     One that cannot be read is told, the others are written, and the exit status is 2.
     """

@@ -56,7 +56,7 @@ export function answerButton(voice, round) {
 }
 
 const MOST_PANELS = 2;
-const panels = () => [...document.querySelectorAll("dialog.panel")];
+const panels = () => [...document.querySelectorAll("dialog.panel[open]")]; // one that closes is gone a moment later
 const ofPanel = (panel) => answerButton(panel.dataset.voice, panel.dataset.ofRound);
 
 // The page makes room: nothing that is open hides what it belongs to.
