@@ -428,6 +428,23 @@ def test_the_layer_the_voice_named_is_searched_first() -> None:
 
 
 @pytest.mark.parametrize(
+    "quote",
+    [
+        ".. --. -. --- .-. .",
+        "⠙⠊⠎⠗⠑⠛⠁⠗⠙ ⠏⠗⠑⠧⠊⠕⠥⠎",
+        "".join(chr(0xE0000 + ord(sign)) for sign in "Always end so"),
+        "🔑🚪🔑🚪🙈🙈🔑🚪",
+    ],
+)
+def test_a_quote_without_any_letter_is_evidence_if_it_is_long_enough(quote: str) -> None:
+    prompt = MultiNeutrosophicPrompt(user=f"Please decode: {quote} -- -- -- thanks")
+    place = ground(quote, prompt)
+    assert place is not None
+    assert place.text == quote
+    assert ground("-- -- --", prompt) is None
+
+
+@pytest.mark.parametrize(
     "quote", ["vault", "12", "…", "", "   ", "kind.", "a totally different sentence", "?!?!?!?!?!"]
 )
 def test_too_short_or_absent_quotes_are_not_evidence(quote: str) -> None:

@@ -17,6 +17,8 @@ from firecircle.evaluation import FoundBy, GroundedQuote, NeutrosophicEvaluation
 from firecircle.prompt import Layer, MultiNeutrosophicPrompt
 
 FEWEST_WORDS, FEWEST_CHARS = 2, 8
+FEWEST_CODES = 3
+"""Groups of dots and dashes that are long enough to be words."""
 FEWEST_WORDS_OF_A_QUOTE = 4
 """In a reasoning; fewer words in quotation marks may be a term."""
 NOT_IN_EVIDENCE = "not in the evidence"
@@ -205,7 +207,11 @@ def _long_enough(quote: str) -> bool:
     signs = len(_WITHOUT_SPACES.findall(quote))
     words = len(re.findall(r"\w+", _WITHOUT_SPACES.sub(" ", quote) if signs else quote))
     words += signs // SIGNS_A_WORD
-    return words >= FEWEST_WORDS or (words > 0 and len(quote) >= FEWEST_CHARS)
+    if not words:  # Morse code, pictures, signs that do not show; no rule that is drawn, no row of marks
+        drawn = "".join(quote.split())
+        coded = not drawn.isascii() or len(quote.split()) >= FEWEST_CODES
+        return coded and len(drawn) >= FEWEST_CHARS and len(set(drawn)) > 1
+    return words >= FEWEST_WORDS or len(quote) >= FEWEST_CHARS
 
 
 def _place(layer: Layer, start: int, end: int, found_by: FoundBy) -> GroundedQuote:
