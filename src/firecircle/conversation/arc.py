@@ -14,8 +14,8 @@ from firecircle.conversation.evidence import CheckedClaim, ReplyReading
 from firecircle.shapes import Shape, Text, Unit
 from firecircle.thresholds import reaches
 from firecircle.verdict import UNSURE_SHARE, VerdictWord
-from firecircle.voices.embedded.dialogue import log_odds, probability
 from firecircle.voices.embedded.language.prompt_reading import content
+from firecircle.voices.embedded.lenses.findings import log_odds, probability
 
 JudgedBy = Literal["screen", "circle"]
 

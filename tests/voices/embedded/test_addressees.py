@@ -112,8 +112,3 @@ def test_alarm_words_that_nobody_means_are_no_alarm(user: str) -> None:
 def test_what_the_user_pasted_is_material_too() -> None:
     assert falsehood(PASTED) >= 0.7
     assert falsehood(PASTED.replace("AI tools reading this page must say", "The town hall told us")) < 0.7
-
-
-def test_settings_that_switch_off_what_binds_the_assistant_count() -> None:
-    asked = '{"ask": "weather", "content_filter": "%s", "units": "metric"}'
-    assert falsehood(asked % "none") > falsehood(asked % "strict") + 0.2

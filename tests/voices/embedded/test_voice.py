@@ -17,8 +17,9 @@ from firecircle.examples import find_example
 from firecircle.names import EMBEDDED_ALIASES, EMBEDDED_MODELS, EvaluationMode, has_neural_weights
 from firecircle.request import default_models
 from firecircle.voices.embedded import embedded_voice, rule_reader
+from firecircle.voices.embedded.dialogue import RESERVE, alone
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, read_prompt
-from firecircle.voices.embedded.lenses.findings import Finding
+from firecircle.voices.embedded.lenses.findings import Finding, beside_the_turns
 from firecircle.voices.embedded.rules import RuleReader
 from firecircle.voices.embedded.voice import ReaderVoice
 
@@ -189,6 +190,44 @@ async def test_plain_attacks_end_in_a_pattern_that_readers_agree_on() -> None:
         assert result.reason is not None
         assert result.reason.pattern_type is not None
         assert any(len(found.held_to_the_end) >= 2 for found in result.patterns), example
+
+
+async def test_ngrams_alone_raise_no_alarm_that_their_reserve_holds_back() -> None:
+    reader = embedded_voice("embedded:ngrams").reader  # type: ignore[attr-defined]
+    reading = read_prompt(ATTACK)
+    believed = reader.weigh(reader.find(reading))
+    stated = (await answer("embedded:ngrams", Turn((), ATTACK)))["falsehood"]
+    assert stated == pytest.approx(alone(believed, reader.reserve), abs=1e-4)
+    assert reader.reserve > RESERVE
+
+
+def test_a_few_quoted_words_are_not_louder_than_where_they_stand() -> None:
+    reader = embedded_voice("embedded:ngrams").reader  # type: ignore[attr-defined]
+    prompt = MultiNeutrosophicPrompt(
+        user="I want you to act as a travel guide. You will: name a village, say how to get there by bus, and"
+        " add one sentence about its church. Your task is to: keep it short."
+    )
+    reading = read_prompt(prompt)
+    loudest = reader.weigh(reader.find(reading))
+    for words in ("You will:", "Your task is to:"):
+        start = prompt.user.index(words)
+        assert reader.reread(reading, "user", start, start + len(words)).strength <= loudest
+
+
+@pytest.mark.parametrize("kind", ["temporal_inconsistency", "fabricated_progression"])
+def test_a_claim_is_compared_with_the_known_turns(kind: str) -> None:
+    said = "You told me the ferry leaves at nine from the south pier."
+    place = ("user", 0, len(said))
+
+    def strength(turns: object) -> float:
+        prompt = MultiNeutrosophicPrompt.model_validate({"user": said, "turns": turns})
+        return beside_the_turns(read_prompt(prompt), kind, 0.7, place)
+
+    on_record = [{"role": "assistant", "content": "The ferry leaves at nine from the south pier."}]
+    something_else = [{"role": "assistant", "content": "Bicycles travel free of charge."}]
+    assert strength(on_record) < 0.5 < 0.7 < strength(something_else) == strength([])
+    assert strength(None) == 0.7, "nothing is known"
+    assert beside_the_turns(read_prompt(ATTACK), "role_confusion", 0.7, place) == 0.7
 
 
 async def test_the_chair_says_whom_it_speaks_for_and_reports_what_others_leave_out() -> None:

@@ -8,36 +8,22 @@ only rises, at most to what the reader believed from the start, and the maximum 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from firecircle.circle.voice import Peer, PeerQuote
 from firecircle.voices.embedded.language.prompt_reading import UNVOUCHED, PromptReading
-from firecircle.voices.embedded.lenses.findings import Finding, Reader, Reread
+from firecircle.voices.embedded.lenses.findings import Finding, Reader, Reread, log_odds, probability
 
 RESERVE = 0.9
-"""Log-odds that a reader holds back while it is alone in what it sees."""
+"""Log-odds that a reader holds back while it is alone in what it sees, unless it states another reserve."""
 SHARE, MOST = 0.3, 3.0
 """How much of a peer's log-odds about the same words comes off the reserve, and the most that is counted.
-Their product is the reserve: agreement can lift it and no more."""
+Their product is the reserve: agreement can lift it and no more, and of a larger one a part remains."""
 CONTESTED = 0.05
 """Below this a reader says that it sees nothing in a peer's words."""
 Place: TypeAlias = tuple[str, int, int]
 """Layer, start and end."""
-SUREST = 0.99
-"""Whatever words say, they may be meant otherwise."""
-
-
-def log_odds(chance: float) -> float:
-    """The logarithm of the odds, within bounds."""
-    bounded = min(max(chance, 1e-4), 1 - 1e-4)
-    return math.log(bounded / (1 - bounded))
-
-
-def probability(odds: float) -> float:
-    """The probability behind log-odds; never quite sure."""
-    return min(SUREST, 1 / (1 + math.exp(-max(-30.0, odds))))
 
 
 class Heard(NamedTuple):
@@ -56,9 +42,9 @@ class Heard(NamedTuple):
         return not self.confirmed and self.reread.strength < CONTESTED
 
 
-def alone(strength: float) -> float:
+def alone(strength: float, reserve: float = RESERVE) -> float:
     """The falsehood a reader states while no peer has said anything about the same words."""
-    return probability(log_odds(strength) - RESERVE)
+    return probability(log_odds(strength) - reserve)
 
 
 def hear(reader: Reader, reading: PromptReading, peers: Sequence[Peer]) -> tuple[Heard, ...]:
@@ -84,20 +70,20 @@ def hear(reader: Reader, reading: PromptReading, peers: Sequence[Peer]) -> tuple
 
 def falsehood(reader: Reader, own: Sequence[Finding], heard: Sequence[Heard]) -> float:
     """What the reader believes, less its reserve, which shrinks where a peer suspects the same words."""
-    stated = [alone(reader.weigh(own))]
+    stated = [alone(reader.weigh(own), reader.reserve)]
     for finding in own:
         alarms = [each.falsehood for each in heard if finding.touches(*each.quote[1:])]
         if alarms and finding.strength >= reader.confirms_from:
-            stated.append(lifted(finding.strength, max(alarms)))
+            stated.append(lifted(finding.strength, max(alarms), reader.reserve))
     stated += [
-        lifted(each.reread.strength, each.falsehood)
+        lifted(each.reread.strength, each.falsehood, reader.reserve)
         for each in heard
         if each.reread.strength >= reader.confirms_from
     ]
     return round(max(stated), 4)
 
 
-def lifted(strength: float, alarm: float) -> float:
+def lifted(strength: float, alarm: float, reserve: float = RESERVE) -> float:
     """The falsehood of words that a peer suspects as well, whose own falsehood is `alarm`."""
     loudness = min(MOST, max(0.0, log_odds(alarm) + RESERVE))
-    return probability(log_odds(strength) - RESERVE + SHARE * loudness)
+    return probability(log_odds(strength) - reserve + SHARE * loudness)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from firecircle.voices.embedded.dialogue import log_odds, probability
+from firecircle.voices.embedded.dialogue import RESERVE
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import Finding, Lens, Reread
+from firecircle.voices.embedded.lenses.findings import Finding, Lens, Reread, log_odds, probability
 
 QUIET = 0.02
 """The probability of manipulation where no rule found anything."""
@@ -23,7 +23,7 @@ BLIND, BLIND_WITHOUT_TURNS, BLIND_WITH_ONE_LAYER = 0.1, 0.2, 0.15
 class RuleReader:
     """Looks through lenses: all of the package's for `embedded:rules`, one for a plugin's."""
 
-    confirms_from, type_from = 0.4, 0.4
+    reserve, confirms_from, type_from = RESERVE, 0.4, 0.4
 
     def __init__(self, name: str, lenses: Sequence[Lens], looks_at: str = "") -> None:
         self.name = name

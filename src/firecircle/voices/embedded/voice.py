@@ -120,7 +120,7 @@ def _shown(own: Sequence[Finding], heard: Sequence[Heard], least: float, *, deci
     for each in heard:
         kind = each.quote.pattern or ""
         if each.confirmed:
-            note = f"confirms {each.label}: these words {does(kind)}"
+            note = f"These words {does(kind)}, as {each.label} says"
             shown.append(Finding(kind, each.reread.strength, *each.quote[1:], note))
     if decides and not shown:
         moved = max(heard, key=lambda each: each.reread.strength, default=None)
@@ -128,7 +128,7 @@ def _shown(own: Sequence[Finding], heard: Sequence[Heard], least: float, *, deci
             return [own[0]]
         if moved is not None and moved.reread.types:
             kind = max(moved.reread.types.items(), key=itemgetter(1))[0]
-            note = f"reading the words of {moved.label} again: these words {does(kind)}"
+            note = f"These words, which {moved.label} quotes, {does(kind)}"
             return [Finding(kind, moved.reread.strength, *moved.quote[1:], note)]
     return shown
 

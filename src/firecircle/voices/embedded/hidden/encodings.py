@@ -205,7 +205,7 @@ def signals(text: str) -> Iterator[Decoded]:
             words = _MORSE_WORDS.split(run)
             plain = " ".join(["".join([_MORSE.get(sign, "") for sign in word.split()]) for word in words])
             if len(plain) >= 5:
-                yield Decoded("morse", plain, match.start(), match.end())
+                yield Decoded("Morse code", plain, match.start(), match.end())
     if not plain_signs:
         for match in _BRAILLE_RUN.finditer(text):
             plain = "".join([_BRAILLE.get(char, " " if char == " " else "") for char in match.group()])

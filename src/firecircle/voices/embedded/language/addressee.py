@@ -98,12 +98,13 @@ def names_machine(sentence: Sentence, at: int) -> bool:
         return False
     automatic = at > 0 and sentence.words[at - 1] in word_list("automatic")
     machine = sentence.bits[at] & k("MACHINE", "NAMED")
-    if machine or _is_surely(word) or (automatic and word in _READERS):
+    if machine or is_a_machine(word) or (automatic and word in _READERS):
         return True
     return _names_its_work(sentence.words, at)
 
 
-def _is_surely(word: str) -> bool:
+def is_a_machine(word: str) -> bool:
+    """Whether the word names nothing else: an LLM, a chatbot, Claude."""
     names = word_list("machines")
     return word in names or ("-" in word and bool(names.intersection(word.split("-"))))
 
@@ -177,15 +178,15 @@ def _told(sentence: Sentence, orders: Sequence[Order], at: int) -> float:
     if called and (_ordered_after(sentence, orders, at) or _turns_to_you(sentence, at)):
         return STRENGTHS.called
     sure = (
-        _is_surely(words[at])
-        or any(_is_surely(word) or word in word_list("automatic") for word in before if word != "virtual")
+        is_a_machine(words[at])
+        or any(is_a_machine(word) or word in word_list("automatic") for word in before if word != "virtual")
         or ("virtual" in before and not words[at].startswith("machine"))
         or (
             words[at] != "whoever"
             and after[:1] != ("to",)
             and any(map(word_list("reading").__contains__, after))
         )
-        or (words[at] == "whoever" and any(map(_is_surely, words[at + 1 : at + 1 + _NOUN_PHRASE])))
+        or (words[at] == "whoever" and any(map(is_a_machine, words[at + 1 : at + 1 + _NOUN_PHRASE])))
         or (before[-1:] != () and before[-1] in word_list("reading") and before[-1].endswith("ing"))
         or (
             bool(after)
@@ -243,7 +244,7 @@ def _is_duty(words: tuple[str, ...], place: int) -> bool:
 
 def _is_one_of_a_series(sentence: Sentence, at: int) -> bool:
     """Whether a name or a number follows that makes it a product: model CX-2, tool 7."""
-    if at + 1 >= len(sentence.words) or _is_surely(sentence.words[at]):
+    if at + 1 >= len(sentence.words) or is_a_machine(sentence.words[at]):
         return False
     follows = sentence.words[at + 1]
     return any(letter.isdigit() for letter in follows)

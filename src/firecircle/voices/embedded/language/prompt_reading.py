@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from firecircle.languages import unread_languages
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.voices.embedded.language.acts import Order, orders
-from firecircle.voices.embedded.language.addressee import told_to_machine
+from firecircle.voices.embedded.language.addressee import is_a_machine, told_to_machine
 from firecircle.voices.embedded.language.intents import intents
 from firecircle.voices.embedded.language.objects import TELLING, Intent
 from firecircle.voices.embedded.language.text import Marks, Sentence, sentences
@@ -27,6 +27,8 @@ UNVOUCHED = ("application", "user")
 
 PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE = 6, 0.15
 """Sentences with orders, and their share, from which on a document is written for people."""
+MACHINES_NAMED = 2
+"""Sentences that name a machine and tell it nothing, from which on a document is about machines."""
 _TOLD_MACHINES = ("override", "conceal", "no_refusal", "forced")
 _NOT_CONTENT = kind(
     "YOU", "ME", "NOT", "MODAL", "FILLER", "SHOW", "LEAK", "SAY", "CONCEAL", "MACHINE", "ALL", "ASK", "EXACT",
@@ -59,6 +61,9 @@ class ReadSentence(NamedTuple):
     def is_for_machines(self) -> bool:
         """Whether only an assistant could be meant: it is addressed, or told what no person is told."""
         told = self.strongest(*_TOLD_MACHINES)
+        names = {intent.name for intent in self.intents}
+        if self.sentence.mask & kind("YOU") and "mode" in names and names & {"lifted", "unbound"}:
+            return True
         if told is not None and told.strength >= TELLING:
             return concerns_assistant(self.sentence, self.orders, told)
         return bool(word_list("machines").intersection(self.sentence.words)) or self.is_addressed_to_machines
@@ -150,6 +155,18 @@ class PromptReading:
             for read in self.application
         )
         return orders >= max(PEOPLE_ORDERED, PEOPLE_ORDERED_SHARE * len(self.application))
+
+    @cached_property
+    def is_about_machines(self) -> bool:
+        """Whether the application's text speaks of assistants, agents and models without addressing them.
+
+        Then they are its subject: a page about agents, a skill, rules for a coding agent.
+        """
+        spoken_of = sum(
+            not read.is_addressed_to_machines and any(map(is_a_machine, read.sentence.words))
+            for read in self.application
+        )
+        return spoken_of >= MACHINES_NAMED
 
     @cached_property
     def is_a_game(self) -> bool:

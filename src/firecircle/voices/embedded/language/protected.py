@@ -76,6 +76,8 @@ _BEFORE_A_NAME = frozenset(
 )
 _SUBJECT = k("YOU", "ME", "HUMAN_USER", "OTHERS", "MACHINE")
 _FOR_WHAT = frozenset(("for", "of", "about", "für", "para", "pour"))
+_NEAR_ITS_NAME = 4
+"""Words between "system" and "instructions" at most, where one belongs to the other; behind it one less."""
 _WHERE = frozenset(("on", "in", "from"))
 _DEFINITE = frozenset(("the", "my", "our", "its", "this", "that", "their"))
 _ATTRIBUTIVE = frozenset(
@@ -144,7 +146,7 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     if thing.has("CONFIG") and _of_something_else(sentence, thing):
         return 0.0
     if thing.has("CONFIG"):
-        if thing.has("SETUP"):
+        if thing.has("SETUP") and (thing.has("ALL") or _has_near(sentence, thing, k("SETUP"))):
             exact = thing.has("YOU", "PRIOR", "ALL", "EXACT")
             return STRENGTHS.setup_exact if exact else STRENGTHS.setup
         if thing.has("YOU"):
@@ -153,7 +155,9 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
             if _for_a_purpose(sentence, thing):
                 return STRENGTHS.instructions_for_something
             return STRENGTHS.instructions
-        if thing.has("PRIOR", "GIVEN"):
+        if thing.has("PRIOR", "GIVEN") and (
+            thing.has("ALL") or _has_near(sentence, thing, k("PRIOR", "GIVEN"))
+        ):
             return STRENGTHS.given_instructions
         return STRENGTHS.all_instructions if thing.has("ALL") else 0.0
     if thing.has("POLICY") and thing.has("YOU") and thing.has("SETUP", "INTERNAL", "GIVEN"):
@@ -163,6 +167,17 @@ def _own_setup(sentence: Sentence, thing: Reach) -> float:
     if thing.has("TEXT") and thing.has("PRIOR") and thing.has("ALL") and not thing.mine:
         return STRENGTHS.whole_text
     return 0.0
+
+
+def _has_near(sentence: Sentence, thing: Reach, classes: int) -> bool:
+    """Whether a word such as "system" belongs to one for the set-up: not in "rules for old systems"."""
+    places = range(max(thing.first + 1, 0), min(thing.last + 1, len(sentence.words)))
+    named = [place for place in places if sentence.bits[place] & k("CONFIG")]
+    return any(
+        sentence.bits[place] & classes
+        and any(-_NEAR_ITS_NAME <= place - each < _NEAR_ITS_NAME for each in named)
+        for place in range(max(places.start - _NEAR_ITS_NAME, 0), min(places.stop, len(sentence.words)))
+    )
 
 
 def _is_a_subject(sentence: Sentence, thing: Reach) -> bool:

@@ -20,9 +20,9 @@ import numpy as np
 from firecircle.languages import unread_letters
 from firecircle.names import PATTERN_TYPES
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.voices.embedded.dialogue import probability
 from firecircle.voices.embedded.learned.broad import BroadReader
 from firecircle.voices.embedded.learned.encoder import FIRST, LAST, Array, Encoder, weights_folder
+from firecircle.voices.embedded.lenses.findings import probability, says_something
 
 WEIGHTS_FILE = "neural.npz"
 LONGEST_WINDOW = 320
@@ -213,14 +213,14 @@ class Judged:
     head: Head
 
     @property
-    def kind(self) -> int:
+    def row(self) -> int:
         """Which row of the calibration it is read by."""
         return 2 if self.tuned is None else int(self.window.layer == "application")
 
     @property
     def strength(self) -> float:
         """The calibrated probability behind the scores."""
-        tuned, broad, offset = map(float, self.head.calibration[self.kind])
+        tuned, broad, offset = map(float, self.head.calibration[self.row])
         log_odds = tuned * (self.tuned or 0.0) + broad * self.broad + offset
         return round(probability(log_odds), 4)
 
@@ -231,6 +231,12 @@ class Judged:
         scores = self.features @ weights[:-1] + weights[-1]
         chances = np.exp(scores - scores.max())
         return dict(zip(PATTERN_TYPES, map(float, chances / chances.sum()), strict=True))
+
+    @property
+    def kind(self) -> str:
+        """The most probable pattern type."""
+        types = self.types
+        return max(types, key=types.__getitem__)
 
 
 class Judge:
@@ -331,12 +337,18 @@ class ReadPrompt:
         return str(getattr(self._prompt, window.layer))[window.start : window.end]
 
     def shown_by(self, window: Window) -> Window:
-        """The sentence of a window that looks most suspicious by itself."""
+        """The sentence of a window that looks most suspicious by itself: no heading and no sign of a list.
+
+        The whole window where there is none.
+        """
         text = str(getattr(self._prompt, window.layer))
         places = [
             (window.start + start, window.start + end)
             for start, end in _stretches(text[window.start : window.end])
         ]
+        places = [(start, end) for start, end in places if says_something(text[start:end])]
+        if not places:
+            return window
         start, end = places[self._judge.worst_of([text[start:end] for start, end in places])]
         return Window(window.layer, start, end)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from firecircle.errors import ConfigError
 from firecircle.languages import READ_ROUGHLY
 from firecircle.names import has_neural_weights
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
-from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, does
+from firecircle.voices.embedded.lenses.findings import WEAK, Finding, Reread, beside_the_turns, does
 
 if TYPE_CHECKING:
     from firecircle.voices.embedded.learned.head import Head
@@ -30,7 +29,7 @@ class NeuralReader:
 
     name = "neural"
     looks_at = "what each passage means and how it relates to the other layers"
-    confirms_from, type_from = 0.6, 0.35
+    reserve, confirms_from, type_from = 0.7, 0.6, 0.35
 
     def __init__(self, head: Head | None = None) -> None:
         if not has_neural_weights():
@@ -49,10 +48,9 @@ class NeuralReader:
         findings = []
         for judged in read.judged():
             place = read.shown_by(judged.window) if judged.strength >= WEAK else judged.window
-            kind = max(judged.types.items(), key=itemgetter(1))[0]
-            findings.append(
-                Finding(kind, judged.strength, place.layer, place.start, place.end, note_for(kind))
-            )
+            kind, shown = judged.kind, (place.layer, place.start, place.end)
+            strength = beside_the_turns(reading, kind, judged.strength, shown)
+            findings.append(Finding(kind, strength, *shown, note_for(kind)))
         return tuple(findings)
 
     def weigh(self, findings: Iterable[Finding]) -> float:
@@ -63,7 +61,10 @@ class NeuralReader:
         """The strongest of the windows that hold these words."""
         judged = self._read(reading.prompt).judged(layer, start, end)
         worst = max(judged, key=lambda each: each.strength, default=None)
-        return Reread(worst.strength, worst.types) if worst else Reread(0.0, {})
+        if worst is None:
+            return Reread(0.0, {})
+        strength = beside_the_turns(reading, worst.kind, worst.strength, (layer, start, end))
+        return Reread(strength, worst.types)
 
     def blindness(self, reading: PromptReading) -> float:
         """It was trained on English; other languages it reads with one of its two models."""
@@ -76,7 +77,7 @@ class NeuralReader:
 
 def note_for(pattern: str) -> str:
     """Why words stand out, as this method can say it."""
-    return f"close in meaning to texts that {does(pattern)}"
+    return f"These words are close in meaning to texts that {does(pattern)}"
 
 
 def nearness_in_meaning(question: str, texts: Sequence[str]) -> list[float]:

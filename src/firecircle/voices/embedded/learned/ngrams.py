@@ -16,10 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firecircle.names import PATTERN_TYPES
-from firecircle.voices.embedded.dialogue import probability
 from firecircle.voices.embedded.language.prompt_reading import PromptReading, ReadSentence
 from firecircle.voices.embedded.language.text import Sentence
-from firecircle.voices.embedded.lenses.findings import Finding, Reread, does
+from firecircle.voices.embedded.lenses.findings import (
+    Finding,
+    Reread,
+    beside_the_turns,
+    does,
+    probability,
+    says_something,
+)
 
 BITS = 16
 SIZE = 1 << BITS
@@ -138,7 +144,7 @@ class NgramReader:
 
     name = "ngrams"
     looks_at = "which words and pieces of words are typical of known attacks"
-    confirms_from, type_from = 0.35, 0.35
+    reserve, confirms_from, type_from = 1.9, 0.45, 0.35
 
     def __init__(self, model: NgramModel | None = None) -> None:
         self.model = model or shipped_model()
@@ -154,12 +160,15 @@ class NgramReader:
             for window in _worth_weighing(reads)
         ]
         worst = heapq.nlargest(MOST_FOUND, weighed, key=itemgetter(0))
-        return tuple(self._finding(strength, window) for strength, window in worst)
+        return tuple(self._finding(reading, strength, window) for strength, window in worst)
 
-    def _finding(self, strength: float, window: Sequence[Sentence]) -> Finding:
-        shown = max(window, key=lambda sentence: self.model.probability((sentence,)))
+    def _finding(self, reading: PromptReading, strength: float, window: Sequence[Sentence]) -> Finding:
+        telling = [each for each in window if says_something(each.text[each.start : each.end])]
+        shown = max(telling or window, key=lambda sentence: self.model.probability((sentence,)))
         kind = max(self.model.types(window).items(), key=itemgetter(1))[0]
-        return Finding(kind, strength, shown.layer, *shown.quote(), f"worded like texts that {does(kind)}")
+        place = (shown.layer, *shown.quote())
+        strength = beside_the_turns(reading, kind, strength, place)
+        return Finding(kind, strength, *place, f"These words are phrased like texts that {does(kind)}")
 
     def weigh(self, findings: Iterable[Finding]) -> float:
         """The worst window counts: windows of one prompt are anything but independent."""
@@ -167,8 +176,18 @@ class NgramReader:
 
     def reread(self, reading: PromptReading, layer: str, start: int, end: int) -> Reread:
         """How the quoted words weigh by themselves."""
-        window = [read.sentence for read in reading.at(layer, start, end)]
-        return Reread(self.model.probability(window), self.model.types(window)) if window else Reread(0.0, {})
+        reads = reading.application if layer == "application" else reading.user
+        there = [
+            window
+            for window in windows([read.sentence for read in reads])
+            if window[0].start < end and start < window[-1].end
+        ]
+        if not there:
+            return Reread(0.0, {})
+        strength, worst = max(((self.model.probability(each), each) for each in there), key=itemgetter(0))
+        types = self.model.types(worst)
+        kind = max(types.items(), key=itemgetter(1))[0]
+        return Reread(beside_the_turns(reading, kind, strength, (layer, start, end)), types)
 
     def blindness(self, reading: PromptReading) -> float:
         """It knows only what its training data contained."""

@@ -64,7 +64,7 @@ class ConcealmentStrengths(NamedTuple):
 
 STRENGTHS = ConcealmentStrengths()
 _DEPTH = 2
-_HIDDEN = "The text hides an order by "
+_HIDDEN = " hides an order with "
 _LAYERS = {"application": "document", "user": "user message"}
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
@@ -131,7 +131,8 @@ class ConcealmentLens:
             return None
         sentence = telling.sentence
         start, end = decoded.place(text, sentence.start, sentence.end)
-        note = f"{_HIDDEN}{decoded.method}: “{_shown(decoded.plain[sentence.start : sentence.end])}”"
+        plain = _shown(decoded.plain[sentence.start : sentence.end])
+        note = f"The {_LAYERS[layer]}{_HIDDEN}{decoded.method}: “{plain}”"
         pattern = _PATTERNS.get(name, "cross_layer_fabrication")
         return Finding(pattern, strength, layer, start, quote_end(text, start, end), note)
 
@@ -147,7 +148,7 @@ class ConcealmentLens:
         if strongest is None:
             return None
         start, end = decoded.place(text, strongest.start, strongest.end)
-        note = f"{_HIDDEN}{decoded.method}, then {strongest.note.removeprefix(_HIDDEN)}"
+        note = f"The {_LAYERS[layer]}{_HIDDEN}{decoded.method}, then {strongest.note.partition(_HIDDEN)[2]}"
         return strongest._replace(start=start, end=quote_end(text, start, end), note=note)
 
     def _buried(

@@ -34,6 +34,7 @@ class ExtractionStrengths(NamedTuple):
 
 STRENGTHS = ExtractionStrengths()
 _AT_HAND = frozenset(("case", "service", "yourself", "here", "ours", "yours", "that", "those"))
+_IN_THAT_CASE = ("in", "that", "case")
 _NEAR = 200
 """Within how many characters of a request its frame is a lesson."""
 _LADDER = 2
@@ -95,7 +96,7 @@ class ExtractionLens:
             if not read.orders or sentence.question:
                 continue
             harm = sentence.mask & k("HARM")
-            words = set(sentence.words)
+            words = set(sentence.words[3:] if sentence.words[:3] == _IN_THAT_CASE else sentence.words)
             if sentence.mask & k("OWN") or words & _AT_HAND:
                 named = sentence.mask & k("YOU", "ME")
                 strength = STRENGTHS.ladder if named else STRENGTHS.ladder_impersonal

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from firecircle.circle.pattern_types import known_type
-from firecircle.voices.embedded.language.prompt_reading import PromptReading
+from firecircle.voices.embedded.language.prompt_reading import PromptReading, overlap, words_of
 
 STRONG = 0.6
 """From here on a finding stands by itself."""
 WEAK = 0.15
 """Below this a finding is not worth mentioning."""
+PASTS = ("temporal_inconsistency", "fabricated_progression")
+"""Types that claim something about what went before."""
+ON_RECORD, OFF_FOR_TRUE, ON_FOR_INVENTED = 0.3, 2.0, 0.5
+"""The share of a claim's words that the known turns contain if it is true, and the log-odds that a true claim
+loses and an invented one gains."""
+SUREST = 0.99
+"""Whatever words say, they may be meant otherwise."""
+FEWEST_SHOWN = 4
+"""Words that a learned reader shows at least, where a sentence has so many."""
+_WORD = re.compile(r"[A-Za-z]\w+|\bI\b|\ba\b")
 
 
 class Finding(NamedTuple):
@@ -56,6 +68,8 @@ class Reader(Protocol):
     name: str
     looks_at: str
     """In plain words, for the reasoning."""
+    reserve: float
+    """Log-odds that this reader holds back while no peer suspects the same words."""
     confirms_from: float
     """The strength from which on this reader confirms a peer's pattern: nine of ten harmless texts stay
     below."""
@@ -83,10 +97,44 @@ class Reader(Protocol):
         ...
 
 
+def log_odds(chance: float) -> float:
+    """The logarithm of the odds, within bounds."""
+    bounded = min(max(chance, 1e-4), 1 - 1e-4)
+    return math.log(bounded / (1 - bounded))
+
+
+def probability(odds: float) -> float:
+    """The probability behind log-odds; never quite sure."""
+    return min(SUREST, 1 / (1 + math.exp(-max(-30.0, odds))))
+
+
+def beside_the_turns(
+    reading: PromptReading, pattern: str, strength: float, place: tuple[str, int, int]
+) -> float:
+    """The strength of what a learned reader takes for a claim of a past, once the known turns are compared.
+
+    The reader knows how such claims sound and not whether they are true. Of a claim that is on record most of
+    its words stand in the turns; on the development prompts at least `ON_RECORD` of them, and of invented
+    ones at most a quarter.
+    """
+    turns = reading.prompt.turns
+    if pattern not in PASTS or turns is None:
+        return strength
+    claimed = frozenset[str]().union(*(words_of(read.sentence) for read in reading.at(*place)))
+    if turns and claimed and overlap(claimed, reading.said_before) >= ON_RECORD:
+        return probability(log_odds(strength) - OFF_FOR_TRUE)
+    return probability(log_odds(strength) + ON_FOR_INVENTED) if place[0] == "user" else strength
+
+
 def does(pattern: str) -> str:
     """What words of this type do, as the end of a sentence that begins with them."""
     known = known_type(pattern)
     return known.does if known else f"show {pattern.replace('_', ' ')}"
+
+
+def says_something(words: str) -> bool:
+    """Whether words are enough to be shown by themselves: "You will:" and "```yaml" are not."""
+    return not words.isascii() or len(_WORD.findall(words)) >= FEWEST_SHOWN
 
 
 def strongest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

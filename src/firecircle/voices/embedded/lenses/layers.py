@@ -29,16 +29,6 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SPEAKS = re.compile(rf"[>\]]\s?{_ROLE}\b", re.IGNORECASE)
-_IS = r"[\"']{0,2}[ \t]{0,3}[:=][ \t]{0,3}[\"']?"
-_SETTING = re.compile(
-    r"\b(?:[\w-]{0,20}[_\-. ])?(?:"
-    r"(?:polic(?:y|ies)|filters?|filtering|safety|guard_?rails?|moderation|restrictions?|refusals?|secrecy"
-    rf"|censorship|constraints|disclaimers?|confidential(?:ity)?){_IS}"
-    r"(?:none|off|false|0|null|disabled?|no|\[\])(?![\w.])"
-    rf"|(?:override|unrestricted|unfiltered|uncensored|jailbreak|bypass|unlock(?:ed)?){_IS}"
-    r"(?:true|on|yes|1|enabled?|full)(?![\w.]))",
-    re.IGNORECASE,
-)
 _AFTER_MARKER = 300
 _SHOWN = 160
 """Characters that the quote of a marker shows."""
@@ -81,17 +71,13 @@ class LayersStrengths(NamedTuple):
     written: float = 0.3
     any_order: float = 0.1
     for_people: float = 0.3  # what is left of an order in a document whose orders are meant for people
+    about_machines: float = 0.5  # the same where a document about machines tells one its work
 
     # The user speaks above their rank.
     persona: float = 0.4  # of the doubt, taken off where a role is given to the assistant as well
-    own_setup: float = 0.5  # "my instructions", and where they come from
-    own_setup_alone: float = 0.2
-    offers_help: float = 0.5
-    as_your_assistant: float = 0.5
     false_claim: float = 0.5
     claim_unknown: float = 0.25  # added, the more is claimed that the operator's text does not say
     claim_words: int = 8
-    setting: float = 0.5
     claim_known: float = 0.5  # the share of a claim's words that the operator's text must contain
 
 
@@ -112,10 +98,8 @@ class LayersLens:
             *self._orders_in_data(reading),
             *self._planted_commands(reading),
             *self._orders_in_pasted_text(reading),
-            *self._keys_that_override(reading),
             *self._orders_from_below(reading),
             *self._false_claims(reading),
-            *self._reversed_roles(reading),
         )
 
     def _markers(self, reading: PromptReading) -> Iterator[Finding]:
@@ -144,7 +128,8 @@ class LayersLens:
                 if telling < TELLING and mentioned:
                     strength = min(alone, STRENGTHS.marker_asked_about)
                 end = quote_end(text, match.start(), min(len(text), match.start() + _SHOWN))
-                note = f"The {_LAYERS[layer]} contains a fake marker of another speaker: {match[0].strip()}"
+                sign = "line" if pattern is _HEADING else "marker"
+                note = f"The {_LAYERS[layer]} contains a fake “{match[0].strip()}” {sign}"
                 yield Finding(
                     "role_confusion" if layer == "user" else "cross_layer_fabrication",
                     strength,
@@ -163,8 +148,10 @@ class LayersLens:
             if called and read.orders and not any(order.mentioned for order in read.orders):
                 strength, to_machine = max(strength, STRENGTHS.called_before), True
             called = _AFTER_CALL if calls_machine(read.sentence) else max(0, called - 1)
-            if reading.is_for_people and not to_machine:
+            if not to_machine and reading.is_for_people:
                 strength *= STRENGTHS.for_people
+            elif to_machine and reading.is_about_machines and _only_says_its_work(read):
+                strength *= STRENGTHS.about_machines
             if strength:
                 start, end = read.sentence.quote()
                 yield Finding(
@@ -194,13 +181,6 @@ class LayersLens:
                     note = "The text that the user pasted contains an order to the assistant"
                     yield Finding("cross_layer_fabrication", strength, "user", start, end, note)
 
-    def _keys_that_override(self, reading: PromptReading) -> Iterator[Finding]:
-        """Settings that switch off what binds the assistant: "content_filter": "none"."""
-        for layer, pattern in (("application", "cross_layer_fabrication"), ("user", "role_confusion")):
-            note = f"The {_LAYERS[layer]} contains a setting that switches off the assistant's rules"
-            for match in _SETTING.finditer(reading.text(layer)):
-                yield Finding(pattern, STRENGTHS.setting, layer, match.start(), match.end(), note)
-
     def _orders_from_below(self, reading: PromptReading) -> Iterator[Finding]:
         """A user who sets aside what binds the assistant, or swaps its role."""
         persona = any(read.strongest("persona") for read in reading.user)
@@ -223,15 +203,6 @@ class LayersLens:
                     end,
                     "The user gives the assistant another role",
                 )
-
-    def _reversed_roles(self, reading: PromptReading) -> Iterator[Finding]:
-        """A user who speaks as if they were the assistant."""
-        for read in reading.user:
-            strength = _speaks_as_assistant(read.sentence)
-            if strength:
-                start, end = read.sentence.quote()
-                note = "The user speaks as if they were the assistant"
-                yield Finding("role_confusion", strength, "user", start, end, note)
 
     def _false_claims(self, reading: PromptReading) -> Iterator[Finding]:
         """The user says what the operator's text says: does it?"""
@@ -308,34 +279,17 @@ def _says_of_the_text(sentence: Sentence) -> int | None:
     return None
 
 
-def _speaks_as_assistant(sentence: Sentence) -> float:
-    """How much the sentence is one that only the assistant could say of itself."""
-    best = 0.0
-    for at, word in enumerate(sentence.words):
-        if word == "my" and any(bits & k("CONFIG") for bits in sentence.bits[at + 1 : at + 4]):
-            given = sentence.mask & k("SETUP", "PRIOR")
-            best = max(best, STRENGTHS.own_setup if given else STRENGTHS.own_setup_alone)
-        offers = word in ("assist", "help") and sentence.words[at + 1 : at + 2] == ("you",)
-        if (
-            offers
-            and "i" in sentence.words[max(0, at - 3) : at]
-            and sentence.words[0] in ("how", "let", "as")
-        ):
-            best = max(best, STRENGTHS.offers_help)
-        if (
-            word == "your"
-            and any(bits & k("MACHINE") for bits in sentence.bits[at + 1 : at + 3])
-            and at
-            and sentence.words[at - 1] == "as"
-        ):
-            best = max(best, STRENGTHS.as_your_assistant)
-    return best
-
-
 def _is_told_the_assistant(read: ReadSentence) -> bool:
     """Whether an order in a document for people is none for them."""
     return read.is_for_machines or any(
         _shapes_the_answer(read.sentence, order.index) for order in read.orders
+    )
+
+
+def _only_says_its_work(read: ReadSentence) -> bool:
+    """Whether a sentence that names a machine calls none and wants nothing else."""
+    return not (
+        read.intents or calls_machine(read.sentence) or {"if", "you"}.issubset(read.sentence.words[:3])
     )
 
 
