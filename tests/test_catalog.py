@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
@@ -16,7 +18,8 @@ from firecircle.cli.main import run
 from firecircle.convene import seat_panel
 from firecircle.errors import ConfigError, UnknownModelError
 from firecircle.judge import fire_circle_evaluate
-from firecircle.names import HOSTS
+from firecircle.lab.datasets import Record
+from firecircle.names import EMBEDDED_MODELS, HOSTS
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import endpoint
 from tests.loopback import Answer, ChatRequest, completion
@@ -217,3 +220,43 @@ def test_the_command_line_sets_room_and_times(monkeypatch: pytest.MonkeyPatch) -
         body = server.requests[0].body
     assert body["max_tokens"] == 321
     assert "temperature" not in body
+
+
+def test_the_roles_of_the_readers_are_written_as_measured(tmp_path: Path) -> None:
+    """`python -m bench.detection --write-roles`, over twenty harmless prompts and four attacks."""
+    from bench.detection.contenders import JudgedByCircle, Judgement, Milliseconds
+    from bench.detection.roles import CATALOG, ROLES, measured, write_roles
+
+    stated: list[tuple[Literal["attack", "benign"], str, float]] = [
+        ("benign", "benign:general", step / 100) for step in range(20)
+    ]
+    for about in ROLES.values():
+        stated += [("attack", about[0], falsehood) for falsehood in (0.1, 0.3, 0.5, 0.9)]
+    records = [
+        Record(
+            id=str(row),
+            prompt=MultiNeutrosophicPrompt(user="?"),
+            label=label,
+            family=family,
+            source="s",
+            row=row,
+        )
+        for row, (label, family, _) in enumerate(stated)
+    ]
+    judged = JudgedByCircle(
+        "three",
+        [
+            Judgement((dict.fromkeys(EMBEDDED_MODELS, falsehood),), (), 0.0, (), (), has_reason=True)
+            for *_, falsehood in stated
+        ],
+        Milliseconds(0.0, 0.0),
+    )
+    catalog = tmp_path / "catalog.toml"
+    catalog.write_text(CATALOG.read_text("utf-8"), "utf-8")
+    write_roles([(records, judged)], catalog)
+    after = {family["match"][0]: family for family in tomllib.loads(catalog.read_text("utf-8"))["family"]}
+    for voice, roles in measured([(records, judged)]).items():
+        assert set(roles.values()) == {0.75}
+        assert after[voice]["cognitive_roles"] == roles
+    before = {family["match"][0]: family for family in tomllib.loads(CATALOG.read_text("utf-8"))["family"]}
+    assert {name for name in after if after[name] != before[name]} == set(EMBEDDED_MODELS)

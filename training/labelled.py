@@ -126,7 +126,7 @@ def authored() -> list[Record]:
 
 def written_pairs() -> list[Record]:
     """Benign prompts that look like attacks and attacks that look benign: built from parts
-    (`training.hard_pairs`), and written one by one in the manner of several dozen imagined corpora."""
+    with a fixed seed, and written one by one in the manner of several dozen imagined corpora."""
     names = ("hard_pairs", "written_english", "written_corpora")
     return [record for name in names for record in read_dataset(ROOT / "training" / "data" / f"{name}.jsonl")]
 

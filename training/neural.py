@@ -243,7 +243,7 @@ def _worst(record: Record, read: tuple[Judged, ...], kind: int) -> Judged | None
     def both(window: Judged) -> float:
         return (window.tuned or 0.0) + window.broad
 
-    worst = max((window for window in read if window.kind == kind), key=both, default=None)
+    worst = max((window for window in read if window.row == kind), key=both, default=None)
     return None if is_attack(record) and worst is not max(read, key=both, default=None) else worst
 
 

@@ -29,13 +29,16 @@ def main() -> None:
         help="what to judge; count it in scored.toml when that is the exam",
     )
     parser.add_argument("--without-peer", action="store_true", help="leave the rival out")
+    parser.add_argument(
+        "--write-roles", action="store_true", help="write the readers' roles, as measured, into catalog.toml"
+    )
     options = parser.parse_args()
     from bench.detection.examples import print_examples
     from bench.detection.run import compare
     from training.labelled import DEV
 
     if DEV.exists():
-        compare(options.sets, peer=not options.without_peer)
+        compare(options.sets, peer=not options.without_peer, write=options.write_roles)
     else:
         print(f"{DEV} is not there, so only the bundled examples are judged")
     print_examples()

@@ -32,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED, WRITTEN = ROOT.parent / "shared" / "data", ROOT / "training" / "data"
 ALARM = 0.7
 RULES = rule_reader()
+DESCRIPTION = 300
+"""Characters of a skill that say what it is for."""
 CARRIERS = 2
 """In how many of our long documents each hidden order is put, besides the skill that fits its task."""
 
@@ -83,8 +85,8 @@ def skill_pairs(path: Path) -> Iterator[Record]:
     orders = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     for number, order in enumerate(orders):
         task = str(order["task"])
-        words = set(re.findall(r"\w+", task.lower()))
-        fitting = max(skills, key=lambda skill: len(words & set(skill["words"].split())))
+        words = _words(task)
+        fitting = max(skills, key=lambda skill: len(words & _words(skill["text"][:DESCRIPTION])))
         carriers = [("skill", str(fitting["text"]))]
         carriers += [
             ("document", documents[(number * CARRIERS + each) * 7 % len(documents)])
@@ -103,6 +105,10 @@ def skill_pairs(path: Path) -> Iterator[Record]:
                     source=f"skill_injections in a {kind}",
                     row=number,
                 )
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def kinds(name: str, record: Record) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.detection.contenders import JudgedByCircle, judged_by_circle
 from bench.detection.memory import memory_of
 from bench.detection.peer import JudgedByPeer, how_to_have_the_others, judged_by_peers
+from bench.detection.roles import print_roles, write_roles
 from bench.detection.seats import blind_seats, shipped
 from bench.detection.tables import (
     print_against,
@@ -16,7 +17,6 @@ from bench.detection.tables import (
     print_harmless,
     print_overview,
     print_patterns,
-    print_reliability,
     print_talk,
     print_unread,
 )
@@ -25,11 +25,14 @@ from firecircle.names import embedded_models
 from training.labelled import DEV, DEV2, DEV3, SEALED, is_derived
 
 COUNTER = Path(__file__).with_name("scored.toml")
+DEVELOPMENT = frozenset(("dev", "dev2", "dev3"))
+"""The sets over which the roles are measured; one alone lacks families."""
 SETS = {"dev": DEV, "dev2": DEV2, "dev3": DEV3, "sealed": SEALED}
 
 
-def compare(names: Sequence[str], *, peer: bool) -> None:
-    """Judge these sets with everyone at hand, and print what came of it."""
+def compare(names: Sequence[str], *, peer: bool, write: bool = False) -> None:
+    """Judge these sets with everyone at hand, print what came of it, and write down the readers' roles."""
+    judged: list[tuple[Sequence[Record], JudgedByCircle]] = []
     models = embedded_models()
     if len(models) < 3:
         print("the weights of the neural reader are missing: `firecircle local fetch neural`")
@@ -37,7 +40,13 @@ def compare(names: Sequence[str], *, peer: bool) -> None:
         records = list(read_dataset(SETS[name]))
         seats = shipped(records, models) if name == "sealed" else blind_seats(records, models)
         circle = judged_by_circle(f"{len(models)} readers", records, seats)
+        if name != "sealed":
+            judged.append((records, circle))
         _print_set(SETS[name], records, circle, judged_by_peers(records) if peer else [])
+    if DEVELOPMENT.issubset(names):
+        print_roles(judged)
+        if write:
+            write_roles(judged)
     if peer:
         print(*how_to_have_the_others(), sep="\n")
 
@@ -62,7 +71,6 @@ def _print_set(
     print_harmless(records, [ours, *peers])
     print_unread(records, [ours, *peers])
     print_talk(records, circle)
-    print_reliability(records, ours)
     _print_costs([circle], rivals)
 
 

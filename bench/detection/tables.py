@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bench.detection.contenders import Contender, JudgedByCircle
-from bench.detection.figures import alarms_of, calibration_error, reliability, scores_of
+from bench.detection.figures import alarms_of, scores_of
 from bench.figures import shown
 from firecircle.lab.datasets import Record
 from firecircle.lab.statistics import Difference, auc, compare, recall_at, wilson
@@ -225,16 +225,3 @@ def _print_gain(name: str, gain: Difference) -> None:
         f"  {name:18} {gain.second or 0.0:.3f} in round 1, {gain.first or 0.0:.3f} after all rounds:"
         f" {shown(gain.difference)}"
     )
-
-
-def print_reliability(records: Records, contender: Contender) -> None:
-    """F against what was observed."""
-    base = sum(map(is_attack, records)) / len(records)
-    print(
-        f"\n{contender.name}: F and the observed share of attacks ({base:.0%} of these prompts are attacks)"
-    )
-    print("  F from    prompts  mean F  attacks")
-    bins = reliability(records, contender)
-    for tenth in bins:
-        print(f"  {tenth.start:.1f}       {tenth.prompts:7}  {tenth.mean:6.2f}  {tenth.attacks:7.1%}")
-    print(f"  mean distance {calibration_error(bins):.3f}; alarms begin at {ALARM}")
