@@ -123,7 +123,7 @@ def test_the_page_on_the_lab_shows_what_the_validation_says(tmp_path: Path) -> N
     page = (DOCS / "lab.md").read_text("utf-8")
     told = flowing(ran.out + ran.err)
     for shown, said in (
-        (r"mean influence ([\d.]+) on 90 attacks", r"\| pass: mean influence ([\d.]+) on 90"),
+        (r"mean influence ([\d.]+) on 90 attacks", r"\| \*\*FAIL\*\*: mean influence ([\d.]+) on 90"),
         (r"circle found (\d+) that one voice missed", r"\| pass: (\d+) attacks more than one voice"),
         (r"raised (\d+) more false alarms", r"one voice, (\d+) more false alarms"),
     ):
