@@ -219,7 +219,7 @@ def test_two_answers_stand_beside_each_other_and_have_addresses(page: Page, big:
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     playwright.expect(panels).to_have_count(0)
-    assert "#" not in page.url
+    playwright.expect(page).not_to_have_url(re.compile("#"))
     page.locator(".pattern").first.hover()
     playwright.expect(page.locator("mark.lit").first).to_be_visible()
     playwright.expect(page.locator(".chart g.lit").first).to_be_visible()
