@@ -155,7 +155,7 @@ def test_no_key_reaches_the_store(cli: Cli, hosted: Host) -> None:
 def test_a_draw_is_told_and_can_be_verified(cli: Cli) -> None:
     ran = cli("evaluate", "hello", "--rotate", "2", "--shadow")
     told = re.search(
-        r"would be drawn \(shadow\) from 3 voices: .*; `firecircle (rotation verify \w+)`", ran.err
+        r"would be drawn \(shadow\) from 3 voices: .*; `firecircle (rotation show \w+)`", ran.err
     )
     assert told is not None, ran.err
     assert cli(*told[1].split()).status == 0

@@ -195,9 +195,7 @@ def test_a_voice_lost_to_its_server_again_and_again_is_told_and_mended_by_the_sa
     with endpoint(script) as server:
         status, out, _ = lab(server)
         assert status == 4
-        assert (
-            f"{JUDGEMENTS} lost a voice because a provider did not answer; firecircle lab resume run" in out
-        )
+        assert f"{JUDGEMENTS} lost a voice because a provider did not answer; firecircle lab run run" in out
         assert RunFolder(tmp_path / "run").mendable == JUDGEMENTS
         is_broken = False
         asked = len(server.requests)

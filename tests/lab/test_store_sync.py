@@ -142,12 +142,12 @@ async def test_circles_of_a_run_are_listed_by_any_name_of_the_run(
     assert '"run_id":"named-0001"' in whole[1].replace(" ", "")
     for name in ("named-00", "last", str(folder.path)):
         assert listed(name, "--json") == whole
-    unknown = "error: --run: there is no 'nosuch'; `firecircle lab list` tells which there are\n"
+    unknown = "error: --run: there is no 'nosuch'; `firecircle lab report` tells which there are\n"
     assert listed("nosuch") == (2, "", unknown)
     assert [listed(name)[0] for name in ("", "n" * 5000)] == [2, 2]
     status, _, refused = listed("last", "--not-in-run")
     assert (status, len(refused.splitlines())) == (2, 1)
-    assert "--not-in-run: leaves out what --run asks for" in refused
+    assert "--where in_run: leaves out what run asks for" in refused
     # A run whose folder is gone is still known by its circles.
     for file in folder.path.iterdir():
         file.unlink()
@@ -168,7 +168,7 @@ def test_embedded_circles_are_kept_when_that_is_asked_for(
     assert kept() == ()
     capsys.readouterr()
     assert run(["circles", "list", "--run", out]) == 0
-    assert f"firecircle lab resume {out} --save" in capsys.readouterr().err
+    assert f"firecircle lab run {out} --save" in capsys.readouterr().err
     assert run(["lab", "resume", out, "--save"]) == 0
     assert {circle.record_id for circle in kept()} == {"d:1", "d:2"}
     assert run(["lab", "resume", out, "--save"]) == 0

@@ -9,6 +9,7 @@ import typer
 
 from firecircle.cli.batch.options import BatchOptions, PartOptions
 from firecircle.cli.options import AsJson, JudgingOptions, with_options
+from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 
@@ -46,6 +47,7 @@ def batch(
     firecircle batch chats.jsonl --out screened --models embedded:rules,embedded:ngrams
     """
     if many.out is not None and _is_folder(many.out):
+        require_lab("--out FOLDER", "duckdb")
         from firecircle.cli.batch.parts import judge_in_parts
 
         return judge_in_parts(source, many, given, parts, as_json=as_json)

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -57,8 +56,6 @@ def judge_in_parts(
     as_json: bool,
 ) -> int:
     """Judge the corpus and print what it comes to; the exit status."""
-    if find_spec("duckdb") is None:
-        raise ConfigError("--out", "a folder of parts needs the extra `lab`", "pip install 'firecircle[lab]'")
     for options in (many, given):
         for option in fields(options):
             if option.name in ONE_TABLE and getattr(options, option.name) not in (None, False):
