@@ -2,7 +2,8 @@
 
 `python -m bench.skills [MORE_CLEAN_FOLDER…]` inserts each order of `../shared/data/skill_injections.jsonl`,
 and each fresh order and harmless line of `bench/data/skills.toml`, into five of the documents there.
-The reader was made on the first ones; the fresh ones were written afterwards.
+The reader was made on the first ones. The fresh ones were written after the rules, and known when the lines
+were written that it learned from; the second ones were written before these.
 Score of a document: the highest strength of a line.
 """
 
@@ -53,16 +54,19 @@ def inserted(text: str, line: str, number: int) -> tuple[str, int]:
 def main() -> None:
     """Print the rates."""
     written = tomllib.loads(DOCUMENTS.read_text("utf-8"))
-    skills, fresh = written["skill"], written["fresh"]
+    skills = written["skill"]
     clean = {skill["name"]: skill["text"].lstrip("\n") for skill in skills}
     names = list(clean)
     harmless = {
         "clean": clean | {str(path): path.read_text("utf-8") for path in more_documents()},
         "twin": {skill["name"]: inserted(clean[skill["name"]], skill["twin"], 1)[0] for skill in skills},
-        "harmless": {
-            f"{line} ({name})": inserted(clean[name], line, number)[0]
-            for number, line in enumerate(fresh["harmless"])
-            for name in hosts(names, number)
+        **{
+            f"harmless ({part})": {
+                f"{line} ({name})": inserted(clean[name], line, number)[0]
+                for number, line in enumerate(written[part]["harmless"])
+                for name in hosts(names, number)
+            }
+            for part in ("fresh", "second")
         },
     }
     base: list[float] = []
@@ -72,7 +76,8 @@ def main() -> None:
         alarmed = [name for name, value in scores.items() if value >= THRESHOLD]
         print(f"{what:10} alarms {shown(wilson(len(alarmed), len(scores)))} of {len(scores)}")
         print(*(f"  {name}\n" for name in alarmed), sep="", end="")
-    orders: dict[str, list[str]] = {"obvious": [], "contextual": [], "fresh": fresh["orders"]}
+    orders: dict[str, list[str]] = {"obvious": [], "contextual": []}
+    orders |= {part: written[part]["orders"] for part in ("fresh", "second")}
     for row in INJECTIONS.read_text("utf-8").splitlines():
         order = json.loads(row)
         orders[order["kind"]].append(order["injection"])

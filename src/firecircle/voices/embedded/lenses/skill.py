@@ -3,7 +3,8 @@
 A skill is full of orders, scripts and uploads, so an order alone counts for nothing. What counts is what a
 line makes the agent do (send data away, hide from the user, weaken a safeguard, destroy, distort, run),
 whether the declared purpose needs that, whether it is tied to every task, and how far the line is from
-the rest of the file for a sentence encoder. It reads English.
+the rest of the file for a sentence encoder. Orders in other words are scored by what `training.skill_lines`
+learned. It reads English.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from firecircle.voices.embedded.language.prompt_reading import PromptReading
 from firecircle.voices.embedded.lenses.findings import Finding
@@ -31,6 +36,8 @@ class SkillStrengths(NamedTuple):
     expected: float = -0.24  # the declared purpose needs it
     repeated: float = -0.12  # the file does the same in several other places
     most: float = 0.9
+    learned: float = 0.586  # where the learned score reaches its threshold; 0.7 once calibrated
+    slope: float = 0.05  # for each unit of that score above or below
 
 
 STRENGTHS = SkillStrengths()
@@ -40,6 +47,10 @@ NEAREST = 3
 MOST_LINES = 400
 """Lines of a file whose neighbours are looked for; an encoder takes three milliseconds a line."""
 OFTEN = 3
+LEARNED = Path(__file__).with_name("skill.npz")
+SHORTEST = 20
+"""Characters of a line below which what was learned says nothing of it."""
+ODD_ORDER = "The line reads like an order hidden in a skill, and little else in the file is like it"
 
 _EVERY_TASK = re.compile(
     r"\b(?:after|before|upon|on|during|for|with|in|when(?:ever)?)\b"
@@ -66,6 +77,13 @@ _FIELD = re.compile(
 )
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+)$", re.MULTILINE)
 LONGEST_PURPOSE = 1_500
+_MULTILINGUAL = 512
+"""Numbers of the multilingual encoder in a line's vector."""
+_MARGIN_UNTIED = 1.0
+"""Added to the threshold for lines that are not tied to tasks: honest steps of short skills, such as `Cancel
+jobs that log nothing`, came close to it."""
+_REACH, _MOST_BELOW = 3.0, 0.4
+"""How far below the threshold a line is ranked, and its strength just below it: too little for unsure."""
 
 
 class Act(NamedTuple):
@@ -136,15 +154,21 @@ class SkillLens:
         is_declared = _FRONT.match(text) is not None
         lines = list(lines_of(text))
         suspected = list(_suspected(lines, purpose))
+        learned = _learned(lines, purpose)
         nearness = _nearness([line for line, _, _ in suspected], lines, purpose)
         found = []
         for (line, act, strength), near in zip(suspected, nearness, strict=True):
             strength += 0.0 if is_declared else STRENGTHS.undeclared
             if near is not None:
                 strength += STRENGTHS.odd if near < ODD else STRENGTHS.usual if near > USUAL else 0.0
+            strength = max(strength, learned.pop(line, 0.0))
             found.append(
                 Finding(act.kind, min(strength, STRENGTHS.most), "system", line.start, line.end, act.note)
             )
+        found += (
+            Finding("odd_order", min(strength, STRENGTHS.most), "system", line.start, line.end, ODD_ORDER)
+            for line, strength in learned.items()
+        )
         return tuple(found)
 
 
@@ -177,6 +201,70 @@ def _trigger(line: Line) -> float:
     return (
         STRENGTHS.trigger if _EVERY_TASK.search(both) else STRENGTHS.step if _ONE_STEP.search(both) else 0.0
     )
+
+
+def line_vectors(lines: Sequence[str]) -> NDArray[np.float64]:
+    """The lines as both encoders see them: the multilingual one, then MiniLM. Both halves have length one."""
+    from firecircle.voices.embedded.learned.encoder import encoder
+    from firecircle.voices.embedded.learned.unpacked import sentence_vectors
+
+    read = encoder().read(lines)
+    return np.hstack([sentence_vectors(lines), read[:, read.shape[1] // 2 :]]).astype(np.float64)
+
+
+def nearest_likeness(
+    lines: NDArray[np.float64], rest: NDArray[np.float64], *, itself: bool = False
+) -> NDArray[np.float64]:
+    """How similar each line is to the nearest ones of the rest, for MiniLM; `itself`: they are in it too."""
+    half = _MULTILINGUAL
+    alike = lines[:, half:] @ rest[:, half:].T
+    if itself:
+        np.fill_diagonal(alike, -1.0)
+    alike.sort(axis=1)
+    means: NDArray[np.float64] = alike[:, -NEAREST:].mean(axis=1)
+    return means
+
+
+def _learned(lines: Sequence[Line], purpose: str) -> dict[Line, float]:
+    """The lines that the learned score points at, with their strength; none without the weights.
+
+    Of the lines below its threshold only the best counts, and for little: many would add up to an alarm.
+    """
+    expected = [act for act in acts() if act.expected.search(purpose)]
+    long = [
+        line
+        for line in lines
+        if len(line.text) > SHORTEST and not any(act.words.search(line.text.casefold()) for act in expected)
+    ][:MOST_LINES]
+    if not long:
+        return {}
+    try:
+        vectors = line_vectors([line.text for line in long])
+    except ModuleNotFoundError:
+        return {}
+    weights, threshold = _weights()
+    scores = vectors @ weights[:-1] + weights[-1] - nearest_likeness(vectors, vectors, itself=True)
+    above = scores - margins_of(long) - threshold
+    found = {
+        line: STRENGTHS.learned + STRENGTHS.slope * float(s)
+        for line, s in zip(long, above, strict=True)
+        if s >= 0
+    }
+    best = int(above.argmax())
+    if not found and above[best] > -_REACH:
+        found[long[best]] = _MOST_BELOW * (1 + float(above[best]) / _REACH)
+    return found
+
+
+def margins_of(lines: Sequence[Line]) -> NDArray[np.float64]:
+    """What a line needs beyond the threshold: less if it is tied to tasks."""
+    return np.array([0.0 if _trigger(line) else _MARGIN_UNTIED for line in lines])
+
+
+@cache
+def _weights() -> tuple[NDArray[np.float64], float]:
+    with np.load(LEARNED) as file:
+        return file["weights"].astype(np.float64), float(file["threshold"])
 
 
 def _nearness(suspected: Sequence[Line], lines: Sequence[Line], purpose: str) -> list[float] | list[None]:
