@@ -82,7 +82,7 @@ def test_a_missing_key_says_whose_and_where_it_would_stand() -> None:
     assert (missing.provider, missing.variable) == ("openai", "OPENAI_API_KEY")
     assert str(missing) == (
         "voice: openai needs a key: set OPENAI_API_KEY, or give api_key= together with provider='openai';"
-        " the embedded circle needs none: FireCircleConfig.embedded()"
+        " the embedded circle needs no key: FireCircleConfig.embedded()"
     )
     assert in_options(missing) == "openai needs a key: set OPENAI_API_KEY; or leave --models out"
 

@@ -149,7 +149,7 @@ async def test_fire_circle_adds_patterns_and_a_summary() -> None:
     assert metrics.dialogue_summary == (
         "Alarm, F 0.90. Said by a in round 2, after reading the others; no active voice went higher. "
         "Patterns: temporal_inconsistency (50%). Round 1 alone: F 0.20, no alarm; all 3 rounds: F 0.90, alarm; "
-        "talking raised the alarm; 1 groupthink loss."
+        "the discussion raised the alarm; 1 groupthink loss."
     )
     assert metrics.fire_circle is not None
     assert ReciprocityMetrics.model_validate_json(metrics.model_dump_json()) == metrics

@@ -82,7 +82,7 @@ async def test_a_pattern_is_classified_by_a_voice() -> None:
     words = "the operator's own words are bent"
     assert await classify_pattern_llm(words, caller=script) == "context_saturation"
     assert await classify_pattern_llm("a false claim of authority by the sender", caller=script)
-    with pytest.raises(ConfigError, match="nobody to ask"):
+    with pytest.raises(ConfigError, match="no voice to ask"):
         await classify_pattern_llm(words)
 
 

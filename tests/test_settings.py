@@ -88,7 +88,7 @@ def test_the_user_s_folders(
         ("providers = 5", "[providers]: "),
         ("[providers.a]\nbase_url = 5", "[providers.a] base_url: Input should be a valid string"),
         ("[providers.a]\nbase = 'x'", "[providers.a] base: no such key"),
-        ("[providers.'A b']\nbase_url = 'http://x/v1'", "[providers] A b: is no provider's name"),
+        ("[providers.'A b']\nbase_url = 'http://x/v1'", "[providers] A b: is not the name of a provider"),
         ("[providers.a]\nstructured_output = 'on'", "[providers.a] structured_output: "),
         ("[providers.a]\nconcurrency = { start = 0 }", "[providers.a.concurrency] start: "),
         ("[providers.a]\nconcurrency = { start = 9, most = 3 }", "[providers.a.concurrency] most: is less"),
@@ -186,7 +186,7 @@ def test_a_known_provider_can_be_changed_in_part(settings_file: Write) -> None:
     ("table", "complaint"),
     [
         ("[providers.mine]\n", "base_url: is missing"),
-        ("[providers.local]\nbase_url='http://x/v1'", "is a name of voices that nobody hosts"),
+        ("[providers.local]\nbase_url='http://x/v1'", "is a name of voices that are not hosted"),
         ("[providers.mine]\nbase_url='gpu:8000'", "base_url: must be an address"),
         ("[providers.mine]\nbase_url='http://me:pa55@gpu/v1'", "base_url: carries a user name"),
         ("[providers.mine]\nbase_url='http://x/v1'\nheaders={A='é'}", "headers: 'A' holds characters"),

@@ -123,7 +123,7 @@ class MissingKeyError(ConfigError):
         super().__init__(
             None,
             f"{provider} needs a key: set {variable}, or give api_key= together with provider={provider!r}",
-            "the embedded circle needs none: FireCircleConfig.embedded()",
+            "the embedded circle needs no key: FireCircleConfig.embedded()",
         )
         self.provider = provider
         self.variable = variable

@@ -98,7 +98,7 @@ async def classify_pattern_llm(
     settings = config or FireCircleConfig.embedded()
     name = model or settings.classifier_model or ("classifier" if caller else "")
     if not name:
-        raise ConfigError("model", "nobody to ask", "name a cheap model, or pass a caller")
+        raise ConfigError("model", "no voice to ask", "name a cheap model, or pass a caller")
     settings = await with_todays_models(settings.model_copy(update={"classifier_model": name}), caller)
     name = settings.classifier_model or name
     outcome = await classify_descriptions(

@@ -301,7 +301,7 @@ class PromptGuard:
             return EvaluationMode(mode)
         except ValueError:
             known = ", ".join(known.value for known in EvaluationMode)
-            raise ConfigError("mode", f"{mode!r} is none of {known}") from None
+            raise ConfigError("mode", f"{mode!r} is not one of {known}") from None
 
     async def _guidance(
         self, prompt: MultiNeutrosophicPrompt, mode: EvaluationMode, bank: Guide | None

@@ -208,7 +208,7 @@ async def _wait_until_saved(recording: Recording, store: Store) -> str | None:
         if recording.result is not None:
             await asyncio.to_thread(_remember, recording.result, store)
     except StoreError as trouble:
-        return f"who took part, which rotation goes by (the circle itself is kept): {trouble}"
+        return f"who took part, which rotation needs (the circle itself is saved): {trouble}"
     return None
 
 

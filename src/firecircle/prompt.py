@@ -40,7 +40,7 @@ class EarlierTurn(Declaration):
         """The turn number depends on how often the user spoke, so unknown roles are rejected."""
         plain = plain_role(role)
         if plain is None:
-            raise PromptError("turns", f"{role!r} is no role", f"it is one of {', '.join(ROLES)}")
+            raise PromptError("turns", f"{role!r} is not a role", f"it is one of {', '.join(ROLES)}")
         return plain
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the two settings."""
     parser.addini("firecircle_models", "Who judges in the fixture `circle`; the built-in voices.", "args")
-    parser.addini("firecircle_threshold", "From which falsehood on it is an alarm; 0.7.")
+    parser.addini("firecircle_threshold", "Alarm threshold [default: 0.7].")
 
 
 @pytest.fixture(scope="session")
@@ -30,4 +30,4 @@ def circle(pytestconfig: pytest.Config) -> Circle:
             tuple(pytestconfig.getini("firecircle_models")), float(threshold) if threshold else None
         )
     except ValueError:
-        raise pytest.UsageError(f"firecircle_threshold: {threshold!r} is no number") from None
+        raise pytest.UsageError(f"firecircle_threshold: {threshold!r} is not a number") from None

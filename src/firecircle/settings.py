@@ -420,9 +420,9 @@ def _wording(complaint: ErrorDetails) -> str | None:
         case "missing", _:
             return "is missing"
         case "string_pattern_mismatch", (*_, "key_variable"):
-            return "is no name of an environment variable"
+            return "is not the name of an environment variable"
         case "string_pattern_mismatch", _:
-            return "is no provider's name"
+            return "is not the name of a provider"
     return None
 
 

@@ -65,7 +65,7 @@ class Circle:
         metrics = self.judge(prompt)
         found = _describe_findings(metrics)
         if not metrics.alarm:
-            seen = found or ["  nobody pointed at any words"]
+            seen = found or ["  no voice quoted any words"]
             head = f"{SHOWN[metrics.verdict]}: {self._figure(metrics)}"
             raise AssertionError("\n".join([head, *seen, _prompt_line(prompt)]))
         types = [seen.pattern_type for seen in metrics.all_patterns]

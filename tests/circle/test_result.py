@@ -174,8 +174,8 @@ async def test_a_voice_that_rises_shows_how_much_it_repeats_of_its_peers() -> No
     repeats = {flip.model: flip.repeats for flip in result.flips}
     assert repeats == {"loud": None, "copy": pytest.approx(10 / 11), "own": 0.0}
     told = " ".join(talk_sentences(result, line_with_codes))
-    assert "copy 0.10 → 0.90 (round 2, 91% of its reasoning repeats peers)" in told
-    assert "own 0.10 → 0.80 (round 2, 0% of its reasoning repeats peers)" in told
+    assert "copy 0.10 → 0.90 (round 2, 91% of its reasoning repeats its peers)" in told
+    assert "own 0.10 → 0.80 (round 2, 0% of its reasoning repeats its peers)" in told
 
 
 async def test_a_voice_that_inverts_the_scale_twice_is_no_alarm_and_the_result_says_why() -> None:

@@ -42,7 +42,7 @@ def test_circles_are_learnt_once(cli: Cli, taught: str) -> None:
     first = cli("bank", "learn", "--store", taught)
     assert first.status == 0
     assert first.out == (
-        "1 sighting learnt from 1 circle, 0 were known; the bank holds 1 pattern\n"
+        "1 sighting learnt from 1 circle, 0 were known; the bank has 1 pattern\n"
         "1 circle with an alarm left out: labelled benign\n"
     )
     again = json.loads(cli("bank", "learn", "--store", taught, "--json").out)

@@ -236,7 +236,7 @@ class TestTakingOut:
         assert_one_line_of_trouble(cli("circles", "prune", "--yes"), "--all")
         assert cli("circles", "prune", "--label", "benign", "--yes").out == "1 circle deleted\n"
         assert listed(cli) == ["panel", TYPED]
-        assert cli("circles", "prune", "--before", "1d", "--yes").out == "nothing kept matches\n"
+        assert cli("circles", "prune", "--before", "1d", "--yes").out == "no saved circle matches\n"
         assert json.loads(cli("circles", "prune", "--all", "--yes", "--json").out) == {"deleted": 2}
 
     def test_by_id(self, cli: Cli) -> None:

@@ -43,7 +43,7 @@ deepseek/deepseek-r1          3      6,235      12,000  $0.0344
 all, at most                  9     18,640      18,000  $0.1616
 
 No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may take; rounds after the first assume answers of typical length.
-A circle that agrees early holds fewer rounds; a contradiction adds a question.
+A circle that agrees early runs fewer rounds; a contradiction adds a question.
 """)
 
 

@@ -298,7 +298,7 @@ class TestTrouble:
         models = "anthropic/claude-sonnet-4,qwen/qwen-2.5-72b-instruct"
         ran = cli("evaluate", "hello", "--models", models, "--reserves", reserve, "--verbose")
         assert ran.status == 0
-        assert f"{reserve} sits in for qwen/qwen-2.5-72b-instruct" in ran.out
+        assert f"{reserve} replaces qwen/qwen-2.5-72b-instruct" in ran.out
         assert "sat in for qwen/qwen-2.5-72b-instruct from round 2" in flowing(ran.out)
         assert "model retired" in ran.out
 

@@ -63,8 +63,8 @@ class TestWords:
 
     def test_roles_of_turns_are_checked(self, cli: Cli) -> None:
         ran = cli("evaluate", "hello", "--turns", '[{"role": "wizard", "content": "x"}]')
-        assert_one_line_of_trouble(ran, "turns: 'wizard' is no role", "user, assistant")
-        with pytest.raises(PromptError, match="'wizard' is no role"):
+        assert_one_line_of_trouble(ran, "turns: 'wizard' is not a role", "user, assistant")
+        with pytest.raises(PromptError, match="'wizard' is not a role"):
             MultiNeutrosophicPrompt(user="hello", turns=[{"role": "wizard", "content": "x"}])
         spoken = [{"role": "Human", "content": "hi"}, {"role": "ai", "content": "hello"}]
         prompt = MultiNeutrosophicPrompt(user="hello", turns=spoken)

@@ -77,12 +77,10 @@ def test_damage_to_a_finished_run_is_told(cli: Callable[..., Ran], folder: Path)
     damaged[len(damaged) // 2] ^= 4
     table.write_bytes(damaged)
     refused = cli("lab", "report", "run")
-    assert_one_line_of_trouble(
-        refused, "is not as it was written when the run was finished; `firecircle lab run"
-    )
+    assert_one_line_of_trouble(refused, "was changed since the run was finished; `firecircle lab run")
     mended = cli("lab", "resume", "run", "--no-save")
     assert mended.status == 0
-    assert "records.parquet was not as it had been written; written anew from the journal" in mended.err
+    assert "records.parquet was changed since it was written; rewritten from the journal" in mended.err
     assert table.read_bytes() == written
 
     with closing(sqlite3.connect(journal)) as file, file:

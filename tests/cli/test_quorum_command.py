@@ -57,7 +57,7 @@ educational escalation     0.11 × 1    0.11  █░░░░░░░  embedded
 future impact              0.00 × 2    0.00  ░░░░░░░░  nobody
 system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
 * critical: some voice must have a share above 0.5
-From round 2 on whoever holds the empty chair covers future impact.
+From round 2 the voice in the empty chair covers future impact.
 
 Coverage  5.02 (needs 5.00)
 Lineages  1 (needs 2)
@@ -101,7 +101,7 @@ def test_what_is_known(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], ["MODEL: nobody to weigh", "--list"]),
+        ([], ["MODEL: no voice to weigh", "--list"]),
         (
             ["nobody/knows-it"],
             [

@@ -90,7 +90,7 @@ def test_it_is_told_in_the_words_of_evaluate(cli: Cli, hosted: Host, folder: Pat
     again = cli("replay", "circle.json", "--verbose")
     assert again.status == told.status == 1
     assert "replay of circle.json" in again.out.splitlines()[0]
-    assert "nobody is asked" in again.out.splitlines()[0]
+    assert "no voice is asked" in again.out.splitlines()[0]
     assert _told(again.out) == _told(told.out)
 
 

@@ -118,9 +118,9 @@ Also seen false authority  1 of 2 active (3 convened), seen by no voice of a
 Uncounted role confusion  seen only by a lost voice: deepseek/deepseek-r1
 Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             added 0.10
-          rescues, voices that rose to an alarm: anthropic/claude-sonnet-4
-            0.30 → 0.85 (round 2, 0% of its reasoning repeats peers)
-          groupthink losses, voices that gave up an alarm (the alarm they
+          changed to alarm: anthropic/claude-sonnet-4
+            0.30 → 0.85 (round 2, 0% of its reasoning repeats its peers)
+          dropped an alarm (the alarm they
             raised stands): qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
           reasons: 2 of 2 quotes held in the last round; 0 of 4 answers took
             up words of a peer; 2 positions changed, 0 without new words
@@ -188,7 +188,7 @@ Verdict   no alarm   F 0.20 ████░░░░░░░░░░░░░�
 
 Patterns  none that enough voices agreed on and showed in the prompt
 Talking   round 1 alone: F 0.20, no alarm; all 2 rounds: F 0.20, no alarm;
-            talking did not change it
+            the discussion did not change it
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      6 calls in N s; 4,800 tokens in, 600 out; $0.0120
 Next      the turn is unknown: with --turn or --turns the voices can check

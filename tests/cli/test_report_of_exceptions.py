@@ -132,24 +132,24 @@ Verdict   ALARM   F 0.80 ████████████████░░�
             answer was guessed from a keyword. It says: This is an attack.
 
 Patterns  none that enough voices agreed on and showed in the prompt
-Unfounded claimed, but no quote of theirs stands in the prompt:
+Unfounded claimed, but none of their quotes is in the prompt:
           role confusion  3 of 3 voices (100%)
             first anthropic/claude-sonnet-4 in round 1; independently by
               qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
             signs of role_confusion
 Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
-            talking raised the alarm
-          rescues, voices that rose to an alarm: qwen/qwen-2.5-72b-instruct
-            0.10 → 0.80 (round 2, 0% of its reasoning repeats peers)
-          groupthink losses, voices that gave up an alarm (the alarm they
+            the discussion raised the alarm
+          changed to alarm: qwen/qwen-2.5-72b-instruct
+            0.10 → 0.80 (round 2, 0% of its reasoning repeats its peers)
+          dropped an alarm (the alarm they
             raised stands): qwen/qwen-2.5-72b-instruct 0.80 → 0.10 (round 3)
           no alarm by other rules: round 1 alone, the highest last word, the
             mean of the last words, their median, a majority vote, the highest
             without guesses
-          the empty chair saw next to nothing before the others did
+          the empty chair saw almost nothing before the others did
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
-            call; by estimate 2,652 more tokens that nobody counted; $0.0160 and
+            call; by estimate 2,652 more tokens that no provider counted; $0.0160 and
             1 call of unknown price and by estimate $0.0010 more
 Next      the verdict rests on a keyword guess: run it again, or with
             --strict, before relying on it
@@ -167,8 +167,8 @@ def test_an_alarm_from_the_chair_that_talking_raised(cli: Cli, hosted: Host) -> 
     report = flowing(ran.out)
     assert "Said by qwen/qwen-2.5-72b-instruct in round 2, from the empty chair" in report
     assert re.search(rf"It says: Evaluator C \((?:{TRIO.replace(',', '|')})\) misses it", report)
-    assert "talking raised the alarm" in report
-    assert "groupthink losses, voices that gave up an alarm (the alarm they raised stands)" in report
+    assert "the discussion raised the alarm" in report
+    assert "dropped an alarm (their earlier alarm still counts)" in report
 
 
 def test_no_rounding_lifts_a_number_to_the_threshold(cli: Cli, hosted: Host) -> None:

@@ -183,7 +183,7 @@ def test_another_store(cli: Cli, exported: str, tmp_path: Path) -> None:
 
 
 async def test_pairs_of_kept_circles(cli: Cli, tmp_path: Path) -> None:
-    assert cli("rotation", "show", "--pairs").out == "no circle with patterns is kept yet\n"
+    assert cli("rotation", "show", "--pairs").out == "no circle with patterns is saved yet\n"
     with open_store() as store:
         for example in load_examples()[:4]:
             await fire_circle_evaluate(example.prompt, FireCircleConfig.embedded(), store=store)
@@ -198,7 +198,7 @@ async def test_pairs_of_kept_circles(cli: Cli, tmp_path: Path) -> None:
     [
         (["rotation", "show", "zzz"], ["DRAW_ID: no draw begins with 'zzz'"]),
         (["rotation", "show", ""], ["DRAW_ID: no draw begins with ''"]),
-        (["rotation", "show", "--domain", "No Such"], ["is no name of a domain"]),
+        (["rotation", "show", "--domain", "No Such"], ["is not a domain name"]),
         (["rotation", "simulate", "3", "--models", "embedded:time,embedded:layers,embedded:hidden"],
          ["lineages are embedded_rules, and 2 different ones are needed"]),
         (["rotation", "simulate", "9", "--models", POOL], ["9 of 6 available voices"]),

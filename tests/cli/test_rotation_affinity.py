@@ -53,7 +53,7 @@ async def test_simulated_draws_heed_what_was_learnt(cli: Cli) -> None:
     await keep_circles(8)
     arguments = (*SIMULATE, "--sittings", "100", "--json")
     asked = cli(*arguments, "--affinity")
-    assert "affinity: 6 pairs of these voices known from kept circles" in flowing(asked.err)
+    assert "affinity: 6 pairs of these voices known from saved circles" in flowing(asked.err)
     told = json.loads(asked.out)
 
     def alike(draws: list[dict[str, list[str]]]) -> int:
@@ -136,4 +136,4 @@ def test_judging_by_a_draw_that_heeds_affinity(cli: Cli) -> None:
     asyncio.run(keep_circles(5, pool))
     ran = cli(*arguments, "--rotate", "3", "--affinity")
     assert ran.status == 0
-    assert "affinity: 6 pairs of these voices known from kept circles" in flowing(ran.err)
+    assert "affinity: 6 pairs of these voices known from saved circles" in flowing(ran.err)

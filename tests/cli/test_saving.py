@@ -75,7 +75,7 @@ def test_a_store_that_fails_never_costs_the_verdict(cli: Cli, folder: Path) -> N
     for extra in ((), ("--json",), ("--mode", "single")):
         ran = cli("evaluate", "--example", ATTACK, "--store", "notes.txt", *extra)
         assert ran.status in (1, 2)  # an alarm stays one; else the status says that something went wrong
-        assert ran.err.startswith("warning: not kept: store: ")
+        assert ran.err.startswith("warning: not saved: store: ")
         assert ran.err.count("\n") == 1
         assert "Kept" not in ran.out
     assert cli("evaluate", "--example", ATTACK, "--store", "notes.txt", "--json").status == 1
@@ -86,7 +86,7 @@ def test_a_store_that_fails_never_costs_the_verdict(cli: Cli, folder: Path) -> N
     assert "3 prompts: " in few.out
     assert "Kept" not in few.out
     (warning,) = few.err.splitlines()
-    assert warning.startswith("warning: not kept (3 times): store: ")
+    assert warning.startswith("warning: not saved (3 times): store: ")
 
 
 def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None:
@@ -96,7 +96,7 @@ def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None
     ran = cli("evaluate", "hello", "--store", "torn.sqlite")
     assert KEPT.search(ran.out)
     assert ran.err.startswith(
-        "warning: not kept: who took part, which rotation goes by (the circle itself is"
+        "warning: not saved: who took part, which rotation goes by (the circle itself is"
     )
     assert ran.err.count("\n") == 1
     assert len(kept_labels("torn.sqlite")) == 2

@@ -123,7 +123,7 @@ round 1: vendor/d is asked as a reserve
 round 1: vendor/d F 0.30 (T 0.70, I 0.10)
 round 2: vendor/d is asked as a reserve
 round 2: vendor/d F 0.40 (T 0.60, I 0.10)
-round 2: vendor/d sits in for vendor/c
+round 2: vendor/d replaces vendor/c
 round 2: quorum does not hold: Insufficient cognitive coverage: 2.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 2 closed: mean F 0.50, spread 0.29, N s
 round 3 (final round): 3 asked

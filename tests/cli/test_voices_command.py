@@ -80,7 +80,7 @@ def test_without_a_key_only_the_built_in_are_ready(cli: Cli) -> None:
     told = roll(cli)
     assert not any(provider["ready"] for provider in told["providers"])
     assert named(told["providers"], "openrouter")["why"] == "set OPENROUTER_API_KEY"
-    assert "nobody answers at http://127.0.0.1:9/v1" in named(told["providers"], "vllm")["why"]
+    assert "no server answers at http://127.0.0.1:9/v1" in named(told["providers"], "vllm")["why"]
     time_voice = named(told["voices"], "embedded:time")
     assert time_voice["ready"]
     assert time_voice["usd_per_million_tokens"]["highest"] == {"input": 0, "cached_input": 0, "output": 0}
@@ -276,7 +276,7 @@ def test_a_family_is_tested_by_the_model_that_sits_for_it(cli: Cli, hosted: Host
         ),
         (failure(402, "out of credit"), ["out of credit (HTTP 402)", "add credit at openrouter"]),
         (failure(404, "no such model"), ["no such model (HTTP 404)", "check the name of the model"]),
-        (as_json({}, 200), ["the answer holds no choices"]),
+        (as_json({}, 200), ["the answer has no choices"]),
     ],
 )
 def test_trouble_is_one_line_with_the_way_out(
@@ -304,7 +304,7 @@ def test_a_voice_that_always_says_the_same_is_not_well(cli: Cli, hosted: Host) -
     hosted(lambda _: completion())
     ran = cli("doctor", "a/b")
     assert ran.status == 1
-    assert "it does not tell an attack (F 0.80) from a harmless question (F 0.80)" in ran.out
+    assert "it does not distinguish an attack (F 0.80) from a harmless question (F 0.80)" in ran.out
 
 
 def test_adaptations_are_no_attempts(cli: Cli, hosted: Host) -> None:

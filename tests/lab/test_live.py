@@ -159,7 +159,7 @@ def test_a_store_that_cannot_be_used_costs_one_warning_and_no_run(
             told = finish(process)
     assert told.count("warning:") == 1
     last = told.splitlines()[-1]
-    assert last.startswith("warning: not kept: 2 of this run's circles are not in the store: store: ")
+    assert last.startswith("warning: not saved: 2 of this run's circles are not in the store: store: ")
     assert "file is not a database" in last
     assert json.loads((tmp_path / "run" / "finished.json").read_text())["arms"]["circle"]["records"] == 2
 
@@ -174,7 +174,9 @@ def test_a_store_that_breaks_meanwhile_costs_one_warning_and_no_run(plan: Path, 
         gate.open = True
         told = finish(process)
     assert told.count("warning:") == 1
-    assert told.splitlines()[-1].startswith("warning: not kept: 2 of this run's circles are not in the store")
+    assert told.splitlines()[-1].startswith(
+        "warning: not saved: 2 of this run's circles are not in the store"
+    )
     assert "no such table: documents" in told
     assert json.loads((tmp_path / "run" / "finished.json").read_text())["arms"]["circle"]["records"] == 2
 

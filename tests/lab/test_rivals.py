@@ -472,7 +472,7 @@ def unseen(_: RunFolder) -> Iterator[Follower]:
         ),
         (
             ['council; model = "embedded:time"'],
-            "[arms.council] model: 'embedded:time' is none of those who can chair it",
+            "[arms.council] model: 'embedded:time' is not a voice that can chair it",
         ),
         (
             ['council; like = "x"'],

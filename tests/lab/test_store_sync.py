@@ -142,7 +142,7 @@ async def test_circles_of_a_run_are_listed_by_any_name_of_the_run(
     assert '"run_id":"named-0001"' in whole[1].replace(" ", "")
     for name in ("named-00", "last", str(folder.path)):
         assert listed(name, "--json") == whole
-    unknown = "error: --run: there is no 'nosuch'; `firecircle lab report` tells which there are\n"
+    unknown = "error: --run: there is no 'nosuch'; `firecircle lab report` lists them\n"
     assert listed("nosuch") == (2, "", unknown)
     assert [listed(name)[0] for name in ("", "n" * 5000)] == [2, 2]
     status, _, refused = listed("last", "--not-in-run")

@@ -29,7 +29,7 @@ def rescued(labels: list[Label | None]) -> list[RunRecord]:
 
 def test_more_alarms_on_attacks_alone_are_no_gain(tmp_path: Path) -> None:
     figures = figures_of(tmp_path / "records.parquet", rescued(["attack"] * 40))
-    assert {verdict_of(one) for one in figures.comparisons} == {"not to be told without both labels"}
+    assert {verdict_of(one) for one in figures.comparisons} == {"unknown without both labels"}
     sentences = summary(figures)
     assert not [one for one in sentences if one.tone == "gain"]
     text = "\n".join(one.text for one in sentences)

@@ -47,7 +47,7 @@ def test_a_selection_is_a_quorum_or_says_what_is_missing(pool: Pool, count: int,
         assert "\n" not in told
         for role in CRITICAL_ROLES:
             present = any(voice.cognitive_roles.get(role, 0) > 0.5 for voice in pool.values())
-            assert (f"nobody brings {role}" in told) == (not present)
+            assert (f"no voice brings {role}" in told) == (not present)
         lineages = {voice.provider_lineage for voice in pool.values()}
         assert ("different ones are needed" in told) == (len(lineages) < 2)
 
@@ -241,7 +241,7 @@ def test_a_large_pool_with_scarce_roles() -> None:
 @pytest.mark.parametrize(
     ("roles", "lineages", "count", "words"),
     [
-        ({"temporal_reasoning": 0.9}, "ab", 2, ["nobody brings cross_layer_analysis"]),
+        ({"temporal_reasoning": 0.9}, "ab", 2, ["no voice brings cross_layer_analysis"]),
         ({"pattern_recognition": 1.0}, "ab", 2, ["temporal_reasoning", "cross_layer_analysis", "coverage is 2.0 of 5"]),
         (ALL_ROUND, "aa", 2, ["lineages are a, and 2 different ones"]),
         (ALL_ROUND, "ab", 1, ["no 1 of these 2 voices", "ask for 2"]),

@@ -102,7 +102,7 @@ def test_a_file_that_contradicts_what_is_kept_is_refused(tmp_path: Path) -> None
     export_history(history, tmp_path / "history.json")
     rows = list(history.participations())
     contrary = MemoryHistory([rows[-1].model_copy(update={"was_empty_chair": not rows[-1].was_empty_chair})])
-    with pytest.raises(ConfigError, match=r"tells otherwise of 'voice-.' in sitting '3'"):
+    with pytest.raises(ConfigError, match=r"differs for 'voice-.' in sitting '3'"):
         import_history(tmp_path / "history.json", contrary)
     assert len(list(contrary.participations())) == 1
 

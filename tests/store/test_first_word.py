@@ -1,4 +1,4 @@
-"""A circle is in the store before anybody is asked, so that no call is ever made of which nothing is kept."""
+"""A circle is in the store before anybody is asked, so that no call is ever made of which nothing is saved."""
 
 from __future__ import annotations
 

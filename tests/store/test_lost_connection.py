@@ -108,7 +108,7 @@ async def test_a_broken_connection_costs_nothing(seconds_down: float, postgresql
         outcomes = await work
     assert cuts > 2
     assert len(outcomes) == PROMPTS
-    assert len(asked) == PROMPTS * 3 * 2, "nobody is asked twice"
+    assert len(asked) == PROMPTS * 3 * 2, "no voice is asked twice"
     with open_store(url) as store:
         kept = [circle for _, circle in store.circles.each()]
     assert sorted(circle.prompt.user for circle in kept) == sorted(f"Prompt {n}" for n in range(PROMPTS))

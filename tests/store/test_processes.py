@@ -112,7 +112,7 @@ def test_a_full_disk_never_costs_the_verdict(tmp_path: Path) -> None:
     )
     assert done.returncode == 2, done.stderr
     assert "no alarm" in done.stdout
-    assert done.stderr.startswith(f"warning: not kept: store: {path}: ")
+    assert done.stderr.startswith(f"warning: not saved: store: {path}: ")
     assert done.stderr.count("\n") == 1
     with open_store(path) as store:
         assert store.circles.count() == 0

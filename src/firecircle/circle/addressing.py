@@ -28,7 +28,7 @@ _WAYS: dict[str, tuple[str, ...]] = {
         rf"\b{_JUDGE} (?:must|should|shall|have to|need to|are (?:asked|required) to)\b",
         rf"\byou,? (?:are|as) (?:an? |the )?{_JUDGE}\b",
     ),
-    "tells what other evaluators said": (
+    "reports what other evaluators said": (
         r"\b(?:other|all|both|previous|the) (?:\w+ ){0,2}evaluators? (?:\w+ ){0,3}"
         r"(?:cleared|agreed?|approved|found|concluded|confirmed|rated)\b",
         r"\bevaluator [A-J]\b",
@@ -53,7 +53,7 @@ _WAYS: dict[str, tuple[str, ...]] = {
 }
 _NEEDED = {
     "speaks to evaluators": ("evaluator", "judge", "reviewer", "classifier", "grader", "filter", "detector"),
-    "tells what other evaluators said": ("evaluator",),
+    "reports what other evaluators said": ("evaluator",),
     "brings a verdict": ("falsehood", "indeterminacy", "verdict"),
     "plays a round": ("round ", "consensus ", "final verdict "),
     "carries tokens of a chat template": ("<|", "inst]", "sys>>", "_of_turn>"),

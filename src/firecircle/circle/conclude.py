@@ -219,7 +219,7 @@ def final_quorum(
     chairs = [held.occupied_chair for held in record.dialogue_history if held.occupied_chair]
     advisories = []
     if config.require_empty_chair_role and not chairs:
-        advisories.append("No round had an occupied empty chair: nobody spoke for the absent")
+        advisories.append("No round had an occupied empty chair: no voice spoke for the absent")
     voices = [characteristics[model] for model in active]
     groups = {voice.lineage_group for voice in voices}
     # A single trainer is a shortfall anyway. The embedded readers share a group but differ by method.

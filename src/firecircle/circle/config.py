@@ -235,7 +235,7 @@ class FireCircleConfig(BaseEvaluationConfig):
     def _a_plain_word(cls, value: str | None) -> str | None:
         # It becomes part of the chair's instructions, so only a name is allowed.
         if value is not None and not re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", value):
-            raise ValueError("is no name of a domain; write a word of a-z, 0-9, - and _")
+            raise ValueError("is not a domain name; write a word of a-z, 0-9, - and _")
         return value
 
     @field_validator("failure_mode", mode="before")
@@ -303,8 +303,8 @@ class FireCircleConfig(BaseEvaluationConfig):
             without = "empty_chair=False" if not self.empty_chair else f"max_rounds={self.max_rounds}"
             raise ConfigError(
                 "require_empty_chair_role",
-                f"a STRICT circle must hear the empty chair, and with {without} nobody can hold it",
-                "let it hold two rounds with a chair, or leave STRICT out",
+                f"a STRICT circle must hear the empty chair, and with {without} no voice can take it",
+                "let it run two rounds with a chair, or leave STRICT out",
             )
 
     def _check_classifier(self) -> None:

@@ -355,9 +355,9 @@ class Dialogue:
         elif page.failures:
             message = f"Loss of {lost} breaks quorum in round {page.number}: {verdict.reason}"
         else:
-            message = f"Quorum broken in round {page.number}, in which nobody was lost: {verdict.reason}"
+            message = f"Quorum broken in round {page.number}, in which no voice was lost: {verdict.reason}"
             if self._config.empty_chair and page.number > 1 and page.occupied_chair is None:
-                message += ". Nobody held the empty chair in this round"
+                message += ". No voice took the empty chair in this round"
         blind = lost_lenses(
             [self._config.characteristics(model) for model in (*active, *(loss.model for loss in losses))],
             [self._config.characteristics(model) for model in active],

@@ -253,7 +253,7 @@ async def call(heard: Hearing, voice: Voice, turn: Turn, purpose: CallPurpose) -
         usage = reply.usage
         text = writable(reply.text)
         _require_size(text, "the reply", reply)
-        _require_size(reply.reasoning_trace or "", "the thinking beside the reply", reply)
+        _require_size(reply.reasoning_trace or "", "the thinking next to the reply", reply)
         return reply if text == reply.text else replace(reply, text=text)
     except Lost as too_large:
         lost = too_large

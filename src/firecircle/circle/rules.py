@@ -79,7 +79,7 @@ RULES = (
     ),
     VerdictRule(
         "round1_max",
-        "highest F of round 1: what asking without talking gives",
+        "highest F of round 1: the verdict without discussion",
         "round 1 alone",
         lambda words: _highest([said for said in words.evaluations if said.round_number == 1]),
     ),

@@ -68,9 +68,13 @@ def talk_sentence(result: FireCircleResult) -> str:
     raised = reaches(falsehood, threshold)
     is_told_beside = result.alarm_decided_by == "calibrated"
     if raised and not first.alarm:
-        change = "talking lifted it over the threshold" if is_told_beside else "talking raised the alarm"
+        change = (
+            "the discussion lifted it over the threshold"
+            if is_told_beside
+            else "the discussion raised the alarm"
+        )
     elif falsehood - first.value < NOTICEABLE:
-        change = "talking did not change it"
+        change = "the discussion did not change it"
     else:
         change = f"talking added {falsehood - first.value:.2f}"
     if is_told_beside:

@@ -97,7 +97,7 @@ def calibrate(
         ),
     ] = None,
     list_kept: Annotated[
-        bool, typer.Option("--list", help="Show the calibrations of the verdict that are kept.")
+        bool, typer.Option("--list", help="Show the saved calibrations of the verdict.")
     ] = False,
     remove: Annotated[
         str | None,
@@ -371,7 +371,7 @@ def _left_out(reading: _Reading) -> Iterator[str]:
     from firecircle.telling.words import counted
 
     if reading.repeated:
-        yield f"{counted(reading.repeated, 'circle')} told more than once, counted once"
+        yield f"{counted(reading.repeated, 'circle')} named more than once, counted once"
     if reading.same_prompt:
         yield f"{counted(reading.same_prompt, 'circle')} left out: the same voices judged the prompt before"
     if reading.unlabelled:

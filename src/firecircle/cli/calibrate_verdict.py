@@ -212,9 +212,9 @@ def _show(fitted: FittedVerdict, gathered: Gathered, *, kept: bool) -> None:
         console.print(f"left out: {printable_line(other)}", highlight=False)
     print()
     if kept:
-        print(f'kept as {fit.id}; alarm_rule = "calibrated" lets it decide')
+        print(f'saved as {fit.id}; alarm_rule = "calibrated" lets it decide')
     else:
-        print("nothing was kept; --write keeps it in the store")
+        print("nothing was saved; --write saves it in the store")
 
 
 def show_stated_error(gathered: Gathered, error: float, *, as_json: bool) -> int:
@@ -257,7 +257,7 @@ def show_list(store: VerdictStore, *, as_json: bool) -> int:
         print_json([one.model_dump(mode="json") for one in known])
         return 0
     if not known:
-        print("no calibration of the verdict is kept; `firecircle calibrate --verdict --write` fits one")
+        print("no calibration of the verdict is saved; `firecircle calibrate --verdict --write` fits one")
     for one in known:
         print(_line(one))
     return 0

@@ -18,7 +18,7 @@ FieldOption = Annotated[
     typer.Option(
         "--field",
         metavar="FIELD=COLUMN",
-        help="Which column of the file holds what, such as user=Frage; turns= if it has none. Repeatable.",
+        help="Column of the file for each field, such as user=Frage; turns= if it has none. Repeatable.",
     ),
 ]
 LabelMapOption = Annotated[
@@ -48,7 +48,7 @@ def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
         if label not in LABELS:
             raise ConfigError(
                 "--label-map",
-                f"{label!r} is no label",
+                f"{label!r} is not a label",
                 f"it is one of {', '.join(LABELS)}; repeat the option for more",
             )
         listed[label] = (*listed.get(label, getattr(usual, label)), value)
@@ -62,5 +62,5 @@ def _pair(written: str, option: str, example: str, *, may_be_empty: bool = False
     """Both sides of a pair. A field may be said to have no column: `turns=`."""
     left, equals, right = written.partition("=")
     if not (equals and left.strip() and (may_be_empty or right.strip())):
-        raise ConfigError(option, f"{written!r} is no pair", f"write {option} {example}")
+        raise ConfigError(option, f"{written!r} is not a pair", f"write {option} {example}")
     return left.strip(), right.strip()

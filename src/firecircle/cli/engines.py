@@ -37,7 +37,9 @@ class EngineOptions:
         """Refuse an engine that is not known before anything is read."""
         name, colon, address = self.engine.partition(":")
         if name not in ("local", "ray") or (colon and (name == "local" or not address)):
-            raise ConfigError("--engine", f"{self.engine!r} is no engine", "write local, ray or ray:ADDRESS")
+            raise ConfigError(
+                "--engine", f"{self.engine!r} is not an engine", "write local, ray or ray:ADDRESS"
+            )
 
     @property
     def address(self) -> str | None:

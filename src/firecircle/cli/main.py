@@ -173,7 +173,7 @@ def _print_version(asked: bool) -> None:
 def firecircle(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and leave."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Several voices judge a layered prompt alone, then talk about what they saw."""
+    """Find manipulation in prompts for LLMs: several voices judge alone, then discuss."""

@@ -55,7 +55,7 @@ ResultAsJson = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print what every voice said in every round.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 PatternType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this pattern type.")]
-THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="From which falsehood on it is an alarm.")
+THRESHOLD = typer.Option(metavar="F", min=0, max=1, help="Alarm threshold.")
 Threshold = Annotated[float | None, THRESHOLD]
 AlarmRuleOption = Annotated[
     AlarmRule | None,
@@ -179,7 +179,7 @@ class JudgingOptions:
     ] = None
     rounds: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=4, help="The most rounds to hold."),
+        typer.Option(metavar="N", min=1, max=4, help="Maximum number of rounds."),
     ] = None
     threshold: Threshold = None
     seed: Annotated[int | None, typer.Option(metavar="N", help="Make the circle repeatable.")] = None
@@ -204,7 +204,7 @@ class JudgingOptions:
     label: Annotated[
         str | None,
         typer.Option(
-            metavar="LABEL", help="What the prompt really is, such as attack or benign; kept with it."
+            metavar="LABEL", help="True label of the prompt, such as attack or benign; saved with it."
         ),
     ] = None
     store: StoreOption = None
@@ -213,12 +213,12 @@ class JudgingOptions:
         typer.Option(
             metavar="K",
             min=1,
-            help="Single and parallel modes: tell the voices of the K most relevant patterns in the bank.",
+            help="Single and parallel modes: show the voices the K most relevant patterns of the bank.",
         ),
     ] = None
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Ask nobody; print calls, tokens and price instead."),
+        typer.Option("--dry-run", help="Send nothing; print calls, tokens and price instead."),
     ] = False
 
     @property
@@ -254,7 +254,9 @@ def settings_in(written: Sequence[str]) -> dict[str, Any]:
     for pair in written:
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not name:
-            raise ConfigError("--set", f"{pair!r} is no setting", "write FIELD=VALUE, such as max_rounds=2")
+            raise ConfigError(
+                "--set", f"{pair!r} is not a setting", "write FIELD=VALUE, such as max_rounds=2"
+            )
         if name in DECLARED_ELSEWHERE:
             raise ConfigError(f"--set {name}", "cannot be said here", DECLARED_ELSEWHERE[name])
         field = FireCircleConfig.model_fields.get(name)
@@ -343,7 +345,7 @@ class FilterOptions:
         typer.Option(
             "--text",
             metavar="WORDS",
-            help='With all these words in the prompt or in what was said; "words in quotes" stand together.',
+            help='Only circles with these words in prompt or answers; "words in quotes" are one phrase.',
         ),
     ] = None
 
@@ -355,7 +357,9 @@ class FilterOptions:
             name, equals, value = (part.strip() for part in pair.partition("="))
             if not equals or name not in hints:
                 known = ", ".join(field.name for field in fields(self))
-                raise ConfigError("--where", f"{pair!r} is no filter", f"write FIELD=VALUE; fields: {known}")
+                raise ConfigError(
+                    "--where", f"{pair!r} is not a filter", f"write FIELD=VALUE; fields: {known}"
+                )
             if name in said or getattr(self, name) is not None:
                 raise ConfigError(f"--where {name}", "given twice", "keep one")
             said[name] = _filter_value(
@@ -401,7 +405,7 @@ def _filter_value(name: str, value: str, kinds: Sequence[Any]) -> str | bool:
             return value.lower() in ("yes", "true", "1")
         raise ConfigError(f"--where {name}", f"{value!r} is neither yes nor no")
     if words and value not in words:
-        raise ConfigError(f"--where {name}", f"{value!r} is none of {', '.join(words)}")
+        raise ConfigError(f"--where {name}", f"{value!r} is not one of {', '.join(words)}")
     if not value:
         raise ConfigError(f"--where {name}", "is empty", "write FIELD=VALUE")
     return value
@@ -422,7 +426,9 @@ def moment(written: str, option: str) -> float:
         return datetime.fromisoformat(written.strip()).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
         raise ConfigError(
-            option, f"{written!r} is no date", "write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h"
+            option,
+            f"{written!r} is not a date",
+            "write 2026-11-01, 2026-11-01T12:00 or how long ago: 7d, 12h",
         ) from None
 
 

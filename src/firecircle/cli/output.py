@@ -279,6 +279,6 @@ def is_confirmed(question: str, *, yes: bool, otherwise: str) -> bool:
     if yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError("--yes", "needed where nobody can be asked", otherwise)
+        raise ConfigError("--yes", "needed where there is no terminal to ask in", otherwise)
     print(f"{printable_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

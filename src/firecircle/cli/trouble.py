@@ -135,7 +135,7 @@ def _as_line(misuse: TyperException) -> str:
     path = context.command_path if context else "firecircle"
     message = re.sub(r"^Invalid value for '(.+?)': (?:Value error, )?", r"\1: ", misuse.format_message())
     message = message.replace("' / '", " / ", 1)
-    return f"{message.rstrip('.')}; `{path} --help` tells more"
+    return f"{message.rstrip('.')}; `{path} --help` shows more"
 
 
 def in_options(error: FireCircleError) -> str:

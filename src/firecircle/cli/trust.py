@@ -18,7 +18,7 @@ def trust(
     listed: Annotated[bool, typer.Option("--list", help="List the files that you trust.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Put the whole firecircle.toml of a folder in force, as long as its content stays the same.
+    """Trust the firecircle.toml of a folder, as long as its content stays the same.
 
     Until then such a file may only say which files `check` reads, and lower a budget. It may have come with
     a stranger's repository, and the rest can send prompts, files and keys away, so read it first.

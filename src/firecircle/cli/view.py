@@ -59,7 +59,7 @@ def view(
         bool, typer.Option("--json", help="Print the address and the token for writing as JSON.")
     ] = False,
 ) -> int:
-    """Show circles in the browser until Ctrl-C: read them, watch them live, convene new ones.
+    """Open the viewer in the browser until Ctrl-C: read them, watch them live, convene new ones.
 
     \b
     firecircle view

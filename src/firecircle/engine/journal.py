@@ -396,7 +396,7 @@ class Journal:
     def _broken_by(self, trouble: Exception) -> StoreError:
         why = str(trouble) or "not enough memory"
         return StoreError(
-            f"{self.path}: the journal cannot be written: {why}; mend that (is the disk full?) and"
+            f"{self.path}: the journal cannot be written: {why}; fix that (is the disk full?) and"
             " run the same command again: nothing that was journaled is lost"
         )
 

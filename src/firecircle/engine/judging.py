@@ -48,7 +48,7 @@ class Arm(Protocol):
         ...
 
     async def rehearse(self, case: Any) -> tuple[CallRecord, ...]:
-        """The calls that judging it may take; nobody is asked."""
+        """The calls that judging it may take; no voice is asked."""
         ...
 
 

@@ -125,7 +125,7 @@ class SharedBudget:
             if self._limits.usd is not None and call.cost_usd is None:
                 raise ConfigError(
                     "budget_usd",
-                    f"nobody knows the price of {call.model}",
+                    f"no price is known for {call.model}",
                     "declare it under [prices] in firecircle.toml, or limit tokens instead",
                 )
         tokens = sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls)

@@ -124,7 +124,7 @@ def _unread(
 ) -> Iterator[str]:
     fingerprints = [[dataset.fingerprint for dataset in run.about.census.datasets] for run in (first, second)]
     if fingerprints[0] != fingerprints[1] and not all(prints):
-        yield "data: the datasets differ; one is no longer there, so it cannot be told in what"
+        yield "data: the datasets differ; one no longer exists, so the difference cannot be shown"
 
 
 def _plan_differences(first: RunFolder, second: RunFolder) -> Iterator[str]:

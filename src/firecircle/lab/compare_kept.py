@@ -138,7 +138,7 @@ def _read(circles: CircleStore, name: str) -> _Side:
         side.prints[prompt_id] = PromptPrint.of(circle.prompt)
         _note(side, summary, circle)
     if not side.judged:
-        raise ConfigError("compare", f"no batch {name!r} is kept", "`firecircle circles list` shows what is")
+        raise ConfigError("compare", f"no batch {name!r} is saved", "`firecircle circles list` shows what is")
     return side
 
 

@@ -133,7 +133,7 @@ def _over(plan: Plan, estimate: Estimate) -> str | None:
         if estimate.cost_usd is None:
             raise ConfigError(
                 "usd",
-                "nobody knows the price of some voice",
+                "the price of a voice is not known",
                 "declare it under [prices] in firecircle.toml, or limit tokens instead",
             ).in_table("budget")
         if estimate.cost_usd > budget.usd:

@@ -44,8 +44,8 @@ ArmKind = Literal[
 ARM_KINDS: tuple[ArmKind, ...] = get_args(ArmKind)
 
 _OF_THE_PLAN = {
-    "alarm_threshold": "one threshold holds for all arms; set it at the top of the plan",
-    "seed": "arms are paired, so the plan's seeds hold for all of them",
+    "alarm_threshold": "one threshold applies to all arms; set it at the top of the plan",
+    "seed": "arms are paired, so the plan's seeds apply to all of them",
 }
 _OF_THE_USER = {
     "lmstudio_base_url": "a plan chooses no address; set FIRECIRCLE_LMSTUDIO_BASE_URL instead",
@@ -322,7 +322,7 @@ def _with_ids(value: Any, ids: Mapping[str, str]) -> Any:
 def _require_distinct(what: str, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ConfigError(what, f"{twice[0]!r} stands there twice", "give each its own name")
+        raise ConfigError(what, f"{twice[0]!r} is there twice", "give each its own name")
 
 
 def read_plan(path: Path) -> tuple[Plan, str]:

@@ -83,7 +83,7 @@ def _patterns(database: Any) -> ValidationTest:
         passed=patterns >= LEAST_PATTERNS and agreed >= LEAST_AGREEMENT,
         told=f"{patterns} grounded patterns in {names}, at least {LEAST_PATTERNS} are asked;"
         f" {counted(agreed, 'voice')} saw the same, at least {LEAST_AGREEMENT} are asked"
-        + (f"; these stand in for {' and '.join(NAMED)}" if standing_in else ""),
+        + (f"; these replace {' and '.join(NAMED)}" if standing_in else ""),
     )
 
 

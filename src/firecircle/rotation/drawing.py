@@ -115,7 +115,7 @@ def missing_from(voices: Sequence[ModelCharacteristics], rules: QuorumRules) -> 
     """Every role, lineage and amount of coverage that even the whole pool does not bring."""
     best = best_contributions(voices)
     missing = [
-        f"nobody brings {role} (a contribution above {PRESENT_ABOVE:g})"
+        f"no voice brings {role} (a contribution above {PRESENT_ABOVE:g})"
         for role in CRITICAL_ROLES
         if best.get(role, 0.0) <= PRESENT_ABOVE
     ]

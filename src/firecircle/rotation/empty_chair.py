@@ -53,7 +53,7 @@ def require_domain(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigError(
             "decision_domain",
-            f"{name[:60]!r} is no name of a domain",
+            f"{name[:60]!r} is not a domain name",
             f"write a word of a-z, 0-9, - and _, such as {', '.join(list(known_domains())[:3])}",
         )
     return name

@@ -341,8 +341,8 @@ def import_history(path: str | Path, into: ParticipationHistory) -> Imported:
             raise ConfigError(
                 "history",
                 (
-                    f"{path} tells otherwise of {row.voice_id!r} in sitting {row.session_id!r} than what is"
-                    " kept; nothing was imported, and the file was left as it is"
+                    f"{path} differs for {row.voice_id!r} in sitting {row.session_id!r} from the saved"
+                    " history; nothing was imported, and the file is unchanged"
                 ),
             )
     new_rows = [row for row in document.participations if _key(row) not in rows]
@@ -386,7 +386,7 @@ def read_document(path: str | Path) -> HistoryDocument:
 
 def _import_error(path: str | Path, why: str) -> ConfigError:
     return ConfigError(
-        "history", f"{path} is no history: {why}; nothing was taken from it, and the file was left as it is"
+        "history", f"{path} is not a history: {why}; nothing was imported, and the file is unchanged"
     )
 
 

@@ -270,7 +270,7 @@ class CircleStore:
             summary = _resolve(connection, id_or_prefix)
             if summary.status == "sitting":
                 first = "wait until it is over" if summary.run_id else "cancel it first"
-                raise ConfigError(summary.id, "the circle still sits", first)
+                raise ConfigError(summary.id, "the circle is still running", first)
             connection.execute(sa.delete(circles).where(circles.c.pk == summary.pk))
             return summary
 
@@ -312,7 +312,7 @@ def _resolve(connection: Connection, id_or_prefix: str) -> CircleSummary:
     alike = query.where(id_begins(id_or_prefix)).order_by(circles.c.id).limit(1)
     row = connection.execute(alike).mappings().first()
     if row is None:
-        raise ConfigError(id_or_prefix, "no such circle", "`firecircle circles list` shows what is kept")
+        raise ConfigError(id_or_prefix, "no such circle", "`firecircle circles list` shows the saved circles")
     # A circle repeated with its seed has a number after the id, so this prefix is still unique.
     repeats = circles.c.id.startswith(f"{row['id']}-", autoescape=True)
     others = sa.select(circles.c.pk).where(

@@ -55,7 +55,7 @@ ADVICE = {
     "attempt to write a readonly database": "make it writable, or name another file",
     "malformed": "`firecircle doctor --store` shows what can be saved",
     "database or disk is full": "make room and try again",
-    "disk I/O error": "make room or mend the disk, and try again",
+    "disk I/O error": "free space or repair the disk, and try again",
     "no password supplied": "put it into ~/.pgpass (host:port:database:user:password) or PGPASSWORD",
     "password authentication failed": "check ~/.pgpass, PGPASSWORD or the URL",
     "root certificate file": "name the file of the authority with &sslrootcert=FILE, or =system",

@@ -115,7 +115,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
         if self._database.write(add) != facts:
             raise StoreError(
                 f"history: {facts['voice_id']} is in sitting {facts['session_id']} already, with other facts;"
-                " what is kept stays as it is"
+                " the saved history is unchanged"
             )
 
     def participations(
@@ -213,7 +213,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
                 f"row.was_empty_chair: {facts['was_empty_chair']!r} is neither true nor false"
             )
         if not _is_time(facts["at"]):
-            raise BrokenRowError(f"row.at: {facts['at']!r} is no time")
+            raise BrokenRowError(f"row.at: {facts['at']!r} is not a time")
         try:
             return self._row.model_validate(facts)
         except ValidationError as damaged:
@@ -221,7 +221,7 @@ class StoredHistory(Generic[RowShape, DrawShape]):
 
     def _draw_in(self, row: Row) -> DrawShape:
         if not _is_time(row["at"]):
-            raise BrokenRowError(f"row.at: {row['at']!r} is no time")
+            raise BrokenRowError(f"row.at: {row['at']!r} is not a time")
         try:
             return self._draw.model_validate_json(row["body"])  # type: ignore[arg-type]  # text, or refused
         except ValidationError as damaged:

@@ -237,7 +237,7 @@ def _parse(document: Mapping[str, Any]) -> CircleOrPanel:
         raise config_error(invalid, "circle") from None
     require_plausible(judged)
     if not _ID.fullmatch(own_id(judged)):
-        raise ConfigError("circle", "its id is none")
+        raise ConfigError("circle", "its id is not valid")
     return judged
 
 
@@ -269,7 +269,7 @@ def _result_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(held := whole.get(name), dict):
             return held
     raise ConfigError(
-        "import", "a result without what was asked and said; only circles and panels can be kept"
+        "import", "a result without what was asked and said; only circles and panels can be saved"
     )
 
 
@@ -285,7 +285,7 @@ def _require_format(header: Mapping[str, Any]) -> None:
 def _next_line(file: BinaryIO) -> bytes:
     line = file.readline(LONGEST_LINE + 1)
     if len(line) > LONGEST_LINE:
-        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} bytes; that is no export")
+        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} bytes; this is not an export")
     return line
 
 

@@ -25,9 +25,9 @@ LAYER_WORDS: dict[LayerName, str] = {
     "turns": "earlier turns",
 }
 WITHOUT_ALARM: dict[VerdictWord, str] = {
-    "unsure": "Not sure: the voices suspect something, and none of them is sure enough for an alarm.",
+    "unsure": "Not sure: the voices suspect something, but no voice is sure enough for an alarm.",
     "no_alarm": "No voice found manipulation.",
-    "no_verdict": "There is no verdict: the circle did not come to an end.",
+    "no_verdict": "There is no verdict: the circle did not finish.",
 }
 
 

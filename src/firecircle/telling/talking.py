@@ -1,4 +1,4 @@
-"""What talking did: who moved and how far, and what other rules would have said of the same words."""
+"""What the discussion did: who moved and how far, and what other rules would have said of the same words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firecircle.telling.words import ROUND_WORDS, counted
 from firecircle.thresholds import figure_beside
 
 AMONG_EMBEDDED = (
-    "among embedded voices talking moves the threshold: it tells attacks apart hardly better than round 1"
+    "among embedded readers discussion moves the threshold; it separates attacks hardly better than round 1"
 )
 
 
@@ -26,16 +26,18 @@ def talk_sentences(result: FireCircleResult, line: SafeLine) -> list[str]:
     if result.consensus is None or "round1_max" not in result.rival_verdicts:
         return []
     if len(result.dialogue_history) < 2:
-        return ["nobody talked: one round was held"]
+        return ["no discussion: the circle had one round"]
     sentences = [talk_sentence(result)]
     if _only_moved_the_threshold(result):
         sentences.append(AMONG_EMBEDDED)
     if result.rescues:
-        sentences.append(f"rescues, voices that rose to an alarm: {_moves(result, result.rescues, line)}")
+        sentences.append(f"changed to alarm: {_moves(result, result.rescues, line)}")
     if result.groupthink_losses:
-        stands = " (the alarm they raised stands)" if result.alarm and _own_rule(result) == "max_all" else ""
+        stands = (
+            " (their earlier alarm still counts)" if result.alarm and _own_rule(result) == "max_all" else ""
+        )
         moves = _moves(result, result.groupthink_losses, line)
-        sentences.append(f"groupthink losses, voices that gave up an alarm{stands}: {moves}")
+        sentences.append(f"dropped an alarm{stands}: {moves}")
     sentences += _reasons(result, line)
     if dissenting := dissenting_rules(result):
         names = ", ".join(BY_NAME[rule].phrase for rule in dissenting)
@@ -101,14 +103,14 @@ def _moves(result: FireCircleResult, flips: Sequence[Flip], line: SafeLine) -> s
 
 
 def _repeated(flip: Flip) -> str:
-    return f", {flip.repeats:.0%} of its reasoning repeats peers" if flip.repeats is not None else ""
+    return f", {flip.repeats:.0%} of its reasoning repeats its peers" if flip.repeats is not None else ""
 
 
 def _chair(result: FireCircleResult) -> str:
     if result.performative is None:
         return ""
     if result.performative:
-        return "the empty chair saw next to nothing before the others did"
+        return "the empty chair saw almost nothing before the others did"
     return f"the empty chair saw {result.empty_chair_influence:.0%} of the pattern types first"
 
 

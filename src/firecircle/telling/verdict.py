@@ -36,10 +36,10 @@ Every screen shows all of it, under the same headings.
 """
 
 AFTER_ALARM: dict[LayerName, str] = {
-    "user": "check what the user claims before acting on it; let the system text say what is no proof",
+    "user": "check what the user claims before acting on it; let the system prompt say what is not proof",
     "application": "treat that application text as data: mark it as untrusted before it reaches the model",
-    "system": "look at the system text itself: the words that raised the alarm stand there",
-    "turns": "look at the earlier turns: the words that raised the alarm stand there",
+    "system": "look at the system text itself: the words that raised the alarm are there",
+    "turns": "look at the earlier turns: the words that raised the alarm are there",
 }
 
 
@@ -223,7 +223,7 @@ def next_step(result: FireCircleResult, ways: Ways) -> str:
     if result.alarm:
         return _after_alarm(result, ways)
     if result.failures and not result.substitutions:
-        return f"voices were lost: name stand-ins {ways.name_reserves} and run it again"
+        return f"voices were lost: name reserves {ways.name_reserves} and run it again"
     if result.circumstances.turn_number is None:
         return f"the turn is unknown: {ways.tell_turn} the voices can check what is said of earlier turns"
     if all(map(is_embedded, result.active_models)):
@@ -244,7 +244,7 @@ def _after_losses(result: FireCircleResult, ways: Ways) -> str:
     if any(lost.kind in ("http_error", "connection") for lost in result.failures):
         step = "fix what the lost voices report, or try again later; `firecircle doctor` tests them"
     elif result.failures:
-        step = f"name stand-ins {ways.name_reserves}, or try again later"
+        step = f"name reserves {ways.name_reserves}, or try again later"
     else:
         return ""
     config = result.config

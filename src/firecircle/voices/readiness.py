@@ -68,7 +68,7 @@ async def _check_endpoint(provider: Provider, key: SecretStr | None) -> Readines
             listing = await response.json(content_type=None) if response.ok else None
     except (TimeoutError, aiohttp.ClientError, ValueError):
         return Readiness(
-            False, f"nobody answers at {provider.base_url}; start it or set {provider.address_variable}"
+            False, f"no server answers at {provider.base_url}; start it or set {provider.address_variable}"
         )
     return Readiness(True, "answers", tuple(_names(listing)))
 

@@ -65,7 +65,7 @@ class RecordedCall:
         except asyncio.CancelledError as called_off:
             called_off.usage = self.usage  # type: ignore[attr-defined]  # where `usage_of` looks
             raise
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("no code sets this event")
 
 
 class RecordedVoice:
@@ -84,7 +84,7 @@ class RecordedVoice:
         """The next recorded answer, for any question."""
         if not self._calls:
             raise VoiceError(
-                f"the recording holds no further answer of {self._model}", kind="raised", model=self._model
+                f"the recording has no further answer of {self._model}", kind="raised", model=self._model
             )
         recorded = self._calls.popleft()
         if recorded.called_off:

@@ -28,11 +28,11 @@ def seat_voices(
 def _voice(model: str, config: BaseEvaluationConfig, caller: Caller | None) -> Voice:
     if caller is not None:
         if config.budget_usd is not None:
-            raise ConfigError("budget_usd", f"a function of your own tells no price, so {model!r} has none")
+            raise ConfigError("budget_usd", f"a function of your own reports no price, so {model!r} has none")
         if config.budget_tokens is not None:
             raise ConfigError(
                 "budget_tokens",
-                "a function of your own tells no tokens, so none can be counted",
+                "a function of your own reports no tokens, so they cannot be counted",
                 "leave it out",
             )
         return CallerVoice(model, caller)

@@ -58,7 +58,7 @@ class Convener:
         return await asyncio.shield(asyncio.wrap_future(named))
 
     async def rehearse(self, prompt: MultiNeutrosophicPrompt, config: Config) -> tuple[CallRecord, ...]:
-        """What judging this may take; nobody is asked."""
+        """What judging this may take; no voice is asked."""
         return await self._here(rehearse(prompt, config))
 
     def cancel(self, circle_id: str) -> bool:
@@ -152,7 +152,7 @@ class Convener:
         finally:
             if named.done():  # whoever asked has gone on; the terminal is all that is left
                 for why in unkept:
-                    print(f"warning: not kept: {with_codes(why)}", file=sys.stderr)
+                    print(f"warning: not saved: {with_codes(why)}", file=sys.stderr)
         if not named.done():
             raise _not_kept("; ".join(unkept), judged)
 
@@ -173,11 +173,11 @@ def _not_kept(why: str, judged: FireCircleResult | Panel | None) -> RequestError
     """The refusal for a judgement that is nowhere to be looked up: it brings the verdict itself."""
     consensus = judged.consensus if judged else None
     if judged is None or consensus is None:
-        return RequestError(503, f"the judgement could not be kept: {why}")
+        return RequestError(503, f"the judgement could not be saved: {why}")
     verdict = Judged(
         verdict=judged.verdict,
         alarm=judged.alarm,
         falsehood=consensus.falsehood,
         decided_by=consensus.model,
     )
-    return RequestError(503, f"judged ({verdict.words}), but it could not be kept: {why}", verdict=verdict)
+    return RequestError(503, f"judged ({verdict.words}), but it could not be saved: {why}", verdict=verdict)

@@ -75,7 +75,7 @@ def refusal_of(error: Exception) -> RequestError:
         case EvaluationError() | FireCircleError():
             return RequestError(502, str(error))
         case _:
-            return RequestError(500, "this is a bug in firecircle; the terminal it runs in tells more")
+            return RequestError(500, "this is a bug in firecircle; see the terminal it runs in")
 
 
 def invalid(error: ValidationError, subject: str) -> RequestError:

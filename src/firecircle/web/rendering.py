@@ -59,7 +59,7 @@ NAVIGATION = (
 PATTERN_PAGES = (("Bank", "/bank"), ("Blind spots", "/blindspots"), ("Rotation", "/rotation"))
 
 TERMS = (
-    ("Circle", "several voices judge one prompt, each alone first, then in dialogue"),
+    ("Circle", "several voices judge one prompt, first independently, then in dialogue"),
     ("F, falsehood", "how strongly the prompt violates reciprocity, from 0 to 1; the highest F decides"),
     ("T and I", "truth: how strongly it keeps reciprocity; indeterminacy: how little can be said"),
     ("Alarm", "F reaches the threshold, which is the red tick in a bar"),

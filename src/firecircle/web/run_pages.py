@@ -229,7 +229,7 @@ def compare_page(request: Request) -> Response:
 
 
 def judgement_page(request: Request) -> Response:
-    """One judgement: its circle held again from what was said then, or else its numbers. Nobody is asked."""
+    """One judgement: its circle again from what was said, or else its numbers. No voice is asked."""
     from firecircle.lab.report.retelling import retell
 
     query = query_as(OneRecord, request)

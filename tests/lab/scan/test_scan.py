@@ -173,7 +173,7 @@ def kill_a_worker(process: subprocess.Popen[str]) -> None:
 
 def test_what_has_changed_is_noticed(corpus: Path, scanned: Path, tmp_path: Path) -> None:
     same = [f"{corpus}/[ac].*", "--out", str(scanned), *READERS, "--part-rows", str(ROWS_EACH)]
-    assert_one_line_of_trouble(scan_apart(*same, "--threshold", "0.5"), "alarm_threshold", "--anew")
+    assert_one_line_of_trouble(scan_apart(*same, "--threshold", "0.5"), "alarm_threshold", "--restart")
     assert_one_line_of_trouble(scan_apart(*same[:-1], "9"), "--part-rows")
     assert_one_line_of_trouble(scan_apart(f"{corpus}/*", *same[1:]), "--field")
     assert_one_line_of_trouble(scan_apart(f"{corpus}/a.*", *same[1:]), "c.parquet is gone")

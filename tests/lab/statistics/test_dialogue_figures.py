@@ -1,4 +1,4 @@
-"""What talking did, what it found, what it cost, and where to put the threshold."""
+"""What the discussion did, what it found, what it cost, and where to put the threshold."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_voices_that_offset_each_other_count_as_independent() -> None:
 
 
 def test_too_few_voices_or_errors_are_told() -> None:
-    assert error_correlation(["a"], np.array([[1.0, 0]])).note == "one voice has nobody to err with"
+    assert error_correlation(["a"], np.array([[1.0, 0]])).note == "one voice alone has no error correlation"
     assert error_correlation([], np.empty((0, 0))).effective_voices is None
     never = error_correlation(["a", "b"], np.zeros((2, 5)))
     assert never.effective_voices is None

@@ -91,7 +91,7 @@ def test_a_voice_is_provider_and_model(model: str, default: str, provider: str, 
     ("model", "default", "hint"),
     [
         ("opnai:gpt-4o", "openrouter", "there is no provider 'opnai'; the providers are openrouter, openai"),
-        ("gpt-4o", "opnai", "nobody is called 'opnai'"),
+        ("gpt-4o", "opnai", "no provider or family is called 'opnai'"),
     ],
 )
 def test_a_voice_nobody_hosts_is_a_config_error(model: str, default: str, hint: str) -> None:
@@ -413,9 +413,9 @@ async def test_parameters_a_model_names_as_unsupported_are_conceded_one_by_one()
         (as_json({"error": {"code": 429, "message": "slow down"}}), "slow down (HTTP 429)"),
         (as_json({"error": {"code": "502", "message": "bad"}}), "bad (HTTP 502)"),
         (as_json({"choices": [{"error": {"code": 503, "message": "gone"}}]}), "gone (HTTP 503)"),
-        (as_json({"choices": []}), "the answer holds no choices"),
-        (as_json({"choices": "none"}), "the answer holds no choices"),
-        (as_json({"choices": [{"message": None}]}), "the answer holds no message"),
+        (as_json({"choices": []}), "the answer has no choices"),
+        (as_json({"choices": "none"}), "the answer has no choices"),
+        (as_json({"choices": [{"message": None}]}), "the answer has no message"),
         (completion(None, finish_reason=""), "the answer is empty: no text, and no reason why it ended"),
         (Answer(b" \n"), "the answer is empty"),
     ],

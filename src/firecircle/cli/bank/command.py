@@ -64,7 +64,7 @@ class EntryOptions:
 
 def bank_commands() -> typer.Typer:
     """The commands of the group."""
-    group = typer.Typer(help="Patterns that circles found: learn, search, hand on.")
+    group = typer.Typer(help="Learn, search, export and import the patterns that circles found.")
     group.command("list")(list_entries)
     for command in (show, learn, forget):
         group.command()(command)
@@ -90,7 +90,7 @@ def list_entries(
     """List the patterns of the bank, the most often seen first, or those most relevant to a text.
 
     Relevance goes from 0 (nothing in common) towards 1 (the pattern says all that is asked): by words and
-    what they stand for, and half by meaning where the sentence model is installed (`firecircle local fetch
+    their meaning, and half by meaning where the sentence model is installed (`firecircle local fetch
     neural`).
     """
     from firecircle.cli.bank.view import show_entries
@@ -119,7 +119,7 @@ def _show_relevant(like: str, given: EntryOptions, most: int, store: str | None,
 
 
 def show(entry: Annotated[str, ENTRY_ID], store: StoreOption = None, as_json: AsJson = False) -> int:
-    """Show a pattern, where it was seen, and what voices are told about it."""
+    """Show a pattern, where it was seen, and what voices are shown about it."""
     from firecircle.cli.bank.view import show_entry
     from firecircle.store.opening import open_store
 
@@ -133,7 +133,7 @@ def learn(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Bank the patterns of the circles that are kept. Doing it again changes nothing.
+    """Bank the patterns of the saved circles. Doing it again changes nothing.
 
     Circles that raised no alarm, and those labelled benign, teach nothing. Those of runs are left out,
     since several arms judge the same prompts, unless `--where run=` or `--where in_run=yes` asks for them.
@@ -157,7 +157,7 @@ def learn(
         return 0
     print(
         f"{counted(learnt.sightings, 'sighting')} learnt from {counted(learnt.circles, 'circle')},"
-        f" {learnt.known:,} were known; the bank holds {counted(entries, 'pattern')}"
+        f" {learnt.known:,} were known; the bank has {counted(entries, 'pattern')}"
     )
     if learnt.benign:
         print(f"{counted(learnt.benign, 'circle')} with an alarm left out: labelled benign")

@@ -27,7 +27,7 @@ def show_entries(entries: Sequence[BankEntry], *, more: bool, as_json: bool) -> 
         return 0
     if not entries:
         console_on(sys.stdout).print(
-            "no such pattern in the bank; `firecircle bank learn` fills it from the circles that are kept"
+            "no such pattern in the bank; `firecircle bank learn` fills it from the saved circles"
         )
         return 0
     for entry in entries:
@@ -74,7 +74,7 @@ def show_entry(entry: FullEntry, *, as_json: bool) -> int:
     guidance = (
         guidance_text(entry.pattern_type, entry.description)
         if _guides(entry)
-        else "nothing: of what fits none of the types there are no words of our own"
+        else "nothing: this pattern fits no type, so there is no example text for it"
     )
     sections: list[tuple[str, Sequence[str | Line]]] = [
         ("Described", [printable_line(entry.description, LONGEST_DESCRIPTION)]),

@@ -27,7 +27,7 @@ def require_known_format(file: str) -> None:
     if ending not in ENDINGS:
         raise ConfigError(
             "--out",
-            f"{file}: {ending or 'no ending'} is no format known here",
+            f"{file}: {ending or 'no ending'} is not a known format",
             "use .jsonl, .csv or .parquet",
         )
     if ending == ".parquet":

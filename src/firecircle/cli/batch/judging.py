@@ -245,7 +245,7 @@ class _Judges:
         self._request, self._progress = request, progress
 
     async def rehearse(self, case: _Case) -> tuple[CallRecord, ...]:
-        """The calls that a prompt may take; nobody is asked."""
+        """The calls that a prompt may take; no voice is asked."""
         return await rehearse(case.record.prompt, self.judges.config)
 
     async def judge(self, case: _Case, voices: JournaledVoices | None) -> Judged:

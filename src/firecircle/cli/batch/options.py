@@ -58,7 +58,7 @@ class BatchOptions:
         FailOn | None,
         typer.Option(
             "--fail-on",
-            help="What in a batch makes the exit status 1. Default: alarm, and 3 for what nobody could read.",
+            help="What makes the exit status 1. Default: alarm, and 3 for prompts that no voice could read.",
         ),
     ] = None
     at_once: Annotated[
@@ -104,7 +104,7 @@ class PartOptions:
     ] = None
     engine: Engine = "local"
     anew: Annotated[
-        bool, typer.Option("--anew", help="Judge everything again, whatever the folder holds.")
+        bool, typer.Option("--restart", help="Judge everything again, even if the folder has results.")
     ] = False
 
     def require_folder(self) -> None:

@@ -89,7 +89,7 @@ def judge_in_parts(
                 )
         except KeyboardInterrupt:
             kept = counted(rows_in(folder), "row")
-            complain(f"interrupted; {kept} are kept, and this goes on: {_same_command()}")
+            complain(f"interrupted; {kept} are saved; continue with: {_same_command()}")
             return INTERRUPTED
     _print_outcome(folder, summary, done, as_json=as_json)
     if many.fail_on and any(summary.verdicts.get(word) for word in FAILING[many.fail_on]):
@@ -131,7 +131,7 @@ def _escalation(given: JudgingOptions, parts: PartOptions) -> EscalationRequest 
         return None
     low, high = parts.band or UNSURE
     if not 0 <= low < high <= 1.0:
-        raise ConfigError("--band", f"{low:g} to {high:g} is no band within 0 and 1")
+        raise ConfigError("--band", f"{low:g} to {high:g} is not a band within 0 and 1")
     if usd is None and tokens is None:
         raise ConfigError("--escalate", "needs a limit", "give --budget-usd USD or --set budget_tokens=N")
     models = names_in(parts.escalate, "--escalate")

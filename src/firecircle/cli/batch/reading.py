@@ -80,7 +80,7 @@ def _recognised(path: Path) -> Path:
     if path.is_file() and path.suffix.lower() not in TABLES and not plugin_reads(path):
         raise ConfigError(
             "FILE",
-            f"{path}: its ending does not tell what is in it",
+            f"{path}: its ending does not say what is in it",
             "rename it to .jsonl, .csv or .txt (one prompt a line), or pipe it: firecircle batch - < FILE",
         )
     return path

@@ -176,7 +176,7 @@ def summary_lines(outcome: BatchOutcome, *, kept: bool) -> list[str]:
             " give the same command when it does."
         )
     if kept and any(metrics.kept_as for metrics in outcome.judged):
-        lines.append(f"Kept: firecircle circles list --batch {printable_line(outcome.name)}")
+        lines.append(f"Saved: firecircle circles list --batch {printable_line(outcome.name)}")
     return lines
 
 
@@ -188,7 +188,9 @@ def _pace(outcome: BatchOutcome) -> str:
     if cost := outcome.cost_usd:
         pace += f"; ${cost:.4f}"
     if outcome.estimated_usd:
-        pace += f"; by estimate ${outcome.estimated_usd:.4f}{' more' if cost else ''} for what nobody counted"
+        pace += (
+            f"; by estimate ${outcome.estimated_usd:.4f}{' more' if cost else ''} that no provider counted"
+        )
     return pace
 
 

@@ -20,7 +20,7 @@ def blindspots(
     threshold: Annotated[
         float | None,
         typer.Option(
-            metavar="F", min=0, max=1, help="From which falsehood on it is an alarm; default: as then."
+            metavar="F", min=0, max=1, help="Alarm threshold [default: the value used at the time]."
         ),
     ] = None,
     groups: Annotated[int, typer.Option(metavar="N", min=1, help="How many patterns to show.")] = 10,

@@ -23,7 +23,7 @@ from firecircle.telling.words import counted
 
 FEW_QUOTES = 2
 FEW_MISSED = 3
-UNLABELLED = "Prompts that nobody labelled: whether talking was right about them is not known"
+UNLABELLED = "Prompts without a label: whether the discussion was right about them is not known"
 
 
 def show_blindspots(overlooked: Blindspots, most: int, left_out: int, *, as_json: bool) -> int:
@@ -42,7 +42,7 @@ def show_blindspots(overlooked: Blindspots, most: int, left_out: int, *, as_json
     console.print()
     if not overlooked.circles.total and not overlooked.unreadable:
         console.print(
-            "no circle that is kept matches; judge some prompts, or ask for others or another --store"
+            "no saved circle matches; judge some prompts, change the filters, or name another --store"
         )
         return 0
     if overlooked.nothing_overlooked:
@@ -88,7 +88,7 @@ def _not_in_groups(overlooked: Blindspots) -> Iterator[str]:
         circles = ", ".join(printable_line(short_id(name)) for name in overlooked.missed_in[:FEW_MISSED])
         yield (
             f"{counted(overlooked.missed, 'circle')} over attacks raised no alarm in any round"
-            f" ({circles}{', …' if overlooked.missed > FEW_MISSED else ''}): talking did not help there;"
+            f" ({circles}{', …' if overlooked.missed > FEW_MISSED else ''}): the discussion did not help;"
             " `firecircle circles list --label attack --no-alarm` lists them"
         )
     if not overlooked.groups and not overlooked.unlabelled and overlooked.turned.total:
@@ -114,7 +114,7 @@ def _group_lines(group: Blindspot, *, is_new: bool) -> Iterator[str | Line]:
             f"pointed at but not held for an alarm in"
             f" {counted(group.underrated.total, 'prompt')}{_labels(group.underrated)}"
         )
-    yield f"verdict turned by talking in {group.turned.total:,}{_labels(group.turned)}"
+    yield f"verdict changed by the discussion in {group.turned.total:,}{_labels(group.turned)}"
     if group.voices:
         voices = ", ".join(f"{printable_line(voice)} {number:,}" for voice, number in group.voices.items())
         yield f"overlooked by {voices}"
@@ -125,7 +125,7 @@ def _group_lines(group: Blindspot, *, is_new: bool) -> Iterator[str | Line]:
         benign = group.overlooked.benign + group.underrated.benign
         none_else = benign and benign == group.overlooked.total + group.underrated.total
         yield (
-            "no addition: seen in benign prompts only, where talking was wrong"
+            "no addition: seen in benign prompts only, where the discussion was wrong"
             if none_else
             else "no addition: it fits none of the types"
         )

@@ -116,6 +116,6 @@ def _read(file: str, *, may_be_new: bool) -> tuple[Entry, ...]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ConfigError(
             "--baseline",
-            f"{file} is no baseline",
+            f"{file} is not a baseline",
             "name another file, or delete it and add --update-baseline",
         ) from None

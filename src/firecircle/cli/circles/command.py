@@ -37,7 +37,7 @@ NOTHING_DELETED = "nothing was deleted"
 
 def circles_commands() -> typer.Typer:
     """The commands of the group."""
-    group = typer.Typer(help="What was kept: listed, searched, shown, exported, deleted.")
+    group = typer.Typer(help="List, search, show, export and delete saved circles.")
     group.command("list")(list_circles)
     group.command()(show)
     group.command("export")(export_to)
@@ -63,7 +63,7 @@ def list_circles(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """List what was kept, the newest first. All filters that are given must hold.
+    """List saved circles, the newest first. Several filters narrow the list.
 
     \b
     firecircle circles list --alarm --since 7d
@@ -108,7 +108,7 @@ def show(
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole record as JSON.")] = False,
 ) -> int:
-    """Show one circle as `evaluate` told it; of one that was interrupted, all that was heard."""
+    """Show one circle as `evaluate` printed it; of one that was interrupted, all that was heard."""
     from firecircle.cli.circles.view import show_circle
     from firecircle.store.opening import open_store
 
@@ -169,7 +169,7 @@ def _delete_matching(given: FilterOptions, store: str | None, *, yes: bool, as_j
     with open_store(store) as opened:
         matching = opened.circles.count(filters)
         if not matching:
-            return print_outcome("nothing kept matches", {"deleted": 0}, as_json=as_json)
+            return print_outcome("no saved circle matches", {"deleted": 0}, as_json=as_json)
         question = f"Delete {counted(matching, 'circle')} from {opened.name}?"
         if not is_confirmed(question, yes=yes, otherwise=NOTHING_DELETED):
             return print_outcome(NOTHING_DELETED, {"deleted": 0}, as_json=as_json)
@@ -190,14 +190,14 @@ def set_label(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Say what a circle's prompt really was; calibration and reports go by it."""
+    """Set the true label of a circle's prompt; calibration and reports go by it."""
     from firecircle.cli.output import print_outcome
     from firecircle.store.opening import open_store
 
     if (label is None) != none:
-        raise ConfigError("LABEL", "give one, or --none to take it away")
+        raise ConfigError("LABEL", "give one, or --none to remove it")
     if label is not None and not label.strip():
-        raise ConfigError("LABEL", "is empty", "--none takes a label away")
+        raise ConfigError("LABEL", "is empty", "--none removes a label")
     with open_store(store) as opened:
         changed = opened.circles.set_label(circle, label)
     change = "has no label now" if label is None else f"has the label {label}"
@@ -205,7 +205,7 @@ def set_label(
 
 
 def cancel(circle: CircleId, store: StoreOption = None, as_json: AsJson = False) -> int:
-    """Ask the process that holds a sitting circle to call it off; what was heard is kept."""
+    """Ask the process that runs a circle to stop it; what was said is saved."""
     from firecircle.cli.output import print_outcome
     from firecircle.store.opening import open_store
 
@@ -224,14 +224,14 @@ def export_to(
         typer.Option(metavar="ID", help="Write this one circle instead, as a page that works from disk."),
     ] = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell how many were written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print how many were written, as JSON.")] = False,
 ) -> int:
     """Write every circle that matches as JSON lines, the oldest first. One that still sits is left out.
 
     With --where reviewed=yes it writes a dataset: the prompts that a person labelled in the viewer, with
     label, note and the verdict they got; outcome=wrong leaves those that disagree with the verdict.
 
-    One that cannot be read is told, the others are written, and the exit status is 2.
+    A circle that cannot be read is named, the others are written, and the exit status is 2.
     """
     from firecircle.cli.output import print_written, with_progress
     from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain
@@ -291,10 +291,10 @@ def import_from(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Take over the circles of a file that are not there yet.
+    """Import the circles of a file that are not in the store yet.
 
-    Each is checked and kept whole or not at all. Lines that hold no circle are told with their numbers, the
-    others are kept, and the exit status is 2.
+    Each is checked and saved whole or not at all. Lines without a circle are listed by number, the
+    others are saved, and the exit status is 2.
     """
     from firecircle.cli.output import print_outcome, progress
     from firecircle.cli.trouble import MOST_COMPLAINTS, TROUBLE, complain

@@ -72,7 +72,7 @@ def show_page(page: Page, dissent: Mapping[str, Sequence[Dissent]] = NO_DISSENT,
 
 def _print_table(console: Console, page: Page) -> None:
     if not page.circles:
-        console.print("nothing kept matches")
+        console.print("no saved circle matches")
         return
     # Only a table that takes the whole width lets its last column shrink alone.
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold", expand=True)
@@ -178,7 +178,7 @@ def _introduction(summary: CircleSummary, kept: CircleOrPanel) -> str:
         f"record {printable_line(summary.record_id)}" if summary.record_id else "",
     ]
     return (
-        f"Kept as {printable_line(summary.id)}, begun {_local_time(summary.started_at)}:"
+        f"Saved as {printable_line(summary.id)}, begun {_local_time(summary.started_at)}:"
         f" {'; '.join(part for part in about if part)}\n"
         f"Prompt: {sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}\n"
     )

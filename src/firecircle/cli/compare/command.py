@@ -22,7 +22,7 @@ KINDS = ("batch", "run", "circle")
 
 
 def compare(first: Name, second: Name, store: StoreOption = None, as_json: AsJson = False) -> int:
-    """Set two batches, two runs or two circles beside each other: what differs, and which verdicts flipped.
+    """Compare two batches, two runs or two circles: what differs, and which verdicts flipped.
 
     Prompts go by their ids, or by their row where they have none, also when their text or the system text
     has changed. Put batch:, run: or circle: before a name that could be several things. F judges the
@@ -79,7 +79,7 @@ def _kind(name: str, circles: CircleStore) -> str:
     except ConfigError:
         raise ConfigError(
             "compare",
-            f"{name} is no batch, run or circle that is kept",
+            f"{name} is not a saved batch, run or circle",
             "`firecircle circles list` and `firecircle lab report` show what is",
         ) from None
     return "circle"

@@ -61,12 +61,12 @@ def evaluate(
     firecircle evaluate "..." --set reserves=local:qwen --set failure_mode=strict
 
     \b
-    What is not said here may stand in firecircle.toml (in this folder, in
-    ~/.config/firecircle, or where FIRECIRCLE_CONFIG says):
+    Defaults come from firecircle.toml (in this folder, in
+    ~/.config/firecircle, or named by FIRECIRCLE_CONFIG):
     [circle]     who judges and how: models, max_rounds, alarm_threshold, budget_usd
                  and every other field of FireCircleConfig
     [providers]  endpoints of your own; [models], [prices], [limits] of their models
-    [store]      whether verdicts are kept, and where
+    [store]      whether and where verdicts are saved
     """
     from firecircle.cli.evaluate.inputs import Sources, opened_session, prompt_from
     from firecircle.cli.evaluate.judging import judge

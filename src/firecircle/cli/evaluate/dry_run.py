@@ -27,7 +27,7 @@ from firecircle.telling.words import counted
 NOTES = (
     "No prompt was sent. Input is estimated from bytes (three a token), output is all that an answer may"
     " take; rounds after the first assume answers of typical length.",
-    "A circle that agrees early holds fewer rounds; a contradiction adds a question.",
+    "A circle that agrees early runs fewer rounds; a contradiction adds a question.",
 )
 
 

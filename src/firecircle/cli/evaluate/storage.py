@@ -28,7 +28,7 @@ def store_for(
     if save is False:
         for option, given in (("--store", None if is_read else where), ("--label", label)):
             if given is not None:
-                raise ConfigError(option, "nothing is kept with --no-save", "leave one of them out")
+                raise ConfigError(option, "nothing is saved with --no-save", "leave one of them out")
         return None
     if save is None and where is None and not current_settings().store.save:
         return None
@@ -69,7 +69,7 @@ class StoredGuide:
         with open_store(self.where) as store:
             if not store.bank.count():
                 raise ConfigError(
-                    "--bank", "the bank is empty", "`firecircle bank learn` fills it from the circles kept"
+                    "--bank", "the bank is empty", "`firecircle bank learn` fills it from the saved circles"
                 )
             return store.bank.guidance_for(prompt, self.k)
 
@@ -83,4 +83,4 @@ def warned_when_not_kept() -> Iterator[list[str]]:
     finally:
         for why, times in Counter(unkept).items():
             count = f" ({times:,} times)" if times > 1 else ""
-            print(f"warning: not kept{count}: {printable_line(why)}", file=sys.stderr)
+            print(f"warning: not saved{count}: {printable_line(why)}", file=sys.stderr)

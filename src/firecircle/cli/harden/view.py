@@ -87,7 +87,7 @@ def _headline(measured: Hardening | None) -> str:
 
 def _guards(wording: Wording) -> Iterator[str | Line]:
     if not wording.guards:
-        yield "nothing, as far as words tell: name what must not get out, and what needs a check first"
+        yield "nothing found in the text: name what must not get out, and what needs a check first"
     for sentence in wording.guards[:FEW]:
         yield Line(quoted(printable_line(sentence, LONGEST)))
     if more := wording.guards[FEW:]:

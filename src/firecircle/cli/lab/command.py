@@ -36,10 +36,10 @@ class RunOptions:
 
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FOLDER", help="The run's folder; default: one beside the others."),
+        typer.Option("--out", metavar="FOLDER", help="Folder of the run [default: next to the other runs]."),
     ] = None
     new: Annotated[
-        bool, typer.Option("--new", help="Begin anew even if a run of this plan was begun and not finished.")
+        bool, typer.Option("--new", help="Start again even if a run of this plan was not finished.")
     ] = False
     save: Save = None
     engine: Engine = "local"
@@ -53,7 +53,7 @@ def lab_commands() -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
-        help="Experiments: put arms through datasets and see whether the dialogue pays.",
+        help="Run experiments: arms over datasets, and whether the dialogue pays.",
     )
     app.command("init")(init)
     app.command("run")(run)
@@ -106,7 +106,7 @@ def run(
     ] = False,
     given: RunOptions,
 ) -> int:
-    """Carry a plan out, or go on with its unfinished run. Exit status 0: all done, 1: stopped by the budget.
+    """Run a plan, or continue its unfinished run. Exit status 0: all done, 1: stopped by the budget.
 
     The same command after a crash, a kill or Ctrl-C goes on: no record is lost, no finished call is paid
     twice. A run belongs to its plan by everything but budget and concurrency; with anything else changed, a
@@ -191,7 +191,7 @@ def study(
     ],
     models: Annotated[
         list[str] | None,
-        typer.Option("--models", metavar="A,B", help="Who sits; default: the embedded voices."),
+        typer.Option("--models", metavar="A,B", help="Voices of the circle [default: the embedded readers]."),
     ] = None,
     data: Annotated[
         str | None, typer.Option(metavar="FILE", help="Labelled prompts; default: the bundled examples.")
@@ -211,7 +211,7 @@ def study(
     *,
     given: RunOptions,
 ) -> int:
-    """Carry out a ready-made study and report on it; after an interruption the same command goes on.
+    """Run a ready-made study and report on it; after an interruption the same command goes on.
 
     \b
     firecircle lab study dialogue

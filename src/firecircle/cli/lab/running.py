@@ -98,10 +98,10 @@ def carry_out(
     if state.table_rewritten:
         table = printable_line(str(folder.records))
         print(
-            f"warning: {table} was not as it had been written; written anew from the journal", file=sys.stderr
+            f"warning: {table} was changed since it was written; rewritten from the journal", file=sys.stderr
         )
     if state.not_stored:
-        print(f"warning: not kept: {printable_line(state.not_stored)}", file=sys.stderr)
+        print(f"warning: not saved: {printable_line(state.not_stored)}", file=sys.stderr)
     elif unlisted:
         print(f"warning: not listed: {printable_line(unlisted)}", file=sys.stderr)
     if state.stopped:

@@ -22,7 +22,7 @@ def votes(
     ] = None,
     gold: Annotated[str | None, typer.Option(metavar="NAME", help="The column of the labels.")] = None,
     threshold: Annotated[
-        float, typer.Option(metavar="F", min=0, max=1, help="The score from which a vote is an alarm.")
+        float, typer.Option(metavar="F", min=0, max=1, help="Score from which a vote counts as an alarm.")
     ] = 0.5,
     as_json: AsJson = False,
 ) -> int:

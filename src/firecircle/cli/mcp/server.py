@@ -57,9 +57,7 @@ Mode = Annotated[
 ]
 Models = Annotated[
     list[str] | None,
-    Field(
-        description="Who judges, such as embedded:time or family:openai-gpt; leave out for the usual circle"
-    ),
+    Field(description="Voices that judge, such as embedded:rules or family:openai-gpt; default: as usual"),
 ]
 
 
@@ -74,7 +72,7 @@ class Prompt(BaseModel):
     first_turn: Annotated[bool, Field(description=FIRST_TURN)] = False
     label: Annotated[
         Literal["attack", "benign"] | None,
-        Field(description="What the prompt is, if that is known; kept, not judged"),
+        Field(description="True label of the prompt, if known; saved, not judged"),
     ] = None
 
     def layers(self) -> dict[str, Any]:
@@ -119,7 +117,7 @@ class BankMatches(BaseModel):
 
     matches: list[BankMatch]
     patterns_in_bank: int
-    """How many were searched; `firecircle bank learn` adds those of the circles that are kept."""
+    """How many were searched; `firecircle bank learn` adds those of the saved circles."""
 
 
 class CircleServer(MCPServer[Any]):
@@ -195,9 +193,7 @@ def build_server(store: Store, *, save: bool) -> MCPServer[Any]:
 
     @server.tool(annotations=LOOKS_ONLY)
     def list_circles(
-        text: Annotated[
-            str | None, Field(description="Words that stand in the prompt or the answers")
-        ] = None,
+        text: Annotated[str | None, Field(description="Words of the prompt or the answers")] = None,
         alarm: Annotated[bool | None, Field(description="Only those with, or without, an alarm")] = None,
         label: Annotated[
             Literal["attack", "benign"] | None, Field(description="What the prompts are known to be")

@@ -23,7 +23,7 @@ def quorum(
     show_list: Annotated[bool, typer.Option("--list", help="List the models that are known.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Explain how far models cover the roles of a circle. Exit status 0: a quorum, 1: none, 2: error."""
+    """Show whether models cover the roles of a circle. Exit status 0: a quorum, 1: none, 2: error."""
     from math import isfinite
 
     from firecircle.catalog import characteristics_of, require_distinct
@@ -33,11 +33,13 @@ def quorum(
     names = names_in(models or (), "MODEL")
     if show_list:
         if names:
-            raise ConfigError("--list", "lists what is known and weighs nobody", "leave it out or the models")
+            raise ConfigError(
+                "--list", "lists what is known and weighs no voice", "leave it out or the models"
+            )
         return list_families(as_json=as_json)
     if not names:
         raise ConfigError(
-            "MODEL", "nobody to weigh", "name at least one, `firecircle quorum --list` shows them"
+            "MODEL", "no voice to weigh", "name at least one, `firecircle quorum --list` shows them"
         )
     if not isfinite(min_coverage):
         raise ConfigError("--min-coverage", f"must be a number, got {min_coverage}")

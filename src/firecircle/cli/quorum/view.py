@@ -139,7 +139,7 @@ def _explain(
             console.print(line)
     notes = [f"* critical: some voice must have a share above {PRESENT_ABOVE}"]
     if not verdict.coverage_by_role.get(CHAIR_ROLE):
-        notes.append(f"From round 2 on whoever holds the empty chair covers {_plain(CHAIR_ROLE)}.")
+        notes.append(f"From round 2 the voice in the empty chair covers {_plain(CHAIR_ROLE)}.")
     for note in notes:
         console.print(Text(note, style="dim"))
     coverage = f"{verdict.coverage:.2f} (needs {rules.min_cognitive_coverage:.2f})"

@@ -32,7 +32,7 @@ def replay(
     as_json: ResultAsJson = None,
     verbose: Verbose = False,
 ) -> int:
-    """Hold a recorded circle again; nobody is asked. Exit status 0: no alarm, 1: alarm, 2: error.
+    """Conclude a recorded circle again; no voice is asked. Exit status 0: no alarm, 1: alarm, 2: error.
 
     \b
     firecircle evaluate --example false_authority-03-attack --json=full > circle.json

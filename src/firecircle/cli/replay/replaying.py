@@ -43,7 +43,7 @@ WHAT_IT_IS = "give a file that `firecircle evaluate --json=full` wrote"
 
 
 def read_recording(file: str) -> CircleRecord:
-    """What was asked, said and lost in the circle of a file; what followed from it is drawn anew."""
+    """What was asked, said and lost in the circle of a file; what followed from it is drawn again."""
     circle = _circle_in(_document(file), file)
     version = circle.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -111,7 +111,7 @@ def _circle_in(document: Any, file: str) -> Mapping[str, Any]:
         if "partial_result" in document:
             raise ConfigError(file, "judging failed before anybody was heard, so there is nothing to replay")
         if "mode" in document and "evaluations" in document:
-            raise ConfigError(file, "holds no dialogue; only what the fire_circle mode wrote can be replayed")
+            raise ConfigError(file, "has no dialogue; only results of the fire_circle mode can be replayed")
     raise ConfigError(file, "no recorded circle", WHAT_IT_IS)
 
 
@@ -160,7 +160,7 @@ class Replay:
         prompt = f"{sizes} characters; {f'turn {turn}' if turn else 'turn unknown'}"
         return (
             f"Fire Circle: replay of {printable_line(self.file)}, recorded {when}: {voices}, {rounds};"
-            f" nobody is asked\nPrompt: {prompt}\n"
+            f" no voice is asked\nPrompt: {prompt}\n"
         )
 
 

@@ -31,7 +31,7 @@ def findings(result: FireCircleResult, *, verbose: bool) -> Iterator[Section]:
     yield from patterns_of(result, verbose=verbose)
     claimed = [line for pattern in result.ungrounded_patterns for line in _pattern(pattern, result, verbose)]
     if claimed:
-        reason = Line(Text("claimed, but no quote of theirs stands in the prompt:", style="dim"))
+        reason = Line(Text("claimed, but none of their quotes is in the prompt:", style="dim"))
         yield from section("Unfounded", [reason, *claimed])
     yield from section("Uncounted", _left_out(result, verbose))
 

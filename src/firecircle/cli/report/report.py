@@ -234,7 +234,7 @@ def _cost_line(accounting: Accounting, seconds: float | None = None) -> str:
         if total.calls_without_tokens:
             parts.append(f"tokens unknown for {counted(total.calls_without_tokens, 'call')}")
     if total.estimated_tokens:
-        parts.append(f"by estimate {total.estimated_tokens:,} more tokens that nobody counted")
+        parts.append(f"by estimate {total.estimated_tokens:,} more tokens that no provider counted")
     parts.append(_price(total))
     if total.saved_usd > 0:
         parts.append(f"${total.saved_usd:.4f} saved by the providers' caches")

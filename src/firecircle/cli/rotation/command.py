@@ -39,7 +39,7 @@ Domain = Annotated[str, typer.Option("--domain", metavar="D", help="The decision
 
 def rotation_commands() -> typer.Typer:
     """The commands of the group."""
-    group = typer.Typer(help="Who is invited: participation, fairness and draws.")
+    group = typer.Typer(help="Show who was invited, how often and by which draws.")
     for command in (show, simulate):
         group.command()(command)
     group.command("export")(export_to)
@@ -125,7 +125,7 @@ def simulate(
     store: StoreOption = None,
     as_json: AsJson = False,
 ) -> int:
-    """Draw the next K circles of N voices on a copy of the history; nobody is asked, nothing is kept."""
+    """Draw the next K circles of N voices on a copy of the history; no voice is asked, nothing is saved."""
     import secrets
     import time
 
@@ -135,7 +135,7 @@ def simulate(
 
     if affinity and history is not None:
         raise ConfigError(
-            "--affinity", "an exported history holds no circles to learn from", "leave one of them out"
+            "--affinity", "an exported history has no circles to learn from", "leave one of them out"
         )
     seed = secrets.token_hex(8) if seed is None else seed
     pool = _pool(models)
@@ -242,14 +242,14 @@ def _opened(file: str | None, where: str | None) -> AbstractContextManager[Parti
 
 
 def usual_pool() -> tuple[str, ...]:
-    """Who is drawn from when nobody was named: the voices of the usual circle."""
+    """Who is drawn from when no voice was named: the voices of the usual circle."""
     from firecircle.request import JudgingRequest, configured_by_file
 
     return configured_by_file(JudgingRequest()).config.models
 
 
 def todays_pool(pool: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The pool with a model in place of each family, and for which family each sits: ids are what is kept."""
+    """The pool with a model in place of each family, and for which family each sits: the store has ids."""
     from firecircle.names import is_family
 
     if not any(map(is_family, pool)):

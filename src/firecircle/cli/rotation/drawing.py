@@ -114,7 +114,7 @@ def affinity_note(drawn: Draw) -> str:
     """How much a draw that was asked to heed affinity knew."""
     if not drawn.affinities:
         return (
-            "affinity: nothing is learnt yet, drawn without; no two of these voices have shared"
-            f" {FEWEST_CIRCLES} kept circles that found patterns"
+            "affinity: nothing learnt yet, drawn without it; no two of these voices have shared"
+            f" {FEWEST_CIRCLES} saved circles that found patterns"
         )
-    return f"affinity: {counted(len(drawn.affinities), 'pair')} of these voices known from kept circles"
+    return f"affinity: {counted(len(drawn.affinities), 'pair')} of these voices known from saved circles"

@@ -138,7 +138,7 @@ def show_pairs(pairs: Sequence[Affinity], *, as_json: bool) -> int:
         return 0
     console = console_on(sys.stdout)
     if not pairs:
-        console.print("no circle with patterns is kept yet")
+        console.print("no circle with patterns is saved yet")
     for pair in pairs[:MOST_PAIRS]:
         names = f"{printable_line(pair.first)} + {printable_line(pair.second)}"
         alone = max(pair.backed_by_first, pair.backed_by_second)

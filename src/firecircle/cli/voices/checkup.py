@@ -124,7 +124,7 @@ async def _examined(
         trouble = "its words could only be guessed at, not read as a judgement"
     elif not is_embedded(model) and not reaches(evaluation.falsehood - twin.falsehood, LEAST_APART):
         trouble = (
-            f"it does not tell an attack (F {evaluation.falsehood:.2f}) from a harmless question"
+            f"it does not distinguish an attack (F {evaluation.falsehood:.2f}) from a harmless question"
             f" (F {twin.falsehood:.2f})"
         )
     return Checkup(

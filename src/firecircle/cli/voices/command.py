@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def voices(
     ready: Annotated[bool, typer.Option("--ready", help="Only who could speak now.")] = False,
     everyone: Annotated[
-        bool, typer.Option("--all", help="In a terminal too, the hosted models that nobody here can call.")
+        bool, typer.Option("--all", help="Also list the hosted models that cannot be called here.")
     ] = False,
     check: Annotated[
         bool,
@@ -36,7 +36,7 @@ def voices(
     """List providers and voices: lineage, roles, price, and whether they could speak now.
 
     The first lines say which circle the keys, servers and weights found here make. Endpoints without a key
-    are asked for their models; nobody is asked to judge. `firecircle doctor` makes a real call.
+    are asked for their models; no voice is asked to judge. `firecircle doctor` makes a real call.
     """
     import asyncio
     import sys
@@ -116,9 +116,9 @@ def doctor(
 ) -> int:
     """Ask each voice about an attack and a harmless text. Exit status 0: all are well, 1: some not, 2: error.
 
-    A voice that does not tell the two apart is not well. Answers are read as in any circle: an empty, cut or
-    refused one is none. The last line is the circle that the voices which are well can hold. An endpoint is
-    also asked in a call of a few tokens whether it gives log-probabilities. With --store, 1 means that the
+    A voice that does not separate the two is not well. Answers are read as in any circle: an empty, cut or
+    refused one does not count. The last line is the circle that the working voices can form. A short
+    call also asks an endpoint whether it gives log-probabilities. With --store, 1 means that the
     store is damaged.
     """
     if store or salvage is not None:

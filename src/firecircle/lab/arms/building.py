@@ -284,7 +284,7 @@ def _council(draft: _Draft) -> Iterator[Arm]:
         )
     chairman = draft.arm.model
     if chairman is not None and chairman not in readers:
-        raise ConfigError("model", f"{chairman!r} is none of those who can chair it", f"name {readers[0]}")
+        raise ConfigError("model", f"{chairman!r} is not a voice that can chair it", f"name {readers[0]}")
     yield CouncilArm(draft.arm.name, draft.apart(), chairman)
 
 

@@ -188,7 +188,7 @@ class Proceedings:
         for hearing in self.hearings:
             if hearing.failure and model in (None, hearing.model):
                 return f"{hearing.model}: {hearing.failure.kind}: {hearing.failure.message}"
-        return "nobody was asked"
+        return "no voice was asked"
 
     def _voice(self, model: str) -> Voice:
         """The voice to ask, also under the name of a repeat (`model#2`)."""

@@ -120,7 +120,7 @@ class ReflectArm:
         """Let each voice reflect by itself; the score is the highest F of any voice."""
         model_rounds = _calls_in(case.earlier[self.like])
         if not model_rounds:
-            return Outcome(status="failed", error=f"the circle to match, {self.like}, heard nobody")
+            return Outcome(status="failed", error=f"the circle to match, {self.like}, heard no voice")
         started = time.monotonic()
         circumstances = circumstances_of(
             case.record.prompt,

@@ -207,7 +207,7 @@ def raw_rows(
         case other:
             raise ConfigError(
                 "dataset",
-                f"{path}: {other or 'a name without an ending'} is no format known here",
+                f"{path}: {other or 'a name without an ending'} is not a known format",
                 "give .jsonl, .csv, .tsv, .parquet, .txt (one prompt a line) or a folder",
             )
 
@@ -263,7 +263,7 @@ def _records(
         why = f"all {bad:,} rows are bad" if bad else "it is empty"
         reasons = "".join(f"; row {row.line}: {row.reason.partition('; ')[0]}" for row in kinds.values())
         remedy = advice or "give one with at least one prompt"
-        raise ConfigError("dataset", f"{path} holds no record, {why}{reasons}", remedy)
+        raise ConfigError("dataset", f"{path} has no record, {why}{reasons}", remedy)
 
 
 def _kind_of(reason: str) -> str:
@@ -307,7 +307,7 @@ def _check_fields(present: list[str], field_map: FieldMap, path: Path, advice: s
         raise ConfigError(
             "FieldMap",
             f"{path} has neither system, application nor user text",
-            f"{advice or 'say which field holds it'} (its fields are {listed})",
+            f"{advice or 'name its field'} (its fields are {listed})",
         )
 
 

@@ -43,7 +43,7 @@ def csv_rows(path: Path) -> Iterator[Row | BadRow]:
         if header is None:
             return
         if isinstance(header, BadRow):
-            raise ConfigError(str(path), f"the header cannot be read: {header.reason}", "mend the first line")
+            raise ConfigError(str(path), f"the header cannot be read: {header.reason}", "fix the first line")
         _check(header, path)
         line = rows.line_num + 1
         while (cells := _next(rows, path, line)) is not None:

@@ -71,7 +71,7 @@ def _from_document(path: Path) -> Iterator[Row | BadRow] | None:
 
 def _number_rows(rows: Iterable[Mapping[str, Any] | None]) -> Iterator[Row | BadRow]:
     for number, cells in enumerate(rows, start=1):
-        yield Row(number, dict(cells)) if cells is not None else BadRow(number, "there is no prompt in it")
+        yield Row(number, dict(cells)) if cells is not None else BadRow(number, "it contains no prompt")
 
 
 def _garak(path: Path) -> Iterator[Row | BadRow]:

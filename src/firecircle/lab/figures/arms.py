@@ -126,7 +126,7 @@ def arm_figures(file: RecordFile, arm: str, threshold: float) -> ArmFigures:
     totals = file.totals(arm)
     verdict = of.verdict
     achieved = performance(of.labels, verdict, threshold)
-    influence = mean_with_interval(of.influence[np.isfinite(of.influence)], "nobody held the chair")
+    influence = mean_with_interval(of.influence[np.isfinite(of.influence)], "no voice took the chair")
     return ArmFigures(
         arm=arm,
         kind=of.kind,

@@ -18,7 +18,7 @@ from firecircle.thresholds import reaches
 
 NEVER, ALWAYS = 0.1, 0.9
 FEWEST = 5
-"""In fewer circles nobody is called an outlier."""
+"""In fewer circles no provider or family is called an outlier."""
 
 
 class MemberReport(Shape):

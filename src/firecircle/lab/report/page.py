@@ -52,7 +52,7 @@ class InstructiveDialogue:
     result: FireCircleResult | None
     rows: tuple[VoiceRow, ...] = ()
     sentences: tuple[str, ...] = ()
-    """Whose word the verdict was, and what talking did."""
+    """Whose word the verdict was, and what the discussion did."""
     cautions: Cautions = field(default_factory=dict)
 
 

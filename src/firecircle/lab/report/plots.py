@@ -515,7 +515,7 @@ def _opinions(figures: RunFigures) -> Iterator[Plot]:
         .properties(width=WIDTH, height=max(80, 34 * len({row["arm"] for row in rows})))
     )
     description = "; ".join(f"{row['arm']}: {abs(row['count'])} {row['talked']}" for row in rows)
-    yield _plot("opinions", "What talking did to single voices", description, chart)
+    yield _plot("opinions", "What the discussion did to single voices", description, chart)
 
 
 def _costs(figures: RunFigures) -> Iterator[Plot]:

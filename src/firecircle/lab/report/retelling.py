@@ -23,7 +23,7 @@ from firecircle.thresholds import lowest_reaching
 
 MOST = 10
 REASONS = (
-    ("rescued", "an attack that nobody saw alone and the dialogue found"),
+    ("rescued", "an attack that no voice saw alone and the dialogue found"),
     ("talked_out", "voices that had seen an attack were talked out of it"),
     ("spread", "a false alarm that only the dialogue raised"),
     ("cleared", "a false alarm of round 1 that the dialogue laid to rest in every voice"),
@@ -112,7 +112,7 @@ def _in_turn(choices: list[Choice], most: int) -> list[Choice]:
 async def retell(run: RunFolder, judgements: Sequence[Judged]) -> list[FireCircleResult | None]:
     """The circles of these judgements, in their order; None for one that cannot be held again.
 
-    Nobody is asked: embedded voices say the same again, others speak from the journal. A circle whose calls
+    No voice is asked: embedded voices say the same again, others speak from the journal. A circle whose calls
     are not in the journal is told by its numbers alone.
     """
     places = {(judged.dataset, judged.record_id) for judged in judgements}

@@ -67,7 +67,7 @@ def _rereading(figures: RunFigures) -> Iterator[Sentence]:
             continue
         if _embedded(figures.arm(contrast.reflect)):
             yield Sentence(
-                text=f"Embedded voices reread to the same answer: {contrast.reflect} is no control for what"
+                text=f"Embedded readers reread to the same answer: {contrast.reflect} cannot show what"
                 f" peers did in {contrast.circle}."
             )
             continue
@@ -161,7 +161,7 @@ def _voices(figures: RunFigures) -> Iterator[Sentence]:
         talked = arm.flips
         if talked and not arm.performance.attacks + arm.performance.benign:
             yield Sentence(
-                text=f"In {arm.arm} talking made single voices raise {counted(talked.raised, 'alarm')} and"
+                text=f"In {arm.arm} the discussion made voices raise {counted(talked.raised, 'alarm')} and"
                 f" drop {talked.dropped:,}."
             )
         elif talked and talked.raised + talked.dropped:

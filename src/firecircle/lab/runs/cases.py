@@ -80,7 +80,7 @@ def take_census(plan: Plan, base: Path) -> Census:
             characters += sum(len(layer.text) for layer in record.prompt.layers)
         if not sum(labels.values()):
             raise ConfigError(
-                None, "no record is left", "mend families and labels, or leave them out"
+                None, "no record is left", "fix families and labels, or leave them out"
             ).in_table(f"datasets.{dataset.label}")
         counted.append(
             DatasetCensus(

@@ -114,9 +114,7 @@ class RunFolder:
         try:
             return RunAbout.model_validate_json(self._content(ABOUT))
         except OSError:
-            raise StoreError(
-                f"{self.path}: holds no run; `firecircle lab report` tells which there are"
-            ) from None
+            raise StoreError(f"{self.path}: is not a run; `firecircle lab report` lists them") from None
         except ValidationError:
             raise StoreError(f"{self.path / ABOUT}: is not the beginning of a run; start a new one") from None
 
@@ -156,7 +154,7 @@ class RunFolder:
 
     @property
     def mendable(self) -> int:
-        """How many judgements of a finished run a passing trouble hurt: the same command makes them anew."""
+        """How many judgements of a finished run a passing trouble hurt: the same command runs them again."""
         mendable = self._end.get("mendable", 0)
         return mendable if isinstance(mendable, int) else 0
 
@@ -237,8 +235,8 @@ class RunFolder:
     def damaged_table(self) -> str:
         """The line about a table that is not whole."""
         return (
-            f"{self.records}: is not as it was written when the run was finished;"
-            f" `firecircle lab run {self.path}` writes it anew from the journal"
+            f"{self.records}: was changed since the run was finished;"
+            f" `firecircle lab run {self.path}` rewrites it from the journal"
         )
 
     def begin(
@@ -386,4 +384,4 @@ def find_run(name: str) -> RunFolder:
         return (exact or matching)[0]
     if matching:
         raise ConfigError("run", f"{len(matching)} runs begin with {name!r}", "write more of the name")
-    raise ConfigError("run", f"there is no {name!r}", "`firecircle lab report` tells which there are")
+    raise ConfigError("run", f"there is no {name!r}", "`firecircle lab report` lists them")

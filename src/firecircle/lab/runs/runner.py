@@ -53,11 +53,11 @@ class RunState:
     remedy: str | None = None
     """What the user can do where it stopped."""
     failed_in_passing: int = 0
-    """Judgements that failed because of network, limit or server: the same command makes them anew."""
+    """Judgements that failed because of network, limit or server: the same command runs them again."""
     hurt_in_passing: int = 0
     """Judgements that lost a voice for such a reason; likewise."""
     table_rewritten: bool = False
-    """Whether the table of a finished run was damaged, and was written anew from the journal."""
+    """Whether the table of a finished run was damaged, and was written again from the journal."""
 
 
 async def carry_out(

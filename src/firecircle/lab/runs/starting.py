@@ -42,7 +42,7 @@ def export_records(journal: Path, arms: Sequence[str], target: Path) -> int:
         except (OSError, duckdb.Error) as broken:
             reason = str(broken).splitlines()[0]
             raise StoreError(
-                f"{target}: cannot be written: {reason}; mend that (is the disk full?) and run the same"
+                f"{target}: cannot be written: {reason}; fix that (is the disk full?) and run the same"
                 " command again: the journal has everything"
             ) from None
     return count

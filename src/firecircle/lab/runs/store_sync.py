@@ -2,7 +2,7 @@
 
 A judgement is journaled before the store has its circle, so `kill -9`, or a store that was locked meanwhile,
 leaves judgements whose circle is not there, or open for ever. Such a circle is held again from the journal:
-nobody is asked. One query covers some hundred judgements, so a run of which everything is
+no voice is asked. One query covers some hundred judgements, so a run of which everything is
 there hardly notices.
 """
 

@@ -65,14 +65,14 @@ def find_files(patterns: Iterable[str]) -> tuple[Path, ...]:
         else:
             raise ConfigError("CORPUS", f"no file matches {pattern}", "mind the quotes around a glob")
     if not found:
-        raise ConfigError("CORPUS", "it holds no file", "give .parquet, .jsonl, .csv, .txt or a folder")
+        raise ConfigError("CORPUS", "it has no file", "give .parquet, .jsonl, .csv, .txt or a folder")
     return tuple(found)
 
 
 def look_at(
     paths: Iterable[Path], field_map: FieldMap, on_bytes: Callable[[int], None] = lambda read: None
 ) -> tuple[CorpusFile, ...]:
-    """Every file with its digest and the columns that are recognised in it; `on_bytes` is told how far it is.
+    """Every file with its digest and the columns recognised in it; `on_bytes` gets how far it is.
 
     A file that cannot be read at all is a `ConfigError`: better now than in the middle.
     """

@@ -92,7 +92,9 @@ class ScanFolder:
             return None
         except ValidationError:
             raise ConfigError(
-                "--out", f"{self.path / ABOUT} cannot be read", "--anew begins again, or name another folder"
+                "--out",
+                f"{self.path / ABOUT} cannot be read",
+                "--restart begins again, or name another folder",
             ) from None
 
     def _require_same(self, then: About, now: About) -> None:
@@ -112,7 +114,7 @@ class ScanFolder:
             raise ConfigError(
                 "--out",
                 f"{self.path} holds another batch: {changes[0]}{more}",
-                "name another folder, or add --anew to judge everything again",
+                "name another folder, or add --restart to judge everything again",
             )
 
     def _on_disk(self) -> Iterator[tuple[tuple[int, int], Path]]:

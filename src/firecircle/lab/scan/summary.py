@@ -198,7 +198,7 @@ def summary_lines(summary: ScanSummary) -> list[str]:
         lines.append(f"Unread languages: {_listed(summary.unread)}")
     lines.append(f"F by tenths, from 0 to 1: {' '.join(f'{count:,}' for count in summary.falsehood)}")
     if summary.repeated_ids:
-        lines.append(f"{counted(summary.repeated_ids, 'id')} stand in several rows; all were judged")
+        lines.append(f"{counted(summary.repeated_ids, 'id')} are in several rows; all were judged")
     lines += [f"bad row: {bad.file} row {bad.row}: {bad.reason}" for bad in summary.first_bad_rows]
     if errors > len(summary.first_bad_rows):
         lines.append(

@@ -110,7 +110,7 @@ def share_of_attacks(
     alarmed = draw.beta(alarms + 0.5, judged - alarms + 0.5, DRAWS)
     told_apart = recall - false
     if np.quantile(told_apart, 0.05) <= 0:
-        return nothing("the judge does not tell attacks from harmless prompts", judged)
+        return nothing("the judge does not separate attacks from harmless prompts", judged)
     shares = np.clip((alarmed - false) / np.maximum(told_apart, 1e-6), 0.0, 1.0)
     low, high = np.quantile(shares, (0.025, 0.975))
     rates = found / attacks, false_alarms / benign

@@ -57,7 +57,8 @@ def krippendorff_alpha(scores: FloatArray) -> Estimate:
 
     if np.ptp(values[heard]) <= SAME:
         return nothing(
-            "every voice gave the same score everywhere: agreement cannot be told from silence", records
+            "every voice gave the same score everywhere: agreement cannot be distinguished from silence",
+            records,
         )
     value = float(alpha(np.arange(records)))
     if records < FEWEST:
@@ -116,7 +117,7 @@ def _phi(first: FloatArray, second: FloatArray) -> float:
 
 def _note(n: int, known: int, pairs: int, mean_phi: float | None) -> str | None:
     if n < 2:
-        return "one voice has nobody to err with"
+        return "one voice alone has no error correlation"
     if mean_phi is None:
         return "no two voices both erred and were both right at times"
     if known < pairs:

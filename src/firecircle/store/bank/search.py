@@ -43,7 +43,7 @@ def find_entry(connection: Connection, id_or_prefix: str) -> BankEntry:
     rows = connection.execute(sa.select(*_SHOWN).where(matches).limit(2)).mappings().all()
     if not rows:
         raise ConfigError(
-            id_or_prefix or "ID", "no such entry", "`firecircle bank list` shows what the bank holds"
+            id_or_prefix or "ID", "no such entry", "`firecircle bank list` shows what is in the bank"
         )
     if len(rows) > 1:
         raise ConfigError(id_or_prefix, "several entries begin so", "give more of the id")

@@ -49,8 +49,8 @@ def _entry(number: int, line: str | bytes) -> FullEntry:
         raise ConfigError(
             "import",
             (
-                f"line {number} is no entry, the file is damaged or breaks off; what stands before it was"
-                " taken over"
+                f"line {number} is not an entry, the file is damaged or cut off; the lines before it were"
+                " imported"
             ),
         )
     try:
@@ -61,7 +61,7 @@ def _entry(number: int, line: str | bytes) -> FullEntry:
 
 def _json(line: str | bytes) -> object:
     if len(line) > LONGEST_LINE:
-        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} characters; that is no export")
+        raise ConfigError("import", f"a line of more than {LONGEST_LINE:,} characters; this is not an export")
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -82,7 +82,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     if choice is None:
         if _is_complaint(body):
             raise setback_of(body, answer, usage)
-        raise _broken_answer("the answer holds no choices", usage)
+        raise _broken_answer("the answer has no choices", usage)
     message = _message(choice)
     native = str(choice.get("native_finish_reason") or "").lower()
     reason = str(choice.get("finish_reason") or native).lower()
@@ -94,7 +94,7 @@ def reply_in(answer: HttpAnswer, attempts: int) -> Reply:
     if reason in BROKEN_OFF or reason.startswith("malformed"):
         raise _broken_answer(f"the endpoint broke the answer off (finish_reason {reason})", usage)
     if message is None:
-        raise _broken_answer("the answer holds no message", usage)
+        raise _broken_answer("the answer has no message", usage)
     text, trace = _words_said(message.get("content")) or _judgement_in_call(message), _trace(message)
     if not (reason or text or trace or message.get("tool_calls")):
         raise _broken_answer("the answer is empty: no text, and no reason why it ended", usage)

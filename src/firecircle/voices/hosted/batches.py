@@ -237,7 +237,7 @@ class _Api:
         except ValueError:
             told = None
         if not isinstance(told, dict):
-            raise NotTaken("its answer is no JSON object")
+            raise NotTaken("its answer is not a JSON object")
         return told
 
     async def lines(self, path: str) -> list[dict[str, Any]]:

@@ -106,7 +106,9 @@ def provider_of_bare_names(config: BaseEvaluationConfig) -> Provider:
     providers = known_providers()
     if config.provider not in providers:
         raise ConfigError(
-            "provider", f"nobody is called {config.provider!r}", f"the providers are {', '.join(providers)}"
+            "provider",
+            f"no provider or family is called {config.provider!r}",
+            f"the providers are {', '.join(providers)}",
         )
     return located(providers[config.provider], config)
 
@@ -135,7 +137,7 @@ def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
     elif models.trouble:
         source = f"from the catalog, for the list of {provider.name} could not be had: {models.trouble}"
     elif models.models:
-        source = f"from the catalog, for {provider.name} lists none of this family"
+        source = f"from the catalog, because {provider.name} lists no model of this family"
     else:
         source = f"from the catalog, for {provider.name} was not asked"
     return Resolution(name, order[0], tuple(order[1 : 1 + MOST_STAND_INS]), source, models.find(order[0]))

@@ -197,7 +197,7 @@ def _models_in(body: bytes) -> tuple[ListedModel, ...]:
         raise _NotHad("its answer is not JSON") from None
     entries = listing.get("data", listing.get("models")) if isinstance(listing, dict) else listing
     if not isinstance(entries, list):
-        raise _NotHad("its answer holds no list of models")
+        raise _NotHad("its answer has no list of models")
     models = tuple(model for entry in entries[:MOST_MODELS] if (model := _model_in(entry)))
     if not models:
         raise _NotHad("its list names no model")

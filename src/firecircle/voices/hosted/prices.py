@@ -139,7 +139,7 @@ def require_price(model: str, tariff: Tariff | None) -> Tariff:
             "budget_usd",
             f"the price of {model!r} is unknown",
             f'state it in firecircle.toml under [prices."{original_of(model)}"], set states_cost'
-            " for a gateway that tells costs, or use budget_tokens",
+            " for a gateway that reports costs, or use budget_tokens",
         )
     return tariff
 

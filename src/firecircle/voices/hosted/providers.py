@@ -88,7 +88,7 @@ class Provider(Declaration):
         for name, value in headers.items():
             if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable() and name.strip()):
                 # Checked here because the HTTP library would quote it.
-                raise ConfigError("headers", f"{name!r} holds characters that no header may have")
+                raise ConfigError("headers", f"{name!r} has characters that no header may have")
         return headers
 
     def at(self, base_url: str) -> Provider:
@@ -285,7 +285,7 @@ def _provider_in_settings(name: str, settings: Settings) -> Provider:
     table = f"providers.{name}"
     if name in RESERVED:
         raise settings.mistake(
-            table, ConfigError(None, "is a name of voices that nobody hosts", "take another")
+            table, ConfigError(None, "is a name of voices that are not hosted", "take another")
         )
     stated = {key: value for key, value in dict(settings.providers[name]).items() if value is not None}
     preset = PROVIDERS.get(name)
@@ -311,7 +311,9 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
         return providers[prefix], name
     known = ", ".join(providers)
     if default not in providers:
-        raise ConfigError("provider", f"nobody is called {default!r}", f"the providers are {known}")
+        raise ConfigError(
+            "provider", f"no provider or family is called {default!r}", f"the providers are {known}"
+        )
     if default == "openrouter" and unknown_provider(model) is not None:
         raise ConfigError(
             "models",
@@ -374,5 +376,5 @@ def _check_key(key: str, source: str) -> SecretStr:
     # Checked here because the HTTP library quotes a header it cannot send, including the key.
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
-        raise ConfigError(source, "is no key (empty, or holds characters that no key has)")
+        raise ConfigError(source, "is not a key (empty, or with characters that no key has)")
     return SecretStr(key)

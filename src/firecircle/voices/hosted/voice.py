@@ -216,7 +216,7 @@ class HostedVoice:
         if usage.cost_usd is not None:
             self._dearest = max(usage.cost_usd, self._dearest or 0.0)
         elif self.needs_cost:
-            untold = f"{self.provider.name} told no cost, and the budget cannot be kept without"
+            untold = f"{self.provider.name} reported no cost, and the budget cannot be enforced without it"
             lost = VoiceError(untold, kind="over_budget", model=self.model, attempts=reply.attempts)
             lost.usage = usage
             raise lost

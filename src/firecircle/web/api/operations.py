@@ -217,7 +217,7 @@ def openapi() -> Json:
         "info": {
             "title": "Fire Circle",
             "version": version("firecircle"),
-            "description": "Several voices judge a layered prompt alone, then talk about what they saw."
+            "description": "Find manipulation in prompts for LLMs: several voices judge alone, then discuss."
             f" Calls that change something need the header {WRITE_HEADER}, which pages carry, or"
             " Authorization: Bearer with the token the server was started with.",
         },

@@ -52,7 +52,7 @@ async def body_as(shape: type[Wanted], request: Request) -> Wanted:
     except (ValueError, RecursionError):
         raise RequestError(400, "body: it is not JSON") from None
     try:
-        # What came as JSON is read as JSON: a number in quotes is no number.
+        # What came as JSON is read as JSON: a number in quotes is not a number.
         return shape.model_validate_json(received, strict=True)
     except ValidationError as wrong:
         if not isinstance(body, dict):

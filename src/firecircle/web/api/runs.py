@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def list_all_runs(_: Request) -> Response:
-    """The runs that are kept, the newest first, with how far each is."""
+    """The saved runs, the newest first, with how far each is."""
     return JSONResponse(RunLines(runs=run_lines()).model_dump())
 
 
@@ -62,7 +62,7 @@ def run_asked_for(name: str) -> RunFolder:
         raise RequestError(404, f"runs: not installed; {install_command('lab')}") from None
     run = next((run for run in list_runs() if run.about.run_id == name), None)
     if run is None:
-        raise RequestError(404, f"{name}: no such run; `firecircle lab report` tells which there are")
+        raise RequestError(404, f"{name}: no such run; `firecircle lab report` lists them")
     return run
 
 

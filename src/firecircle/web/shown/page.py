@@ -147,7 +147,7 @@ class CirclePage:
     calls: Waterfall | None
     total: Usages
     talk: tuple[str, ...]
-    """What talking did, in sentences."""
+    """What the discussion did, in sentences."""
     moves: tuple[Flip, ...]
     """Flips that really moved, the farthest first."""
     left_out: tuple[Observation, ...]
@@ -248,7 +248,7 @@ def _deciding_cell(rows: Sequence[VoiceRow]) -> str:
 
 def _circle_outcome(result: FireCircleResult, line: SafeLine, *, sitting: bool) -> Outcome:
     if sitting:
-        heard_so_far = ("The circle sits; what follows is what was heard so far.",)
+        heard_so_far = ("The circle is running; this is what it said so far.",)
         lost = lost_voices(result.failures, line, result.substitutions)
         return Outcome("no_verdict", None, heard_so_far, "", lost, "")
     cautions, step = cautions_of_circle(result, line), next_step(result, ON_THE_PAGE)

@@ -1,4 +1,4 @@
-"""Plots of a finished run whose points lead to its judgements: the report's ROC, and what talking did.
+"""Plots of a finished run whose points lead to its judgements: the report's ROC, and what the discussion did.
 
 They are small however large the run: near judgements share a point, and a curve keeps so many corners.
 """

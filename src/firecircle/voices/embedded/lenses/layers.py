@@ -352,8 +352,8 @@ def _yours(words: tuple[str, ...], bits: tuple[int, ...], at: int) -> bool:
 
 _LAYERS = {"application": "document", "user": "user message"}
 _NAMES = {
-    "override": "The user tells the assistant to set its rules aside",
-    "lifted": "The user says that a rule or a check is no longer in force",
+    "override": "The user asks the assistant to set its rules aside",
+    "lifted": "The user says that a rule or a check is not in force any more",
     "mode": "The user switches the assistant to a mode with other powers",
     "unbound": "The user describes an assistant without rules",
     "new_task": "The user replaces the assistant's task by another one",
