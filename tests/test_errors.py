@@ -72,7 +72,7 @@ def test_the_command_line_names_options_only_where_the_field_is_one() -> None:
     unmapped = ConfigError("max_rounds", "too many", shape="FireCircleConfig")
     assert in_options(unmapped) == "FireCircleConfig.max_rounds: too many"
     advised = ConfigError("models", "too alike", "set enforce_quorum=False for an experiment")
-    assert in_options(advised) == "models: too alike; pass --no-quorum for an experiment"
+    assert in_options(advised) == "models: too alike; pass --set enforce_quorum=false for an experiment"
     said_by_a_voice = VoiceError("budget_usd: set enforce_quorum=False", kind="http_error")
     assert in_options(said_by_a_voice) == "budget_usd: set enforce_quorum=False"
 

@@ -213,7 +213,7 @@ async def test_an_empty_prompt_is_refused(user: str) -> None:
 
 
 async def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(ConfigError, match="mode: 'choir' is none of single, parallel, fire_circle"):
+    with pytest.raises(ConfigError, match="mode: 'choir' is not one of single, parallel, fire_circle"):
         await PromptGuard().evaluate(user="hello", mode="choir")  # type: ignore[arg-type]
 
 

@@ -189,7 +189,7 @@ def test_a_known_provider_can_be_changed_in_part(settings_file: Write) -> None:
         ("[providers.local]\nbase_url='http://x/v1'", "is a name of voices that are not hosted"),
         ("[providers.mine]\nbase_url='gpu:8000'", "base_url: must be an address"),
         ("[providers.mine]\nbase_url='http://me:pa55@gpu/v1'", "base_url: carries a user name"),
-        ("[providers.mine]\nbase_url='http://x/v1'\nheaders={A='é'}", "headers: 'A' holds characters"),
+        ("[providers.mine]\nbase_url='http://x/v1'\nheaders={A='é'}", "headers: 'A' has characters"),
     ],
 )
 def test_a_provider_that_cannot_be(table: str, complaint: str, settings_file: Write) -> None:

@@ -283,7 +283,7 @@ async def test_an_abort_in_a_round_without_failures_says_what_broke_the_quorum_a
         await fire_circle_evaluate(PROMPT, config, caller=script)
     message = str(caught.value)
     assert "round 3" in message
-    assert "nobody was lost" in message
+    assert "no voice was lost" in message
     assert "line cut in voice c, round 2" in message
 
 

@@ -278,7 +278,7 @@ async def test_money_is_limited_but_a_price_unknown(
 
 
 async def test_a_function_of_one_s_own_has_no_price() -> None:
-    with pytest.raises(ConfigError, match="tells no price"):
+    with pytest.raises(ConfigError, match="reports no price"):
         await fire_circle_evaluate(PROMPT, circle("a", "b", budget_usd=1), caller=Script({}))
 
 

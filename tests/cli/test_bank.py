@@ -108,7 +108,7 @@ def test_mistakes_are_one_line(cli: Cli, taught: str, folder: Path) -> None:
     whole = cli("bank", "export", *at).out
     for broken, words in (
         ("", "not an export"),
-        (whole[:-40], "line 2 is no entry"),
+        (whole[:-40], "line 2 is not an entry"),
         ("\0\n", "not an export"),
     ):
         Path("no.jsonl").write_text(broken)

@@ -112,7 +112,7 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("name", "content", "words"),
         [
-            ("a.csv", b"", ["holds no record", "empty"]),
+            ("a.csv", b"", ["has no record", "empty"]),
             ("a.csv", "text\nhi\n".encode("utf-16"), ["is UTF-16", "iconv -f UTF-16"]),
             ("a.csv", "text\nhello there\n".encode("utf-16-le"), ["is UTF-16LE"]),
             ("a.csv", b"Frage,x\nhi,1\n", ["--field user=Frage", "Frage, x"]),

@@ -49,7 +49,7 @@ def test_what_was_overlooked_is_shown_with_its_words(cli: Cli, where: str) -> No
 
 
 def test_an_empty_store_and_a_circle_without_blind_spots_say_so(cli: Cli, where: str, folder: Path) -> None:
-    assert "no circle that is kept matches" in cli("blindspots", "--store", "none.sqlite").out
+    assert "no saved circle matches" in cli("blindspots", "--store", "none.sqlite").out
     assert "nothing was overlooked" in cli("blindspots", "--store", where, "--label", "benign").out
 
 

@@ -53,6 +53,6 @@ def test_a_broken_file_is_not_imported_and_stays_as_it_is(cli: Cli, folder: Path
     file = folder / "history.json"
     file.write_text(text, "utf-8")
     ran = cli("rotation", "import", str(file))
-    assert_one_line_of_trouble(ran, "is no history", "nothing was taken from it")
+    assert_one_line_of_trouble(ran, "is not a history", "nothing was imported")
     assert file.read_text("utf-8") == text
     assert json.loads(cli("rotation", "export").out)["participations"] == []

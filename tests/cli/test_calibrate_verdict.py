@@ -46,7 +46,7 @@ def test_a_user_fits_keeps_lists_uses_and_removes_one(cli: Cli, labelled: Path, 
     shown = cli("calibrate", "--verdict", "--circles", str(labelled), *where)
     assert shown.status == 0
     assert "60 attacks and 60 benign prompts" in shown.out
-    assert "nothing was kept; --write keeps it" in shown.out
+    assert "nothing was saved; --write saves it" in shown.out
     assert "calibrated" in shown.out
     kept = cli("calibrate", "--verdict", "--circles", str(labelled), "--write", "--json", *where)
     document = json.loads(kept.out)

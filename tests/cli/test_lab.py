@@ -149,7 +149,7 @@ def test_the_validation_study_tells_its_three_tests(folder: Path) -> None:
             ("study", "chair", "--models", "nobody/knows,embedded:ngrams"),
             ["[arms.circle]", "lacks valid quorum"],
         ),
-        (("compare", "one", "two"), ["one is no batch, run or circle"]),
+        (("compare", "one", "two"), ["one is not a saved batch, run or circle"]),
     ],
 )
 def test_mistakes_are_one_line(
@@ -160,7 +160,7 @@ def test_mistakes_are_one_line(
 
 def test_an_empty_dataset_and_a_strange_label_are_told(cli: Callable[..., Ran], folder: Path) -> None:
     (folder / "empty.jsonl").write_text("")
-    assert_one_line_of_trouble(cli("lab", "study", "chair", "--data", "empty.jsonl"), "holds no record")
+    assert_one_line_of_trouble(cli("lab", "study", "chair", "--data", "empty.jsonl"), "has no record")
     (folder / "odd.jsonl").write_text('{"user": "hello", "label": "purple"}\n')
     assert_one_line_of_trouble(cli("lab", "study", "chair", "--data", "odd.jsonl"), "all 1 rows are bad")
 

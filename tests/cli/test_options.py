@@ -80,7 +80,7 @@ def test_filters_by_name_are_those_of_the_options() -> None:
     for wrong, word in (
         (["labl=x"], "fields: "),
         (["alarm=perhaps"], "neither yes nor no"),
-        (["mode=loud"], "none of single"),
+        (["mode=loud"], "not one of single"),
         (["label=a", "label=b"], "twice"),
         (["label="], "empty"),
     ):

@@ -207,7 +207,7 @@ def test_other_things_that_cannot_be_replayed(cli: Cli, recorded: Callable[..., 
         "evaluate", "--example", ATTACK, "--models", "embedded:time", "--mode", "single", "--json=full"
     )
     (folder / "single.json").write_text(single.out)
-    assert_one_line_of_trouble(cli("replay", "single.json"), "holds no dialogue")
+    assert_one_line_of_trouble(cli("replay", "single.json"), "has no dialogue")
     assert_one_line_of_trouble(cli("replay", "circle.json", "--threshold", "2"), "--threshold")
 
 

@@ -118,10 +118,10 @@ Also seen false authority  1 of 2 active (3 convened), seen by no voice of a
 Uncounted role confusion  seen only by a lost voice: deepseek/deepseek-r1
 Talking   round 1 alone: F 0.75, alarm; all 3 rounds: F 0.85, alarm; talking
             added 0.10
-          changed to alarm: anthropic/claude-sonnet-4
-            0.30 → 0.85 (round 2, 0% of its reasoning repeats its peers)
-          dropped an alarm (the alarm they
-            raised stands): qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
+          changed to alarm: anthropic/claude-sonnet-4 0.30 → 0.85 (round 2, 0%
+            of its reasoning repeats its peers)
+          dropped an alarm (their earlier alarm still counts):
+            qwen/qwen-2.5-72b-instruct 0.75 → 0.40 (round 2)
           reasons: 2 of 2 quotes held in the last round; 0 of 4 answers took
             up words of a peer; 2 positions changed, 0 without new words
           against the verdict at the end: qwen/qwen-2.5-72b-instruct (F 0.40)
@@ -134,8 +134,8 @@ Lost      deepseek/deepseek-r1 in round 3: http error after 1 attempt: model
             'deepseek/deepseek-r1' at openrouter
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
             call; $0.0160 and 1 call of unknown price
-Next      check what the user claims before acting on it; let the system text
-            say what is no proof
+Next      check what the user claims before acting on it; let the system
+            prompt say what is not proof
 Kept      as ID: firecircle circles show ID
 """)
 
@@ -187,8 +187,8 @@ Verdict   no alarm   F 0.20 ████░░░░░░░░░░░░░�
           Why: an ordinary question
 
 Patterns  none that enough voices agreed on and showed in the prompt
-Talking   round 1 alone: F 0.20, no alarm; all 2 rounds: F 0.20, no alarm;
-            the discussion did not change it
+Talking   round 1 alone: F 0.20, no alarm; all 2 rounds: F 0.20, no alarm; the
+            discussion did not change it
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      6 calls in N s; 4,800 tokens in, 600 out; $0.0120
 Next      the turn is unknown: with --turn or --turns the voices can check

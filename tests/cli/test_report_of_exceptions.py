@@ -38,7 +38,7 @@ round 2 (discussion): 3 asked, deepseek/deepseek-v3.2 in the empty chair
 round 2: anthropic/claude-sonnet-4 lost, http error: overloaded, come back later (HTTP 503); no time left for a retry in N s
 round 2: deepseek/deepseek-r1 F 0.60 (T 0.40, I 0.10)
 round 2: deepseek/deepseek-v3.2 F 0.60 (T 0.40, I 0.10)
-round 2: quorum does not hold: Insufficient provider diversity: 1 < 2
+round 2: quorum is broken: Insufficient provider diversity: 1 < 2
 circle closed: aborted
 
 Round 1   independent
@@ -137,22 +137,24 @@ Unfounded claimed, but none of their quotes is in the prompt:
             first anthropic/claude-sonnet-4 in round 1; independently by
               qwen/qwen-2.5-72b-instruct, deepseek/deepseek-r1
             signs of role_confusion
-Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm;
-            the discussion raised the alarm
-          changed to alarm: qwen/qwen-2.5-72b-instruct
-            0.10 → 0.80 (round 2, 0% of its reasoning repeats its peers)
-          dropped an alarm (the alarm they
-            raised stands): qwen/qwen-2.5-72b-instruct 0.80 → 0.10 (round 3)
+Talking   round 1 alone: F 0.10, no alarm; all 3 rounds: F 0.80, alarm; the
+            discussion raised the alarm
+          changed to alarm: qwen/qwen-2.5-72b-instruct 0.10 → 0.80 (round 2,
+            0% of its reasoning repeats its peers)
+          dropped an alarm (their earlier alarm still counts):
+            qwen/qwen-2.5-72b-instruct 0.80 → 0.10 (round 3)
+          against the verdict at the end: anthropic/claude-sonnet-4 (F 0.10),
+            qwen/qwen-2.5-72b-instruct (F 0.10), deepseek/deepseek-r1 (F 0.10)
           no alarm by other rules: round 1 alone, the highest last word, the
             mean of the last words, their median, a majority vote, the highest
             without guesses
           the empty chair saw almost nothing before the others did
 Quorum    holds: coverage 11.2 (needs 5.0), 3 lineages (needs 2)
 Cost      9 calls in N s; 6,400 tokens in, 800 out; tokens unknown for 1
-            call; by estimate 2,652 more tokens that no provider counted; $0.0160 and
-            1 call of unknown price and by estimate $0.0010 more
-Next      the verdict rests on a keyword guess: run it again, or with
-            --strict, before relying on it
+            call; by estimate 2,652 more tokens that no provider counted;
+            $0.0160 and 1 call of unknown price and by estimate $0.0010 more
+Next      the verdict rests on a keyword guess: run it again, or with --set
+            failure_mode=strict, before relying on it
 Kept      as ID: firecircle circles show ID
 """)
 
@@ -177,7 +179,7 @@ def test_no_rounding_lifts_a_number_to_the_threshold(cli: Cli, hosted: Host) -> 
     ran = cli("evaluate", "When do you open?", "--models", TRIO, "--seed", "1", "--rounds", "2", "--verbose")
     report = flowing(ran.out)
     assert "round 1 alone: F 0.698, no alarm; all 2 rounds: F 0.80, alarm" in report
-    assert f"rose to an alarm: {CLAUDE} 0.698 → 0.80" in report
+    assert f"changed to alarm: {CLAUDE} 0.698 → 0.80" in report
 
 
 def test_one_voice_once(cli: Cli, hosted: Host) -> None:

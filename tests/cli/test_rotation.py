@@ -168,7 +168,7 @@ def test_exporting_and_importing_one_s_own(cli: Cli, tmp_path: Path) -> None:
     told = json.loads(cli("rotation", "import", file, "--json").out)
     assert (told["participations"], told["draws"], told["known"]) == (0, 0, 10)
     Path(file).write_text("{", encoding="utf-8")
-    assert_one_line_of_trouble(cli("rotation", "import", file), "is no history", "left as it is")
+    assert_one_line_of_trouble(cli("rotation", "import", file), "is not a history", "the file is unchanged")
 
 
 def test_another_store(cli: Cli, exported: str, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ async def test_nothing_learnt_yet_is_said_and_draws_as_without(cli: Cli) -> None
     await keep_circles(4)
     plain, asked = cli(*SIMULATE, "--json"), cli(*SIMULATE, "--affinity", "--json")
     assert asked.status == 0
-    assert "nothing is learnt yet, drawn without" in asked.err
+    assert "nothing learnt yet, drawn without it" in asked.err
     assert plain.err == ""
     circles = [[draw["selected"] for draw in json.loads(ran.out)["draws"]] for ran in (plain, asked)]
     assert circles[0] == circles[1]
@@ -103,7 +103,7 @@ async def test_circles_that_teach_nothing_are_not_read(cli: Cli) -> None:
 
 def test_an_exported_history_has_no_circles(cli: Cli) -> None:
     ran = cli(*SIMULATE, "--affinity", "--history", "history.json")
-    assert_one_line_of_trouble(ran, "--affinity: an exported history holds no circles")
+    assert_one_line_of_trouble(ran, "--affinity: an exported history has no circles")
 
 
 def test_a_simulation_matches_expertise_when_asked(cli: Cli) -> None:

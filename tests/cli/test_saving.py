@@ -95,9 +95,7 @@ def test_only_what_is_not_kept_is_said_not_to_be(cli: Cli, folder: Path) -> None
         connection.execute(sa.text("DROP TABLE participations"))
     ran = cli("evaluate", "hello", "--store", "torn.sqlite")
     assert KEPT.search(ran.out)
-    assert ran.err.startswith(
-        "warning: not saved: who took part, which rotation goes by (the circle itself is"
-    )
+    assert ran.err.startswith("warning: not saved: who took part, which rotation needs (the circle itself is")
     assert ran.err.count("\n") == 1
     assert len(kept_labels("torn.sqlite")) == 2
 

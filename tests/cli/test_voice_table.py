@@ -113,7 +113,7 @@ round 1 (independent): 3 asked
 round 1: vendor/a F 0.90 ! (T 0.10, I 0.10)
 round 1: vendor/b F 0.80 ! (T 0.20, I 0.80); guessed from a keyword, no numbers were stated; truth and indeterminacy not stated, imputed
 round 1: vendor/c F 0.10 (T 0.90, I 0.10)
-round 1: quorum does not hold: Insufficient cognitive coverage: 0.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
+round 1: quorum is broken: Insufficient cognitive coverage: 0.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 1 closed: mean F 0.60, spread 0.36, N s
 round 2 (discussion): 3 asked, vendor/b in the empty chair
 round 2: vendor/a F 0.90 ! (T 0.10, I 0.10); carried over from the round before, the reply could not be read
@@ -124,13 +124,13 @@ round 1: vendor/d F 0.30 (T 0.70, I 0.10)
 round 2: vendor/d is asked as a reserve
 round 2: vendor/d F 0.40 (T 0.60, I 0.10)
 round 2: vendor/d replaces vendor/c
-round 2: quorum does not hold: Insufficient cognitive coverage: 2.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
+round 2: quorum is broken: Insufficient cognitive coverage: 2.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 2 closed: mean F 0.50, spread 0.29, N s
 round 3 (final round): 3 asked
 round 3: vendor/a F 0.80 ! (T 0.20, I 0.10)
 round 3: vendor/b F 0.10 (T 0.90, I 0.10); polarity corrected: word and numbers contradicted each other and the word won
 round 3: vendor/d F 0.50 (T 0.50, I 0.10)
-round 3: quorum does not hold: Insufficient cognitive coverage: 0.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
+round 3: quorum is broken: Insufficient cognitive coverage: 0.0 < 5.0; Insufficient provider diversity: 1 < 2; Missing critical cognitive roles: temporal_reasoning, cross_layer_analysis (not enforced)
 round 3 closed: mean F 0.47, spread 0.29, N s
 circle closed: as planned
 """)

@@ -230,7 +230,7 @@ def test_what_endpoints_can_do_and_what_had_to_be_adapted(
     [
         (completion(""), "the reply is empty"),
         (completion("", finish_reason="length"), "cut off while thinking: max_tokens=4000 was spent"),
-        (completion('{"reasoning": "I think', finish_reason="length"), "give it more, with --max-tokens"),
+        (completion('{"reasoning": "I think', finish_reason="length"), "give it more, with --set max_tokens"),
         (completion("I'm sorry, but I can't help with that."), "refused: the voice declined to evaluate"),
         (completion('{"ok": true}'), "unreadable: "),
         (completion("Sure! ok."), "unreadable: "),
@@ -385,7 +385,9 @@ def test_what_families_are_today_and_which_models_are_gone(
         "200,000 tokens of context",
         "$3 in, $15 out per million tokens",
     ]
-    assert families["family:xai-grok"][1] == "from the catalog, for openrouter lists none of this family"
+    assert (
+        families["family:xai-grok"][1] == "from the catalog, because openrouter lists no model of this family"
+    )
     states = {line[2]: (line[1], line[3], line[4]) for line in lines if line[0] == "model"}
     assert states["anthropic/claude-sonnet-4-20250514"] == (
         "gone",

@@ -169,7 +169,7 @@ def test_ctrl_c_ends_a_batch_on_the_cluster_in_a_line_and_it_goes_on(
     )
     wait_until(lambda: len(list(out.glob("shards/*.parquet"))) >= 2, driver)
     told = pressed_ctrl_c(driver)
-    assert "are kept, continue with: firecircle batch" in told
+    assert "are saved; continue with: firecircle batch" in told
     kept = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     done = ran_apart(*arguments, "--json", seconds=300)
     assert done.status == 0, done.err

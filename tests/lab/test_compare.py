@@ -105,7 +105,7 @@ async def test_two_batches_say_what_differs(tmp_path: Path) -> None:
         assert beside.alarm == (False, True)
         assert [voice.voice for voice in beside.voices] == ["a", "b", "✓ No alarm”"]
         assert beside.voices[1].second is None
-        with pytest.raises(ConfigError, match="no batch 'other' is kept"):
+        with pytest.raises(ConfigError, match="no batch 'other' is saved"):
             compare_batches(store.circles, "before", "other")
 
 

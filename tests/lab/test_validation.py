@@ -72,4 +72,4 @@ def test_patterns_are_looked_for_in_the_prompts_that_the_specification_names(tmp
     stand_in = validated(tmp_path / "others", [rows[0], other]).tests[1]
     assert "2 grounded" not in stand_in.told
     assert "p3 (1) and p0 (5)" in stand_in.told
-    assert "stand in for history_04 and history_10" in stand_in.told
+    assert "replace history_04 and history_10" in stand_in.told

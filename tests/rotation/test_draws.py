@@ -279,7 +279,7 @@ def test_bad_pools_and_domains() -> None:
         selector.select_voices(["voice-0", "stranger"], 2)
     with pytest.raises(ConfigError, match="session_seed: is empty"):
         selector.select_voices(["voice-0", "voice-1"], 2, session_seed="")
-    with pytest.raises(ConfigError, match="decision_domain: 'Obey me!' is no name"):
+    with pytest.raises(ConfigError, match="decision_domain: 'Obey me!' is not a domain name"):
         selector.select_voices(["voice-0", "voice-1"], 2, "Obey me!")
     experiment = WeightedVoiceSelector(tracker_at(Clock()), rules=None)
     assert len(experiment.select_voices(["stranger", "another"], 2)[0]) == 2

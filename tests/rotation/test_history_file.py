@@ -71,7 +71,7 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Callable[[str], str]:
         (cut_off, "EOF"),
         (lambda text: "", "EOF"),
         (lambda text: "\x00" * 40, "expected value"),
-        (lambda text: "[]", "is no history"),
+        (lambda text: "[]", "is not a history"),
         (changed(lambda d: d.update(schema_version=2)), "schema_version"),
         (changed(lambda d: d["participations"][7].update(contribution_quality=1.5)), "between 0 and 1"),
         (changed(lambda d: d["participations"][7].pop("voice_id")), "participations.7.voice_id"),
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_refused_as_a_whole(
     told = str(refused.value)
     assert words in told
     assert "\n" not in told
-    assert "the file was left as it is" in told
+    assert "the file is unchanged" in told
     assert path.read_bytes() == before
     assert everything_in(into) == ([], [])
 

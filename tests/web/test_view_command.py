@@ -31,7 +31,7 @@ def test_it_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
             assert process.stdout is not None
             told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
             answer = httpx.get(f"{told['url']}/circles", timeout=PATIENCE)
-            assert "Nothing is kept yet" in answer.text
+            assert "Nothing is saved yet" in answer.text
             with httpx.Client(
                 base_url=told["url"], headers={"x-firecircle-token": told["write_token"]}, timeout=PATIENCE
             ) as client:
@@ -68,7 +68,7 @@ def test_an_unknown_address_is_told_in_one_line(tmp_path: Path) -> None:
 
 def test_a_missing_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ConfigError, match=r"pip install 'firecircle\[view\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '.*\[view\]'"):
         view(no_browser=True)
 
 

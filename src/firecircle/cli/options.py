@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from types import NoneType
@@ -276,8 +276,17 @@ def settings_in(written: Sequence[str]) -> dict[str, Any]:
         elif is_list:
             settings[name] = (*settings.get(name, ()), *names_in([value], f"--set {name}"))
         else:
-            settings[name] = value
+            settings[name] = _typed(field.annotation, value)
     return settings
+
+
+def _typed(annotation: Any, value: str) -> Any:
+    """The text as the type of its field; one that does not fit stays, and the configuration refuses it."""
+    from pydantic import TypeAdapter, ValidationError
+
+    with suppress(ValidationError):
+        return TypeAdapter(annotation).validate_python(value)
+    return value
 
 
 RARE = ("until", "voice", "in_run", "outcome", "reviewed", "mode", "status")

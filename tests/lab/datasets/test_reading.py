@@ -207,7 +207,7 @@ def test_csv_fields_up_to_the_limit_are_read(tmp_path: Path) -> None:
         ("d.jsonl", "", "has no record, it is empty"),
         ("d.jsonl", '{"user": 1}\n{"user": 2}', "has no record, all 2 rows are bad"),
         ("d.csv", "", "has no record, it is empty"),
-        ("d.csv", "id,user\n", "holds no record"),
+        ("d.csv", "id,user\n", "has no record"),
         ("d.csv", "user,user\na,b\n", "two columns are called 'user'"),
         (
             "d.jsonl",

@@ -136,7 +136,7 @@ def test_a_scan_goes_on_after_whatever_ended_it_and_comes_to_the_same(tmp_path: 
     arguments = ["batch", str(corpus), "--part-rows", "4", "--workers", "2", "--out", str(out), *READERS]
 
     told = ended(arguments, out, lambda process: process.send_signal(signal.SIGINT), status=130)
-    assert "this goes on: firecircle batch" in told
+    assert "continue with: firecircle batch" in told
     assert "Traceback" not in told
     kept = {path: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     ended(arguments, out, lambda process: process.kill(), status=-signal.SIGKILL)

@@ -487,7 +487,7 @@ async def test_a_budget_goes_by_what_a_gateway_tells(monkeypatch: pytest.MonkeyP
         assert (await voice.speak(TURN)).usage.cost_usd == pytest.approx(0.02)
         assert voice.estimate(TURN).cost_usd == pytest.approx(0.02)
         await voice.speak(TURN)
-        with pytest.raises(VoiceError, match="told no cost") as raised:
+        with pytest.raises(VoiceError, match="reported no cost") as raised:
             await voice.speak(TURN)
         assert raised.value.kind == "over_budget"
 

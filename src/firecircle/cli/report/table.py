@@ -203,7 +203,7 @@ def line_of(event: Event, threshold: float) -> str:
             lost_names = ", ".join(map(printable_line, seat.replaces))
             return f"round {event.round_number}: {printable_line(event.model)} replaces {lost_names}"
         case QuorumChecked(verdict=verdict):
-            state = "holds" if verdict.valid else f"is broken:  {verdict.reason}"
+            state = "holds" if verdict.valid else f"is broken: {verdict.reason}"
             waived = "" if verdict.enforced else " (not enforced)"
             return f"round {event.round_number}: quorum {state}{waived}"
         case RoundClosed():
