@@ -103,7 +103,7 @@ class PartOptions:
         typer.Option(metavar="LOW HIGH", help="Which F is uncertain: from, and below. Default: 0.3 0.7."),
     ] = None
     engine: Engine = "local"
-    anew: Annotated[
+    restart: Annotated[
         bool, typer.Option("--restart", help="Judge everything again, even if the folder has results.")
     ] = False
 

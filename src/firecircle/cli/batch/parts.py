@@ -69,7 +69,7 @@ def judge_in_parts(
         files = look_at(find_files(corpus), field_map_of(many.field or (), many.label_map or ()), show)
     folder = ScanFolder(Path(str(many.out)))
     rows = parts.part_rows or PART_ROWS
-    if note := folder.begin(files, config, shared, rows, anew=parts.anew):
+    if note := folder.begin(files, config, shared, rows, restart=parts.restart):
         print_line(console, f"note: {note}")
 
     async def judged(follow: Follower) -> tuple[ScanSummary, ScanProgress]:

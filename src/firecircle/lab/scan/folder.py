@@ -55,7 +55,7 @@ class ScanFolder:
         shared: MultiNeutrosophicPrompt,
         shard_rows: int,
         *,
-        anew: bool = False,
+        restart: bool = False,
     ) -> str | None:
         """Make the folder, or find that it holds this very scan; a note for the user, if there is one."""
         now = About(
@@ -66,7 +66,7 @@ class ScanFolder:
             shared=shared,
         )
         then = self._about()
-        if then is not None and not anew:
+        if then is not None and not restart:
             self._require_same(then, now)
             if then.firecircle != now.firecircle:
                 begun = f"begun with firecircle {then.firecircle}, going on with {now.firecircle}"
