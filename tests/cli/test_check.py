@@ -437,6 +437,14 @@ class TestChangedLines:
         update = cli("check", "--diff", "HEAD", "--baseline", "b.json", "--update-baseline")
         assert_one_line_of_trouble(update, "--update-baseline")
 
+    def test_filters_of_the_repository_start_no_program(self, cli: Cli, repository: Path) -> None:
+        Path(".gitattributes").write_text("* filter=trap\n")
+        for key, value in (("clean", "touch ran; cat"), ("process", "touch ran"), ("required", "true")):
+            self.git("config", f"filter.trap.{key}", value)
+        Path("a.md").write_text(f"{HOSTILE}\nOne more line.\n")
+        assert cli("check", "--diff", "HEAD").status in (0, 1)
+        assert not Path("ran").exists()
+
     def test_settings_of_the_repository_start_no_program(self, cli: Cli, repository: Path) -> None:
         self.git("config", "core.fsmonitor", "touch started; false")
         self.git("config", "diff.external", "touch started")

@@ -135,7 +135,7 @@ def _escalation(given: JudgingOptions, parts: PartOptions) -> EscalationRequest 
     if usd is None and tokens is None:
         raise ConfigError("--escalate", "needs a limit", "give --budget-usd USD or --set budget_tokens=N")
     models = names_in(parts.escalate, "--escalate")
-    checked = configured_by_file(given.asked).config  # numbers that are none are told here
+    checked = configured_by_file(given.asked).config  # reports invalid numbers here
     return EscalationRequest(models, (low, high), checked.budget_usd, checked.budget_tokens)
 
 

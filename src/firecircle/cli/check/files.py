@@ -161,7 +161,14 @@ def changed_since(base: str) -> ChangedLines:
     top = Path(_git("rev-parse", "--show-toplevel").rstrip("\n"))
     # Without prefixes a path is the rest of its line; core.quotePath would escape letters beyond ASCII.
     difference = _git(
-        "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", base
+        *_without_filters(),
+        "diff",
+        "--unified=0",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-prefix",
+        base,
     )
     changed: ChangedLines = {}
     lines: set[int] = set()
@@ -184,6 +191,16 @@ def is_changed(changed: ChangedLines | None, path: Path, first: int, last: int) 
         return True
     lines = changed.get(path.resolve(), set())
     return lines is None or any(first <= line <= last for line in lines)
+
+
+def _without_filters() -> tuple[str, ...]:
+    """Options that switch off the programs by which this repository's own settings filter files."""
+    options: list[str] = []
+    for line in _git("config", "--list", "--show-scope", "--name-only").splitlines():
+        scope, _, name = line.partition("\t")
+        if scope in ("local", "worktree") and re.fullmatch(r"filter\..+\.(?:clean|process|required)", name):
+            options += ("-c", f"{name}={'false' if name.endswith('.required') else ''}")
+    return tuple(options)
 
 
 def _git(*arguments: str) -> str:

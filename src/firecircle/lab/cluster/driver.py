@@ -116,7 +116,7 @@ class RayWorkers:
         return min(self.workers, key=lambda worker: worker.load)
 
     def _replace(self, worker: _Worker) -> None:
-        """A new worker in the place of one that is lost; its jobs are told."""
+        """A new worker in place of a lost one, whose open jobs fail."""
         if worker.is_lost:
             return
         worker.is_lost = True
@@ -130,7 +130,7 @@ class RayWorkers:
         for job in worker.jobs.values():
             if not job.outcome.done():
                 job.outcome.set_exception(self._broken or WorkerLost())
-                job.outcome.exception()  # whoever waits for it is told; nobody else need be
+                job.outcome.exception()  # read, so that no warning is logged where no caller waits
         if self._broken is None:
             self.workers[self.workers.index(worker)] = self._started()
 
