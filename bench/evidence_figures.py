@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from firecircle.lab.records import RunRecord
-from firecircle.lab.runs.journal import unpack_record
+from firecircle.lab.records import RunRecord, unpack_record
 from firecircle.lab.statistics import (
     Estimate,
     Opinions,

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firecircle import EvaluationConfig, EvaluationError, MultiNeutrosophicPrompt
-from firecircle.circle.answer import answer_format
+from firecircle.circle.questions import answer_format
 from firecircle.circle.templates import template
 from firecircle.convene import seat_panel
 from firecircle.lab.statistics import Estimate, auc, mean_with_interval, scored, wilson

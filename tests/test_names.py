@@ -8,10 +8,9 @@ import pytest
 
 import firecircle
 from firecircle import names
-from firecircle.circle.answer import reply_schema
 from firecircle.circle.circumstances import Circumstances
 from firecircle.circle.pattern_types import meanings
-from firecircle.circle.questions import Questions
+from firecircle.circle.questions import Questions, reply_schema
 from firecircle.names import EMBEDDED_MODELS, NEURAL_MODEL
 from firecircle.prompt import MultiNeutrosophicPrompt
 

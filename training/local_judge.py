@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.templates import DATA, EACH, FILES, Record, chosen, prompt_of, read_records
-from firecircle.circle.answer import reply_schema
+from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Turn
 from firecircle.lab.statistics import auc, scored
 from firecircle.voices.local import local_voice

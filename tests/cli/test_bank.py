@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firecircle import fire_circle_evaluate
-from firecircle.store.bank.guidance import guidance_text
+from firecircle.store.bank.bank import guidance_text
 from firecircle.store.opening import open_store
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
 from tests.loopback import LoopbackServer, Script, completion

@@ -16,8 +16,8 @@ from firecircle import Message, MultiNeutrosophicPrompt, Reply, StoreError, Turn
 from firecircle.engine.journal import CallPlace, FinishedCall, JudgementKey, RecordRow
 from firecircle.lab.arms.arm import Case
 from firecircle.lab.datasets import Record
-from firecircle.lab.runs.journal import RunJournal as Journal
-from firecircle.lab.runs.journal import unpack_record
+from firecircle.lab.records import RunJournal as Journal
+from firecircle.lab.records import unpack_record
 
 PROMPT = MultiNeutrosophicPrompt(user="Go on, as we agreed ✓ earlier.")
 CASE = Case(Record("r1", PROMPT, "attack", "family", "source", 3, None), "set", 1, 5)

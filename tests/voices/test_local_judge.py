@@ -20,8 +20,8 @@ from firecircle import (
     fire_circle_evaluate,
     replay_circle,
 )
-from firecircle.circle.answer import reply_schema
 from firecircle.circle.panel import Panel
+from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Peer, Reply
 from firecircle.convene import SeatedCircle, rehearse, seat_panel
 from firecircle.voices.local import local_voice

@@ -12,7 +12,6 @@ from typing import Any
 
 from firecircle.catalog import Limits
 from firecircle.circle import events
-from firecircle.circle.answer import reply_schema
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import Budget, estimate_of
 from firecircle.circle.circumstances import Circumstances
@@ -22,7 +21,7 @@ from firecircle.circle.hearing import Hearing, hear
 from firecircle.circle.ledger import Ledger, RoundPage
 from firecircle.circle.measures import account
 from firecircle.circle.panel import Panel, PanelListener
-from firecircle.circle.questions import Questions
+from firecircle.circle.questions import Questions, reply_schema
 from firecircle.circle.result import CallRecord, DialogueRound, VoicePrompt, messages
 from firecircle.circle.voice import Peer, PeersOnDemand, Retry, Turn, Usage, Voice
 from firecircle.errors import BudgetError, EvaluationError

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from typing import Annotated, Any
 
@@ -19,7 +21,6 @@ from firecircle.cli.calibrate import calibrate
 from firecircle.cli.check.command import check
 from firecircle.cli.circles.command import circles_commands
 from firecircle.cli.compare.command import compare
-from firecircle.cli.disclosing import name_settings, naming_addresses
 from firecircle.cli.evaluate.command import evaluate
 from firecircle.cli.examples import examples
 from firecircle.cli.harden.command import harden
@@ -35,6 +36,7 @@ from firecircle.cli.trouble import INTERRUPTED, complain, status_of_trouble
 from firecircle.cli.trust import trust
 from firecircle.cli.view import view
 from firecircle.cli.voices.command import doctor, voices
+from firecircle.errors import ConfigError, UntrustedSettingsWarning
 
 MOST_FILES = 4096
 """More than any command needs."""
@@ -177,3 +179,51 @@ def firecircle(
     ] = False,
 ) -> None:
     """Find manipulation in prompts for LLMs: several voices judge alone, then discuss."""
+
+
+def name_settings() -> None:
+    """Name the settings file that is in force here, and what of it is ignored."""
+    from firecircle.settings import current_settings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustedSettingsWarning)  # the note says it
+        try:
+            note = current_settings().note()
+        except ConfigError:
+            return  # a command that needs the file reports it; others work without
+    if note:
+        _say(note)
+
+
+@contextmanager
+def naming_addresses() -> Iterator[None]:
+    """Name each address beyond this machine once, before the first prompt goes there."""
+    log = logging.getLogger("firecircle.voices.hosted.connections")
+    names = _Names(logging.INFO)
+    before = log.level
+    log.addHandler(names)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(names)
+
+
+class _Names(logging.Handler):
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self._named: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if line not in self._named:
+            self._named.add(line)
+            _say(line)
+
+
+def _say(line: str) -> None:
+    from firecircle.cli.printable import printable_line
+
+    if sys.stderr is not None:
+        print(printable_line(line), file=sys.stderr, flush=True)

@@ -158,8 +158,7 @@ def _entry(one: Judgement | None, number: int, threshold: float) -> Entry | None
 
 def every_record(run: RunFolder, record_id: str | None = None) -> Iterator[RunRecord]:
     """All that is in the journal, or all of one prompt, one after another."""
-    from firecircle.lab.records import RunRecord
-    from firecircle.lab.runs.journal import RunJournal
+    from firecircle.lab.records import RunJournal, RunRecord
 
     written = b"" if record_id is None else to_json(record_id)  # reading a line costs more than looking at it
     with RunJournal(run.journal) as journal:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firecircle import ConfigError, FireCircleConfig, MultiNeutrosophicPrompt, fire_circle_evaluate
-from firecircle.circle.answer import reply_schema
+from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Peer, PeerQuote, Turn
 from firecircle.evaluation import NeutrosophicEvaluation, PatternNote
 from firecircle.examples import find_example

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from firecircle import FireCircleConfig, VoiceError
-from firecircle.circle.answer import reply_schema
+from firecircle.circle.questions import reply_schema
 from firecircle.circle.voice import Retry, Usage
 from firecircle.voices.hosted.providers import PROVIDERS
 from firecircle.voices.hosted.schema import strict_schema

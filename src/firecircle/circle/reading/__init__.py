@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from firecircle.circle.reading.evidence import Evidence
-from firecircle.circle.reading.keywords import asserts_violation
+from firecircle.circle.reading.keywords import asserts_violation, refusal_in
 from firecircle.circle.reading.members import VerdictObject, plain_verdict, verdict_in_words
 from firecircle.circle.reading.objects import Objects, whole_object
-from firecircle.circle.reading.refusal import refusal_in
 from firecircle.circle.reading.stated import declared_scale, names_falsehood, stated_scores
 from firecircle.circle.reading.thinking import Spoken, split_thinking
 from firecircle.shapes import writable

@@ -209,7 +209,7 @@ def export_to(
 ) -> int:
     """Write the patterns with all their sightings to a file of JSON lines. They hold words of prompts."""
     from firecircle.cli.output import print_written
-    from firecircle.store.bank.transfer import export_lines
+    from firecircle.store.bank.learning import export_lines
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 
@@ -230,7 +230,7 @@ def import_from(
 ) -> int:
     """Take over the patterns of another bank. What means the same becomes one; nothing is counted twice."""
     from firecircle.cli.output import print_outcome, with_progress
-    from firecircle.store.bank.transfer import entries_in
+    from firecircle.store.bank.learning import entries_in
     from firecircle.store.opening import open_store
     from firecircle.telling.words import counted
 

@@ -11,8 +11,8 @@ from rich.text import Text
 from firecircle.cli.output import Line, console_on, print_json, print_sections, section, short_id
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.findings import quoted
+from firecircle.store.bank.bank import GUIDED_TYPES, guidance_text
 from firecircle.store.bank.entries import BankEntry, FullEntry, Relevant, Sighting
-from firecircle.store.bank.guidance import GUIDED_TYPES, guidance_text
 from firecircle.telling.words import counted, time_text
 
 FEW = 5

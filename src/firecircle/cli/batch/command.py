@@ -54,7 +54,7 @@ def batch(
     parts.require_folder()
     if len(source) > 1:
         raise ConfigError("FILE", "several files go into a folder of parts", "add --out FOLDER, or name one")
-    from firecircle.cli.batch.table import judge_table
+    from firecircle.cli.batch.judging import judge_table
 
     return judge_table(source[0], many, given, as_json=as_json)
 

@@ -18,13 +18,15 @@ from firecircle.circle.panel import Guide
 from firecircle.circle.result import CallRecord, Usages
 from firecircle.circle.voice import Usage
 from firecircle.cli.batch.ci import write_junit, write_sarif
-from firecircle.cli.batch.files import batch_document, write_rows
+from firecircle.cli.batch.files import batch_document, require_known_format, write_rows
 from firecircle.cli.batch.journal import BatchJournal, open_journal
-from firecircle.cli.batch.options import BatchOptions, FailOn
+from firecircle.cli.batch.options import BatchOptions, FailOn, field_map_of
 from firecircle.cli.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
-from firecircle.cli.batch.reading import Batch
+from firecircle.cli.batch.reading import STANDARD_INPUT, Batch, read_batch
 from firecircle.cli.batch.view import BatchView, summary_lines
-from firecircle.cli.evaluate.storage import warned_when_not_kept
+from firecircle.cli.evaluate.inputs import Sources, prompt_from
+from firecircle.cli.evaluate.storage import guide_for, store_for, warned_when_not_kept
+from firecircle.cli.options import JudgingOptions, require_writable
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse
 from firecircle.engine.judging import Ledger, Watch, judge_many
@@ -42,7 +44,8 @@ from firecircle.guard import PromptGuard
 from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode, is_embedded, is_local
-from firecircle.request import Configured
+from firecircle.prompt import MultiNeutrosophicPrompt
+from firecircle.request import Configured, configured_by_file, offline_request
 from firecircle.store.opening import Store
 from firecircle.verdict import VerdictWord
 from firecircle.voices.outages import Pause
@@ -420,3 +423,49 @@ def _account(judged: ReciprocityMetrics | FireCircleError) -> Usages:
 def _usual_concurrency(config: EvaluationConfig | FireCircleConfig) -> int:
     on_this_machine = all(is_embedded(model) or is_local(model) for model in config.first_asked)
     return LOCAL_AT_ONCE if on_this_machine else HOSTED_AT_ONCE
+
+
+def shared_layers(given: JudgingOptions) -> MultiNeutrosophicPrompt:
+    """The layers of prompts that have none of their own."""
+    if given.turn not in (None, 1):
+        raise ConfigError(
+            "--turn", "of a whole batch only 1 can be said", "give earlier turns in a column or with --turns"
+        )
+    turns = "[]" if given.turn == 1 else given.turns
+    return prompt_from(Sources(given.system, given.application, "", turns))
+
+
+def judge_table(source: str, options: BatchOptions, given: JudgingOptions, *, as_json: bool) -> int:
+    """Judge every prompt of the batch; the exit status."""
+    layers = {"system": given.system, "application": given.application, "turns": given.turns}
+    for name, text in layers.items():
+        if text == STANDARD_INPUT == source:
+            raise ConfigError(f"--{name}", "standard input is the batch already", "use @file")
+    if options.out is not None:
+        require_known_format(options.out)
+    for option, file in (("--junit", options.junit), ("--sarif", options.sarif)):
+        if file is not None:
+            require_writable(file, option)
+    batch = read_batch(
+        source,
+        field_map_of(options.field or (), options.label_map or ()),
+        options.name,
+        shared_layers(given),
+    )
+    judges = configured_by_file(offline_request(given.asked) if given.offline else given.asked)
+    if given.dry_run:
+        from firecircle.cli.evaluate.dry_run import estimate_batch
+
+        prompts = [(record.prompt, judges.config) for record in batch.records]
+        return estimate_batch(batch.name, prompts, as_json=as_json)
+    return judge_batch(
+        BatchRequest(
+            batch,
+            [judges] * len(batch.records),
+            store=store_for(given.save, given.store, given.label, is_read=given.bank is not None),
+            label=given.label,
+            bank=guide_for(given.bank, given.mode, given.store),
+            options=options,
+            as_json=as_json,
+        )
+    )

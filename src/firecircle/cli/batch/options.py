@@ -1,15 +1,22 @@
-"""The options that only a batch has: its columns and files, and those of a folder of parts."""
+"""Options of commands that read data files: columns, labels, engine; and those that only a batch has."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from firecircle.cli.columns import FieldOption, LabelMapOption
-from firecircle.cli.engines import Engine
 from firecircle.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from firecircle.lab.arms.arm import Arm
+    from firecircle.lab.datasets import FieldMap
+    from firecircle.lab.runs.judging import Cluster, Clusters
 
 FailOn = Literal["alarm", "unsure", "never"]
 
@@ -113,3 +120,109 @@ class PartOptions:
             if getattr(self, option.name) != option.default:
                 name = option.name.replace("_", "-")
                 raise ConfigError(f"--{name}", "is for a folder of parts", "add --out FOLDER")
+
+
+LABELS = ("attack", "benign", "unlabelled")
+FieldOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="FIELD=COLUMN",
+        help="Column of the file for each field, such as user=Frage; turns= if it has none. Repeatable.",
+    ),
+]
+LabelMapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label-map",
+        metavar="VALUE=LABEL",
+        help="What a label of the file means, such as phishing=attack or ok=benign; repeat for more.",
+    ),
+]
+
+
+def field_map_of(written: Sequence[str], labels: Sequence[str]) -> FieldMap:
+    """The field map that `--field` and `--label-map` say."""
+    from firecircle.lab.datasets import FieldMap
+    from firecircle.lab.datasets.record import MAP_FIELDS
+
+    names = dict(_pair(pair, "--field", "user=COLUMN", may_be_empty=True) for pair in written)
+    for field in names:
+        if field not in MAP_FIELDS:
+            raise ConfigError(
+                "--field", f"there is no field {field!r}", f"it is one of {', '.join(MAP_FIELDS)}"
+            )
+    listed: dict[str, Any] = {}
+    usual = FieldMap()
+    for value, label in (_pair(pair, "--label-map", "VALUE=attack") for pair in labels):
+        if label not in LABELS:
+            raise ConfigError(
+                "--label-map",
+                f"{label!r} is not a label",
+                f"it is one of {', '.join(LABELS)}; repeat the option for more",
+            )
+        listed[label] = (*listed.get(label, getattr(usual, label)), value)
+    try:
+        return FieldMap(**names, **listed)
+    except ConfigError as wrong:
+        raise wrong.renamed("--label-map") from None
+
+
+def _pair(written: str, option: str, example: str, *, may_be_empty: bool = False) -> tuple[str, str]:
+    """Both sides of a pair. A field may be said to have no column: `turns=`."""
+    left, equals, right = written.partition("=")
+    if not (equals and left.strip() and (may_be_empty or right.strip())):
+        raise ConfigError(option, f"{written!r} is not a pair", f"write {option} {example}")
+    return left.strip(), right.strip()
+
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|ray|ray:ADDRESS",
+        help="Processes on this machine, or the workers of a Ray cluster (extra `ray`): its address, such as"
+        " ray:10.0.0.1:6379 or ray:auto; without one, a Ray of its own on this machine.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the option says."""
+
+    engine: str = "local"
+
+    def __post_init__(self) -> None:
+        """Refuse an engine that is not known before anything is read."""
+        name, colon, address = self.engine.partition(":")
+        if name not in ("local", "ray") or (colon and (name == "local" or not address)):
+            raise ConfigError(
+                "--engine", f"{self.engine!r} is not an engine", "write local, ray or ray:ADDRESS"
+            )
+
+    @property
+    def address(self) -> str | None:
+        """The cluster's, if there is one already."""
+        return self.engine.partition(":")[2] or None
+
+    @property
+    def is_ray(self) -> bool:
+        """Whether Ray does the work. A `ConfigError` if the installation does not allow it."""
+        if self.engine == "local":
+            return False
+        from firecircle.lab.cluster.ray_cluster import require_ray
+
+        require_ray()
+        return True
+
+    def clusters(self, workers: int) -> Clusters | None:
+        """What opens the cluster of a run; None for this machine."""
+        if not self.is_ray:
+            return None
+        from firecircle.lab.cluster.driver import ray_circles
+
+        def opened(run_id: str, arms: Sequence[Arm]) -> AbstractAsyncContextManager[Cluster]:
+            return ray_circles(run_id, arms, workers, self.address)
+
+        return opened

@@ -17,21 +17,17 @@ from rich.live import Live
 from rich.text import Text
 
 from firecircle.circle.config import FireCircleConfig
-from firecircle.cli.batch.options import BatchOptions, PartOptions
+from firecircle.cli.batch.judging import shared_layers
+from firecircle.cli.batch.options import BatchOptions, EngineOptions, PartOptions, field_map_of
 from firecircle.cli.batch.outcome import FAILING
-from firecircle.cli.batch.table import shared_layers
-from firecircle.cli.columns import field_map_of
-from firecircle.cli.engines import EngineOptions
 from firecircle.cli.options import JudgingOptions, names_in
 from firecircle.cli.output import console_on, print_json, print_line, progress, shown_span
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, NO_ALARM, TROUBLE, complain
 from firecircle.engine.workers import Processes, Workers, usual_workers
 from firecircle.errors import ConfigError
-from firecircle.lab.scan.carrying_out import Follower, ScanProgress, carry_out, rows_in
-from firecircle.lab.scan.corpus import CorpusFile, find_files, look_at
-from firecircle.lab.scan.folder import ScanFolder
-from firecircle.lab.scan.screening import Screener, ScreeningJob
+from firecircle.lab.scan.corpus import CorpusFile, ScanFolder, find_files, look_at
+from firecircle.lab.scan.screening import Follower, ScanProgress, Screener, ScreeningJob, carry_out, rows_in
 from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_lines, write_summary
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt

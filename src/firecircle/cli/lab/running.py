@@ -33,7 +33,7 @@ from firecircle.telling.words import counted
 from firecircle.voices.outages import Pause
 
 if TYPE_CHECKING:
-    from firecircle.cli.engines import EngineOptions
+    from firecircle.cli.batch.options import EngineOptions
     from firecircle.lab.report.page import ReportFiles
 
 FRAMES_PER_SECOND = 4

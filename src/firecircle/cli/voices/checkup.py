@@ -1,12 +1,14 @@
-"""One voice examined: asked for a real judgement, which is read as in any circle, with what came of it."""
+"""`firecircle doctor`: a voice gives a real judgement, read as in any circle; the store is read whole."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import pstdev
 from typing import Literal
 
@@ -16,14 +18,15 @@ from firecircle.catalog import original_of
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.voice import Voice
-from firecircle.cli.output import Line, Section, section
+from firecircle.cli.output import Line, Section, console_on, print_json, print_line, section
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import in_options
 from firecircle.convene import SeatedPanel
 from firecircle.errors import ConfigError, EvaluationError, MissingKeyError
 from firecircle.names import is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.telling.words import FAILURE_WORDS
+from firecircle.store.checkup import Salvaged, StoreCheckup, check_store, salvage
+from firecircle.telling.words import FAILURE_WORDS, counted
 from firecircle.thresholds import reaches
 from firecircle.voices.hosted.families import FamilyVoice, stand_ins
 from firecircle.voices.hosted.prices import Rates, rates_of
@@ -48,6 +51,8 @@ LEAST_APART = 0.1
 ONE_MORE_TRY = Backoff(attempts=2, attempts_if_busy=2)
 MOST_FOR_LOGPROBS = 30.0
 """Seconds for the small call that finds out about log-probabilities."""
+MOST_LOST = 20
+"""Damaged circles of a store that are named."""
 StructuredOutput = Literal["yes", "ignored", "not taken", "turned off"]
 LogProbs = Literal["yes", "no", "unknown"]
 
@@ -264,3 +269,36 @@ def _price(checkup: Checkup) -> str:
         return "free"
     listed = f"${checkup.rates.input:g} in and ${checkup.rates.output:g} out per million tokens"
     return listed if checkup.cost_usd is None else f"{listed}, this call ${checkup.cost_usd:.6f}"
+
+
+def check_store_up(new: str | None, *, as_json: bool) -> int:
+    """Check the store and save what can be read, if asked; the exit status."""
+    found = check_store()
+    saved = salvage(None, Path(new)) if new else None
+    if as_json:
+        document = {**asdict(found), "sound": found.sound, "salvaged": asdict(saved) if saved else None}
+        print_json(document)
+    else:
+        console = console_on(sys.stdout)
+        for line in _store_lines(found, saved, new):
+            print_line(console, printable_line(line))
+    return 0 if found.sound else 1
+
+
+def _store_lines(found: StoreCheckup, saved: Salvaged | None, new: str | None) -> list[str]:
+    if found.sound:
+        lines = [f"sound: {found.name}, {counted(found.circles, 'circle')}"]
+    else:
+        lines = [f"damaged: {found.name}; {counted(found.circles, 'circle')} can be read"]
+        lines += [f"  {line}" for line in found.damage]
+        lines += [f"  {name} cannot be read: {why}" for name, why in found.unreadable[:MOST_LOST]]
+        if (more := len(found.unreadable) - MOST_LOST) > 0:
+            lines.append(f"  and {more} more")
+    if saved:
+        lines.append(
+            f"saved {counted(saved.circles, 'circle')} and all other rows that can be read to {new};"
+            f" FIRECIRCLE_STORE={new} uses it"
+        )
+    elif not found.sound:
+        lines.append("`firecircle doctor --store --salvage new.db` copies what can be read into a new store")
+    return lines

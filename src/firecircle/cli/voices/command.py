@@ -122,13 +122,13 @@ def doctor(
     store is damaged.
     """
     if store or salvage is not None:
-        from firecircle.cli.voices.store_checkup import check_up
+        from firecircle.cli.voices.checkup import check_store_up
 
         if not store or models:
             raise ConfigError(
                 "--salvage", "goes with --store, without voices", "doctor --store --salvage FILE"
             )
-        return check_up(salvage, as_json=as_json)
+        return check_store_up(salvage, as_json=as_json)
     import asyncio
     import sys
 

@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 import json_repair
 
 from firecircle.catalog import original_of
-from firecircle.circle.answer import reply_schema
 from firecircle.circle.base_config import BaseEvaluationConfig
 from firecircle.circle.budget import Budget
 from firecircle.circle.circumstances import Circumstances, circumstances_of
 from firecircle.circle.hearing import LONGEST_MESSAGE, Hearing, Lost, call, hear
-from firecircle.circle.questions import Questions
+from firecircle.circle.questions import Questions, reply_schema
 from firecircle.circle.reading.evidence import Evidence
-from firecircle.circle.reading.refusal import refusal_in
+from firecircle.circle.reading.keywords import refusal_in
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.circle.result import CallRecord, Failure, messages
 from firecircle.circle.templates import render, template

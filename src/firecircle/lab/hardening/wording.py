@@ -19,7 +19,7 @@ from firecircle.circle.pattern_types import known_types
 from firecircle.contradictions import Contradiction, find_contradictions
 from firecircle.names import PATTERN_TYPES
 from firecircle.shapes import Shape, Text
-from firecircle.store.bank.guidance import author_text
+from firecircle.store.bank.bank import author_text
 from firecircle.voices.embedded.language.prompt_reading import guard_marks
 from firecircle.voices.embedded.learned.unpacked import sentence_vectors
 

@@ -14,11 +14,10 @@ from firecircle.lab.arms.building import build_arms
 from firecircle.lab.arms.circle import CircleArm
 from firecircle.lab.datasets import Record
 from firecircle.lab.figures.run import CIRCLES
-from firecircle.lab.records import RunRecord, records_table
+from firecircle.lab.records import RunJournal, RunRecord, records_table
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import RunJournal
-from firecircle.lab.runs.run_voices import ReplayedVoices
+from firecircle.lab.runs.judging import ReplayedVoices
 from firecircle.thresholds import lowest_reaching
 
 MOST = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import time
@@ -11,17 +12,17 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import Field, ValidationError
 
-from firecircle.engine.integrity import JournalDigest
+from firecircle.engine.journal import JournalDigest
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.files import read_regular, write_whole
 from firecircle.lab.files import held_alone
 from firecircle.lab.plan import Plan, plan_of
+from firecircle.lab.records import RunJournal
 from firecircle.lab.runs.cases import Census
-from firecircle.lab.runs.integrity import Damage, sha256_of
-from firecircle.lab.runs.journal import RunJournal
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import RunState
 from firecircle.settings import user_folder
@@ -385,3 +386,22 @@ def find_run(name: str) -> RunFolder:
     if matching:
         raise ConfigError("run", f"{len(matching)} runs begin with {name!r}", "write more of the name")
     raise ConfigError("run", f"there is no {name!r}", "`firecircle lab report` lists them")
+
+
+class Damage(NamedTuple):
+    """What of a finished run is no longer as it was left: a line for each file, None where it is whole."""
+
+    end: str | None = None
+    journal: str | None = None
+    table: str | None = None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What there is to tell."""
+        return tuple(filter(None, self))
+
+
+def sha256_of(path: Path) -> str:
+    """Of all a file holds."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,13 +16,19 @@ from firecircle.engine.judging import Ledger, Spending, Watch, judge_many
 from firecircle.engine.limits import Limits, SharedBudget
 from firecircle.lab.arms.arm import Arm, Case
 from firecircle.lab.arms.panel import GuidedArm
-from firecircle.lab.records import Outcome
+from firecircle.lab.records import Outcome, RunJournal, row_of, unpack_record
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
-from firecircle.lab.runs.journal import RunJournal, row_of, unpack_record
-from firecircle.lab.runs.judging import Cluster, Task, as_record, judge_with, open_workers
+from firecircle.lab.runs.judging import (
+    Cluster,
+    ReplayedVoices,
+    RunVoices,
+    Task,
+    as_record,
+    judge_with,
+    open_workers,
+)
 from firecircle.lab.runs.live import LiveCircles
-from firecircle.lab.runs.run_voices import ReplayedVoices, RunVoices
 from firecircle.lab.runs.store_sync import sync_store
 from firecircle.lab.runs.tally import Tally
 from firecircle.names import is_embedded

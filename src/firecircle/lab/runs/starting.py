@@ -17,10 +17,9 @@ from firecircle.files import is_draft
 from firecircle.lab.arms.building import build_arms, default_seats, todays_families
 from firecircle.lab.files import lines_to_parquet
 from firecircle.lab.plan import Plan
-from firecircle.lab.records import FIELDS, IN_TABLE, RunRecord
+from firecircle.lab.records import FIELDS, IN_TABLE, RunJournal, RunRecord
 from firecircle.lab.runs.cases import require_unchanged, take_census
 from firecircle.lab.runs.folder import ABOUT, PLAN, RunFolder, new_run_id, runs_folder, unfinished_run
-from firecircle.lab.runs.journal import RunJournal
 from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.live import LiveCircles
 from firecircle.lab.runs.runner import Follower, RunState, carry_out

@@ -18,8 +18,7 @@ from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.judging import Clusters
 from firecircle.lab.runs.runner import RunState
 from firecircle.lab.runs.starting import Following, complete, export_records, open_run
-from firecircle.lab.scan.corpus import CorpusFile, FileCursor
-from firecircle.lab.scan.folder import ScanFolder
+from firecircle.lab.scan.corpus import CorpusFile, FileCursor, ScanFolder
 from firecircle.lab.scan.summary import EscalationRequest, EscalationSummary
 from firecircle.prompt import MultiNeutrosophicPrompt
 

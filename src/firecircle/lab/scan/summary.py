@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from firecircle.files import write_whole
 from firecircle.lab.files import MEMORY_LIMIT, quoted
-from firecircle.lab.scan.folder import ScanFolder
+from firecircle.lab.scan.corpus import ScanFolder
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.verdict import COUNTED, VERDICT_WORDS, VerdictWord

@@ -29,7 +29,7 @@ from firecircle.lab.statistics.voices import (
     error_correlation,
     krippendorff_alpha,
 )
-from firecircle.lab.votes.table import Votes
+from firecircle.lab.votes.reading import Votes
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 

@@ -68,7 +68,7 @@ def run_asked_for(name: str) -> RunFolder:
 
 def line_of(run: RunFolder) -> RunLine:
     """How far a run is, from its journal."""
-    from firecircle.lab.runs.journal import RunJournal
+    from firecircle.lab.records import RunJournal
     from firecircle.lab.runs.tally import Tally
 
     with RunJournal(run.journal) as journal:
