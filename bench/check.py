@@ -20,7 +20,7 @@ from firecircle.guard import PromptGuard
 from firecircle.lab.statistics import wilson
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import checking_request, configured
+from firecircle.request import checking_request, configure
 from firecircle.settings import CheckTable
 
 WRITTEN = Path(__file__).parent / "data" / "system_prompts.toml"
@@ -42,7 +42,7 @@ def written_prompts() -> list[Written]:
 
 def alarms(prompts: list[MultiNeutrosophicPrompt]) -> list[bool]:
     """Whether each raises an alarm with the voices that `check` seats."""
-    config = configured(checking_request({})).config
+    config = configure(checking_request({})).config
     assert isinstance(config, FireCircleConfig)
     judged = asyncio.run(PromptGuard().evaluate_batch(prompts, "fire_circle", config))
     return [isinstance(outcome, ReciprocityMetrics) and outcome.alarm for outcome in judged]

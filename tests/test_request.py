@@ -18,8 +18,8 @@ from firecircle import (
 from firecircle.names import DEFAULT_MODELS, embedded_models, strongest_reader
 from firecircle.request import (
     JudgingRequest,
-    configured,
-    configured_by_file,
+    configure,
+    configure_by_file,
     default_models,
     offline_request,
 )
@@ -36,10 +36,10 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_key_the_embedded_voices_sit_and_the_result_says_so() -> None:
-    judges = configured(JudgingRequest())
+    judges = configure(JudgingRequest())
     assert judges.config.models == embedded_models()
     assert str(judges.seating) == f"{EMBEDDED_SET} (default)"
-    alone = configured(JudgingRequest(EvaluationMode.SINGLE))
+    alone = configure(JudgingRequest(EvaluationMode.SINGLE))
     assert str(alone.seating) == f"{strongest_reader()} (default)"
 
 
@@ -47,7 +47,7 @@ def test_a_key_seats_the_hosted_models_unless_only_free_voices_may_sit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
-    judges = configured(JudgingRequest())
+    judges = configure(JudgingRequest())
     assert judges.config.models == DEFAULT_MODELS
     assert str(judges.seating) == "three hosted voices (default)"
     assert default_models(EvaluationMode.FIRE_CIRCLE, only_free=True) == embedded_models()
@@ -71,13 +71,13 @@ def test_the_settings_file_chooses_and_the_request_overrules_it(settings_file: W
     settings_file(
         '[circle]\nmodels = ["embedded:time", "embedded:layers", "embedded:ngrams"]\nmax_rounds = 2\n'
     )
-    judges = configured_by_file(JudgingRequest(settings={"max_rounds": 1, "seed": None}))
+    judges = configure_by_file(JudgingRequest(settings={"max_rounds": 1, "seed": None}))
     assert isinstance(judges.config, FireCircleConfig)
     assert (len(judges.config.models), judges.config.max_rounds) == (3, 1)
     assert str(judges.seating) == "3 voices (chosen)"
-    apart = configured_by_file(JudgingRequest(EvaluationMode.PARALLEL)).config
+    apart = configure_by_file(JudgingRequest(EvaluationMode.PARALLEL)).config
     assert len(apart.models) == 3, "the table is a circle's; a panel takes from it what it knows"
-    assert configured(JudgingRequest()).config.models == embedded_models(), "code does not follow the file"
+    assert configure(JudgingRequest()).config.models == embedded_models(), "code does not follow the file"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_settings_file_chooses_and_the_request_overrules_it(settings_file: W
 )
 def test_a_mistake_is_told_in_the_words_of_whoever_asked(request_: JudgingRequest, line: str) -> None:
     with pytest.raises(ConfigError) as wrong:
-        configured(request_)
+        configure(request_)
     assert str(wrong.value) == line
 
 
@@ -120,10 +120,10 @@ def test_a_mistake_in_the_file_is_told_with_the_file(settings_file: Write) -> No
     words = {"max_rounds": "--rounds"}
     for mode in (EvaluationMode.FIRE_CIRCLE, EvaluationMode.PARALLEL):
         with pytest.raises(ConfigError) as wrong:
-            configured_by_file(JudgingRequest(mode, written=words))
+            configure_by_file(JudgingRequest(mode, written=words))
         assert str(wrong.value).startswith(f"{path}: [circle] max_rounds: ")
     with pytest.raises(ConfigError) as wrong:
-        configured_by_file(JudgingRequest(settings={"max_rounds": 7}, written=words))
+        configure_by_file(JudgingRequest(settings={"max_rounds": 7}, written=words))
     assert str(wrong.value).startswith("--rounds: ")
 
 
@@ -134,7 +134,7 @@ def test_settings_that_depend_on_who_sits_do_not_disturb_a_panel() -> None:
         "empty_chair_model": "a/b",
         "min_viable_models": 7,
     }
-    assert len(configured(JudgingRequest(EvaluationMode.PARALLEL, table=table)).config.models) == 7
+    assert len(configure(JudgingRequest(EvaluationMode.PARALLEL, table=table)).config.models) == 7
 
 
 @pytest.mark.parametrize("mode", EvaluationMode)
@@ -143,7 +143,7 @@ def test_offline_seats_the_readers_whatever_key_is_set_and_whoever_the_settings_
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
     settings_file('[circle]\nmodels = ["vendor/elsewhere", "vendor/else"]\nmax_rounds = 2\n')
-    judges = configured_by_file(offline_request(JudgingRequest(mode)))
+    judges = configure_by_file(offline_request(JudgingRequest(mode)))
     alone = mode is EvaluationMode.SINGLE
     assert judges.config.first_asked == ((strongest_reader(),) if alone else embedded_models())
     assert judges.seating.kind == "offline"

@@ -27,7 +27,7 @@ from firecircle.judge import Job, judge
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle, metrics_of_panel
 from firecircle.names import EvaluationMode, Focus, ModeName
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt, PromptLike, as_prompt
-from firecircle.request import JudgingRequest, configured
+from firecircle.request import JudgingRequest, configure
 from firecircle.session import SessionMemory
 from firecircle.verdict import WORST_FIRST
 from firecircle.voices.caller import Caller
@@ -323,7 +323,7 @@ class PromptGuard:
             return config, seating
         if isinstance(config, EvaluationConfig) and mode is not EvaluationMode.FIRE_CIRCLE:
             return config.model_copy(update={"mode": mode}), seating
-        by_default = configured(JudgingRequest(mode))
+        by_default = configure(JudgingRequest(mode))
         return by_default.config, by_default.seating
 
 

@@ -87,7 +87,7 @@ class Configured:
     """The embedded readers that joined the named voices to form a quorum."""
 
 
-def configured(request: JudgingRequest) -> Configured:
+def configure(request: JudgingRequest) -> Configured:
     """The configuration for a request; a `ConfigError` names the field as the user wrote it."""
     asked = request.asked
     try:
@@ -106,7 +106,7 @@ def configured(request: JudgingRequest) -> Configured:
     return Configured(config, request.seating or Seating.of(config.first_asked, kind), joined)
 
 
-def configured_by_file(request: JudgingRequest) -> Configured:
+def configure_by_file(request: JudgingRequest) -> Configured:
     """As `configured`, with `[circle]` of the settings file for everything the request leaves open."""
     settings = current_settings()
     for key in settings.circle:
@@ -114,7 +114,7 @@ def configured_by_file(request: JudgingRequest) -> Configured:
             wrong = ConfigError(key, DECLARED_ELSEWHERE.get(key, "no such key"))
             raise settings.mistake("circle", wrong)
     try:
-        return configured(replace(request, table=settings.circle))
+        return configure(replace(request, table=settings.circle))
     except ConfigError as wrong:
         if wrong.field in settings.circle and wrong.field not in request.asked:
             raise settings.mistake("circle", wrong) from None

@@ -17,7 +17,7 @@ from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.prompt import PromptLike
-from firecircle.request import checking_request, configured
+from firecircle.request import checking_request, configure
 from firecircle.telling.patterns import gathered_quotes
 from firecircle.telling.safe_text import without_hidden
 from firecircle.thresholds import figure_beside
@@ -75,7 +75,7 @@ class Circle:
         return metrics
 
     def _config(self) -> FireCircleConfig:
-        config = configured(
+        config = configure(
             checking_request({"models": tuple(self.models) or None, "alarm_threshold": self.threshold})
         ).config
         assert isinstance(config, FireCircleConfig)

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from firecircle.circle.reading import Reading, Refused, Unreadable, read_reply
-from firecircle.circle.reading.evidence import squeezed
+from firecircle.circle.reading.evidence import squeeze
 
 UNIT = st.floats(0, 1)
 PROSE = st.text(max_size=60) | st.text(alphabet="ab {}[]\"'`:,.\n\\0.<>/", max_size=60)
@@ -154,4 +154,4 @@ def test_a_long_reply_is_still_read() -> None:
 
 @given(st.text())
 def test_squeezing_takes_out_space_and_case_and_nothing_else(text: str) -> None:
-    assert squeezed(text) == "".join(text.split()).casefold()
+    assert squeeze(text) == "".join(text.split()).casefold()

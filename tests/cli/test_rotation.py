@@ -22,7 +22,7 @@ from firecircle.cli.trouble import status_of_trouble
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import EvaluationMode, embedded_models
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.rotation.history import MemoryHistory, ParticipationHistory, export_history
 from firecircle.rotation.selector import WeightedVoiceSelector
 from firecircle.rotation.tracker import VoiceHistoryTracker
@@ -225,7 +225,7 @@ async def test_a_drawn_circle_is_held_and_remembered() -> None:
         "4",
         match_expertise=True,
     )
-    drawn, judges = asked.draw, configured_by_file(asked)
+    drawn, judges = asked.draw, configure_by_file(asked)
     assert drawn is not None
     config = judges.config
     assert judges.seating.kind == "rotated"
@@ -245,7 +245,7 @@ def test_shadow_mode_and_rehearsals_change_nothing() -> None:
     asked = draw_circle(JudgingRequest(), prompt, "auto", shadow=True)
     drawn = asked.draw
     assert drawn is not None
-    assert configured_by_file(asked) == configured_by_file(JudgingRequest())
+    assert configure_by_file(asked) == configure_by_file(JudgingRequest())
     assert {one.voice_id for one in drawn.candidates} >= set(embedded_models())
     assert len(drawn.selected) in (2, 3)
     draw_circle(JudgingRequest(), prompt, "2", keep=False)

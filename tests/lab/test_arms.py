@@ -14,7 +14,7 @@ from firecircle.lab.datasets import Record
 from firecircle.lab.plan import ARM_KINDS, plan_of
 from firecircle.lab.records import Outcome
 from firecircle.names import EvaluationMode, strongest_reader
-from firecircle.request import JudgingRequest, configured, default_models
+from firecircle.request import JudgingRequest, configure, default_models
 from tests.lab.hosting import TRIO, opinion
 from tests.loopback import Answer, ChatRequest, LoopbackServer
 
@@ -80,9 +80,9 @@ async def test_the_lab_seats_whom_evaluate_seats_and_never_spends_unasked(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    usual = configured(JudgingRequest())
-    alone = configured(JudgingRequest(EvaluationMode.SINGLE))
-    apart = configured(JudgingRequest(EvaluationMode.PARALLEL))
+    usual = configure(JudgingRequest())
+    alone = configure(JudgingRequest(EvaluationMode.SINGLE))
+    apart = configure(JudgingRequest(EvaluationMode.PARALLEL))
     monkeypatch.setenv("OPENROUTER_API_KEY", key)
     outcomes = await judged(arms_of("fire_circle", "single", "parallel", "clones", "reflect"))
     assert isinstance(usual.config, FireCircleConfig)

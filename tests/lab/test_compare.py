@@ -13,9 +13,9 @@ pytest.importorskip("duckdb", reason="the extra `lab` is not installed")
 
 from firecircle import MultiNeutrosophicPrompt, PromptGuard
 from firecircle.errors import ConfigError
-from firecircle.lab.beside import Beside, Judged, PromptPrint, set_beside
-from firecircle.lab.compare import compare_runs
-from firecircle.lab.compare_kept import compare_batches, compare_circles
+from firecircle.lab.compare_runs import compare_runs
+from firecircle.lab.compare_saved import compare_batches, compare_circles
+from firecircle.lab.pairing import Judged, PairedVerdicts, PromptPrint, pair_verdicts
 from firecircle.lab.plan import plan_of
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.starting import complete, open_run
@@ -28,8 +28,8 @@ def judged(falsehood: float | None, label: Label | None = None) -> Judged:
     return Judged(label, falsehood, None if falsehood is None else falsehood >= 0.7)
 
 
-def beside(first: dict[str, Judged], second: dict[str, Judged]) -> Beside:
-    return set_beside(first, second, ({}, {}), (0.7, 0.7))
+def beside(first: dict[str, Judged], second: dict[str, Judged]) -> PairedVerdicts:
+    return pair_verdicts(first, second, ({}, {}), (0.7, 0.7))
 
 
 def test_every_column_is_about_the_shared_prompts() -> None:
@@ -67,7 +67,9 @@ def test_flips_are_told_without_labels_and_with_them() -> None:
 def test_a_changed_prompt_is_still_the_same_record() -> None:
     before = PromptPrint.of(MultiNeutrosophicPrompt(system="one", user="hi"))
     after = PromptPrint.of(MultiNeutrosophicPrompt(system="two", user="hi", turns=()))
-    compared = set_beside({"a": judged(0.1)}, {"a": judged(0.8)}, ({"a": before}, {"a": after}), (0.7, 0.7))
+    compared = pair_verdicts(
+        {"a": judged(0.1)}, {"a": judged(0.8)}, ({"a": before}, {"a": after}), (0.7, 0.7)
+    )
     assert compared.changed == {"system": 1, "turns": 1}
     assert compared.flips[0].changed == ("system", "turns")
     assert compared.flips[0].words == "hi"

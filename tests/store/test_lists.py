@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import event
 
 from firecircle import FireCircleConfig, PromptGuard
-from firecircle.store.batches import compared, list_batches
+from firecircle.store.batches import list_batches, pair_batches
 from firecircle.store.finding import Filters, Order
 from firecircle.store.opening import Store, open_store
 from tests.scripted import Script, says
@@ -59,7 +59,7 @@ async def test_batches_are_listed_and_set_beside_each_other(store: Store) -> Non
         ("tuesday", 2, 2),
         ("monday", 2, 1),
     ]
-    changes = compared(store.circles, "tuesday", "monday")
+    changes = pair_batches(store.circles, "tuesday", "monday")
     assert {name: change.turned for name, change in changes.items()} == {"0": True, "1": False}
 
 

@@ -284,7 +284,11 @@ async def test_a_circle_of_it_talks_and_replays_to_the_same_verdicts() -> None:
     expected = await rehearse(LAYERED, config)
     held = await fire_circle_evaluate(LAYERED, config)
     assert {said.read_as for one in held.dialogue_history for said in one.evaluations} == {"logprobs"}
+    assert [one.empty_chair_model for one in held.dialogue_history] == [None, "local:smollm2#2"]
     assert len(expected) == len(held.calls)
+    assert all(call.tokens_out and call.tokens_cached is not None for call in held.calls)
+    assert all(used.tokens_cached > 0 for used in held.accounting.by_round.values())
+    assert (held.accounting.total.cost_usd, held.accounting.total.calls_without_price) == (0.0, 0)
     again = await replay_circle(held)
     assert [one.evaluations for one in again.dialogue_history] == [
         one.evaluations for one in held.dialogue_history

@@ -101,7 +101,7 @@ async def hear(
                     at = f"max_tokens={turn.max_tokens} before a judgement ({unreadable})"
                     raise Lost("cut_off", f"cut off at {at}; give it more", reply.attempts) from None
                 raise Lost("unparseable", str(unreadable), reply.attempts) from None
-            heard.evaluation = carried(turn.own_last, turn.round_number, (*cut, reply))
+            heard.evaluation = carry_forward(turn.own_last, turn.round_number, (*cut, reply))
             return
         polarity: Polarity = "consistent"
         replies: tuple[Reply, ...] = (reply,)
@@ -363,7 +363,7 @@ def evaluation_of(
     )
 
 
-def carried(
+def carry_forward(
     last: NeutrosophicEvaluation, round_number: int, replies: tuple[Reply, ...]
 ) -> NeutrosophicEvaluation:
     """The voice's last evaluation, repeated because its answer could not be parsed."""

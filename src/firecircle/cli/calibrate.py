@@ -134,7 +134,7 @@ def calibrate(
     with open_store(store) as opened:
         in_store = _in_store(opened.circles, filters, reading)
         every_circle = in_store if circles is None else _in_file(circles)
-        labelled = _labelled(
+        labelled = _label(
             every_circle, None if again else opened.calibrations, reading, once_a_prompt=run is not None
         )
         outcome = propose(with_progress(labelled, "reading circle"))
@@ -145,7 +145,7 @@ def calibrate(
             raise _nothing_to_go_by(reading, run)
         _require_heard(reading, voices)
         changed = [proposal for proposal in proposals if proposal.changed]
-        written = _written(changed) if write else None
+        written = _write(changed) if write else None
         if written is not None:
             declared = {proposal.model for proposal in changed}
             opened.calibrations.record(
@@ -205,7 +205,7 @@ def _kept_verdicts(remove: str | None, store: str | None, *, as_json: bool) -> i
         return 0
 
 
-def _labelled(
+def _label(
     circles: Iterable[_CircleWithLabel],
     counted: CalibrationStore | None,
     reading: _Reading,
@@ -311,7 +311,7 @@ def _require_heard(reading: _Reading, voices: tuple[str, ...]) -> None:
         raise ConfigError("--models", f"no labelled circle heard {', '.join(unheard)}", "leave it out")
 
 
-def _written(proposals: list[Proposal]) -> str | None:
+def _write(proposals: list[Proposal]) -> str | None:
     from firecircle.rotation.declaring import declare_in
     from firecircle.settings import FILE_NAME, current_settings, trusted_files, user_folder
 

@@ -59,7 +59,7 @@ def gathered_from_circles(
         key = frozenset(config.models), config.max_rounds
         group = groups.setdefault(key, _Circles(config.models, config.max_rounds))
         group.by_prompt[attack_id_of(result.prompt)] = (name, is_attack(label), result)
-    chosen, others = _chosen(groups, voices)
+    chosen, others = _choose(groups, voices)
     members = list(chosen.by_prompt.values())
     falsehood = np.full((len(members), len(chosen.voices), chosen.rounds), np.nan)
     places = {voice: place for place, voice in enumerate(chosen.voices)}
@@ -79,7 +79,7 @@ def gathered_from_circles(
     )
 
 
-def _chosen(
+def _choose(
     groups: dict[tuple[frozenset[str], int], _Circles], voices: Sequence[str]
 ) -> tuple[_Circles, tuple[str, ...]]:
     fitting = [group for (seated, _), group in groups.items() if not voices or seated == frozenset(voices)]

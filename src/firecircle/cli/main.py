@@ -51,7 +51,7 @@ def run(arguments: Sequence[str], begin: Callable[[], None] = lambda: None) -> i
     with status_of_trouble(lambda: options_of(arguments)) as trouble:
         begin()
         _allow_many_files()
-        with _watched(), naming_addresses():
+        with _spans(), naming_addresses():
             if (
                 arguments
                 and arguments[0] != "trust"
@@ -80,7 +80,7 @@ def _allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _watched() -> AbstractContextManager[None]:
+def _spans() -> AbstractContextManager[None]:
     """Spans, where the environment asks for them; else nothing is imported for it."""
     if not os.environ.get("FIRECIRCLE_OTEL"):
         return nullcontext()

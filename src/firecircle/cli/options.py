@@ -276,11 +276,11 @@ def settings_in(written: Sequence[str]) -> dict[str, Any]:
         elif is_list:
             settings[name] = (*settings.get(name, ()), *names_in([value], f"--set {name}"))
         else:
-            settings[name] = _typed(field.annotation, value)
+            settings[name] = _convert(field.annotation, value)
     return settings
 
 
-def _typed(annotation: Any, value: str) -> Any:
+def _convert(annotation: Any, value: str) -> Any:
     """The text as the type of its field; one that does not fit stays, and the configuration refuses it."""
     from pydantic import TypeAdapter, ValidationError
 

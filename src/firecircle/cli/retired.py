@@ -79,7 +79,7 @@ def in_todays_words(arguments: Sequence[str]) -> list[str]:
     words = _of_a_batch(list(arguments))
     for command, options in OPTIONS.items():
         if tuple(words[: len(command)]) == command:
-            words = [*command, *_renamed(words[len(command) :], options)]
+            words = [*command, *_rename(words[len(command) :], options)]
     for old, new in COMMANDS.items():
         if tuple(words[: len(old)]) == old:
             return [*new, *words[len(old) :]]
@@ -100,7 +100,7 @@ def _of_a_batch(words: list[str]) -> list[str]:
     return words
 
 
-def _renamed(words: Sequence[str], options: Mapping[str, str]) -> list[str]:
+def _rename(words: Sequence[str], options: Mapping[str, str]) -> list[str]:
     renamed: list[str] = []
     left = iter(words)
     for word in left:

@@ -68,11 +68,11 @@ def checked_claims(exchange: Exchange) -> tuple[CheckedClaim, ...]:
             claimed = words_of(sentence, claim.first) - frozenset(map(stem, word_list("claiming")))
             start, end = sentence.quote(claim.first, claim.last)
             quote = exchange.prompt.user[start:end]
-            found.append(_checked(quote, claimed, earlier, by_assistant=claim.consent))
+            found.append(_check(quote, claimed, earlier, by_assistant=claim.consent))
     return tuple({claim.quote: claim for claim in found}.values())
 
 
-def _checked(
+def _check(
     quote: str, claimed: frozenset[str], earlier: Sequence[EarlierTurn], *, by_assistant: bool
 ) -> CheckedClaim:
     """Consent can only be found in what the assistant said, and not in a refusal."""

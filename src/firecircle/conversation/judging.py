@@ -27,7 +27,7 @@ from firecircle.guard import PromptGuard
 from firecircle.metrics import ReciprocityMetrics, metrics_of_circle
 from firecircle.names import EvaluationMode, embedded_models, is_embedded
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
-from firecircle.request import JudgingRequest, configured
+from firecircle.request import JudgingRequest, configure
 from firecircle.session import SessionMemory
 from firecircle.thresholds import reaches
 from firecircle.voices.caller import Caller
@@ -64,7 +64,7 @@ async def judge_conversation(
     transcript = turns if isinstance(turns, Transcript) else transcript_of(turns, system)
     chosen = config
     if chosen is None:
-        by_default = configured(JudgingRequest(EvaluationMode.FIRE_CIRCLE)).config
+        by_default = configure(JudgingRequest(EvaluationMode.FIRE_CIRCLE)).config
         assert isinstance(by_default, FireCircleConfig)
         chosen = by_default
     judging = _Judging(transcript, chosen, caller, store, screen, earlier, on_unkept)
@@ -135,7 +135,7 @@ class _Judging:
         try:
             metrics, judged_by = await self._judge(exchange)
         except EvaluationError as lost:
-            return _unjudged(exchange, self._session, str(lost))
+            return _without_verdict(exchange, self._session, str(lost))
         self._judged.append(metrics)
         return _reading_of(exchange, metrics, self._session, judged_by)
 
@@ -238,7 +238,7 @@ def conversation_of(name: str, circles: Mapping[int, FireCircleResult]) -> Conve
         circle = circles.get(exchange.number)
         if circle is None or circle.consensus is None:
             session.record_failure(exchange.prompt.user)
-            readings.append(_unjudged(exchange, session, "no judgement in the store"))
+            readings.append(_without_verdict(exchange, session, "no judgement in the store"))
             continue
         metrics = metrics_of_circle(circle)
         session.record(metrics.balance, metrics.alarm, exchange.prompt.user)
@@ -247,7 +247,7 @@ def conversation_of(name: str, circles: Mapping[int, FireCircleResult]) -> Conve
     return put_together(transcript, readings, session, judged, circles[max(circles)].config.alarm_threshold)
 
 
-def _unjudged(exchange: Exchange, session: SessionMemory, why: str) -> TurnReading:
+def _without_verdict(exchange: Exchange, session: SessionMemory, why: str) -> TurnReading:
     return TurnReading(
         **_facts(exchange),
         verdict="no_verdict",
@@ -287,7 +287,7 @@ def _facts(exchange: Exchange) -> dict[str, Any]:
     return {
         "number": exchange.number,
         "digest": _digest(exchange.prompt),
-        "said": _shown(exchange.prompt.user),
+        "said": _show(exchange.prompt.user),
         "claims": checked_claims(exchange),
     }
 
@@ -316,5 +316,5 @@ def _digest(prompt: MultiNeutrosophicPrompt) -> str:
     return blake2b(prompt.model_dump_json().encode(), digest_size=12).hexdigest()
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -70,7 +70,7 @@ class Transcript(Declaration):
 
 def transcript_of(turns: Any, system: str = "", name: str = "") -> Transcript:
     """The conversation in data of any known shape; system messages in it join the operator's text."""
-    said, own_system = _said(turns)
+    said, own_system = _messages_in(turns)
     operator = [text for text in (system, own_system) if text]
     messages = []
     for role, text in said:
@@ -96,7 +96,7 @@ def read_transcripts(path: str | os.PathLike[str], system: str = "") -> tuple[Tr
         raise ConfigError("--conversation", f"{file} is not UTF-8 text", "convert it") from None
     if not text.strip():
         raise PromptError("conversation", f"{file} is empty", SHAPES)
-    named = [(f"{file}", _parsed(text, file))] if _is_one_document(text) else _lines(text, file)
+    named = [(f"{file}", _parse(text, file))] if _is_one_document(text) else _lines(text, file)
     if len(named) != 1 and all(_is_message(data) for _, data in named):
         named = [(f"{file}", [data for _, data in named])]
     elif len(named) == 1 and isinstance(named[0][1], list) and _holds_conversations(named[0][1]):
@@ -120,7 +120,7 @@ def _is_one_document(text: str) -> bool:
     return True
 
 
-def _parsed(text: str, file: Path) -> Any:
+def _parse(text: str, file: Path) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as broken:
@@ -156,7 +156,7 @@ def _list_in(data: Mapping[str, Any]) -> list[Any] | None:
     return next((data[name] for name in LISTS if isinstance(data.get(name), list)), None)
 
 
-def _said(data: Any) -> tuple[list[tuple[str, str]], str]:
+def _messages_in(data: Any) -> tuple[list[tuple[str, str]], str]:
     """Who said what, in order, and the operator's text where the export has it apart."""
     if isinstance(data, Mapping) and isinstance(data.get("mapping"), Mapping):
         return _path_through_tree(data), ""

@@ -116,7 +116,7 @@ class JudgementKey:
         return turn.digest(self.arm, self.repeat, self.dataset, self.record_id, model, turn.round_number)
 
 
-def derived_seed(key: str) -> int:
+def derive_seed(key: str) -> int:
     """A seed that follows from a judgement's place, so that after a restart every question is the same byte
     for byte: a call is found by its digest."""
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
@@ -144,7 +144,7 @@ class JudgementRef(NamedTuple):
 
 
 @contextmanager
-def undamaged(name: str, start_over: str) -> Iterator[None]:
+def report_damage(name: str, start_over: str) -> Iterator[None]:
     """Report a journal that was damaged on disk in one line, whatever of it cannot be read."""
     try:
         yield
@@ -215,7 +215,7 @@ class Journal:
         return file
 
     def _undamaged(self) -> AbstractContextManager[None]:
-        return undamaged(f"{self.path}: the journal", self.start_over)
+        return report_damage(f"{self.path}: the journal", self.start_over)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -441,10 +441,10 @@ class JournalDigest(NamedTuple):
 
 def checksum_of(row: Sequence[object]) -> int:
     """Of a row as SQLite gives it back: without truth values, and a whole number may have become a REAL."""
-    return zlib.crc32(repr([_as_kept(value) for value in row]).encode("utf-8", "surrogatepass"))
+    return zlib.crc32(repr([_as_stored(value) for value in row]).encode("utf-8", "surrogatepass"))
 
 
-def _as_kept(value: object) -> object:
+def _as_stored(value: object) -> object:
     if not isinstance(value, int | float):
         return value
     return None if math.isnan(value) else float(value)
@@ -460,7 +460,7 @@ def add_checksums(journal: sqlite3.Connection) -> None:
 
 def digest_of(journal: sqlite3.Connection, expected: JournalDigest | None) -> JournalDigest:
     """Look at every row; `ValueError` where one is not as it was written, or all are not what is expected."""
-    calls, records = (_checked(journal, table) for table in _ROWS)
+    calls, records = (_check(journal, table) for table in _ROWS)
     found = JournalDigest(len(calls), len(records), sum(calls) + sum(records))
     if expected is not None and expected != found:
         raise ValueError(
@@ -470,7 +470,7 @@ def digest_of(journal: sqlite3.Connection, expected: JournalDigest | None) -> Jo
     return found
 
 
-def _checked(journal: sqlite3.Connection, table: str) -> list[int]:
+def _check(journal: sqlite3.Connection, table: str) -> list[int]:
     """The checksums of all rows of a table; those of earlier versions have none to compare with."""
     found = []
     rows = journal.cursor().execute(f"SELECT * FROM {table}")

@@ -264,10 +264,10 @@ class _Many(Generic[Prompt]):
                     watch = Watch(
                         capacity, self.outages, admission.has_asked, partial(paid, count), reserved.affords
                     )
-                    made = await self._judged(arms[name], task, watch, reserved)
+                    made = await self._made(arms[name], task, watch, reserved)
                 await self.ledger.keep(task, name, made)
 
-    async def _judged(self, arm: Arm, task: Prompt, watch: Watch, reserved: Reservation) -> Any:
+    async def _made(self, arm: Arm, task: Prompt, watch: Watch, reserved: Reservation) -> Any:
         judge = partial(self.ledger.judge, arm, self.ledger.case(task))
         if not self.ledger.is_journaled:
             return await judge(None)

@@ -31,7 +31,7 @@ from firecircle.errors import EvaluationError
 from firecircle.judge import fire_circle_evaluate
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.thresholds import figure_beside
 from firecircle.verdict import SHOWN
 from firecircle.voices.caller import Caller
@@ -132,7 +132,7 @@ async def _run_circle(
         caller = _caller(inspect_models if isinstance(inspect_models, Mapping) else {})
         return await fire_circle_evaluate(prompt, FireCircleConfig(**named, **settings), caller=caller)
     request = JudgingRequest(EvaluationMode.FIRE_CIRCLE, {**named, **settings})
-    config = configured_by_file(request).config
+    config = configure_by_file(request).config
     assert isinstance(config, FireCircleConfig)
     return await fire_circle_evaluate(prompt, config)
 

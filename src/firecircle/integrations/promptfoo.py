@@ -22,7 +22,7 @@ from firecircle.lab.datasets.tools import chat_of
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode
 from firecircle.prompt import MultiNeutrosophicPrompt, prompt_of_messages
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.thresholds import figure_beside
 
 PASSING = ("no_alarm", "unsure")
@@ -85,7 +85,7 @@ def _prompt_of(raw: Any, variables: dict[str, Any]) -> MultiNeutrosophicPrompt:
 
 async def _judge(prompt: MultiNeutrosophicPrompt, settings: dict[str, Any]) -> ReciprocityMetrics:
     mode = EvaluationMode(settings.pop("mode", "fire_circle"))
-    judges = configured_by_file(JudgingRequest(mode, settings))
+    judges = configure_by_file(JudgingRequest(mode, settings))
     return await PromptGuard(judges.config).evaluate_prompt(prompt, seating=judges.seating)
 
 

@@ -45,7 +45,7 @@ def lines_to_parquet(
             database.execute(
                 f"COPY (SELECT {chosen} FROM read_json(?, format='newline_delimited', columns={{{typed}}},"
                 f" maximum_object_size={LARGEST_ROW}))"
-                f" TO '{quoted(draft)}' (FORMAT parquet, COMPRESSION zstd)",
+                f" TO '{sql_path(draft)}' (FORMAT parquet, COMPRESSION zstd)",
                 [str(lines)],
             )
         with draft.open("rb") as written:
@@ -55,6 +55,6 @@ def lines_to_parquet(
         draft.unlink(missing_ok=True)
 
 
-def quoted(path: Path) -> str:
+def sql_path(path: Path) -> str:
     """A path inside the quotes of an SQL string."""
     return str(path).replace("'", "''")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from firecircle.circle.rules import BY_NAME
-from firecircle.engine.journal import Journal, RecordRow, undamaged
+from firecircle.engine.journal import Journal, RecordRow, report_damage
 from firecircle.names import Label
 from firecircle.shapes import Shape, Text
 
@@ -212,5 +212,5 @@ def row_of(record: RunRecord, place: int) -> RecordRow:
 
 def unpack_record(packed: bytes) -> RunRecord:
     """A record as the journal packed it."""
-    with undamaged("the journal", RunJournal.start_over):
+    with report_damage("the journal", RunJournal.start_over):
         return RunRecord.model_validate_json(zlib.decompress(packed))

@@ -17,7 +17,7 @@ from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.budget import estimate_of
 from firecircle.circle.evidence import evidence_text, fresh_nonce, quoted
 from firecircle.circle.grounding import ground
-from firecircle.circle.reading.objects import decoded, mended
+from firecircle.circle.reading.objects import decode, repair
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Message, Turn, Voice
 from firecircle.contradictions import KINDS, MEANINGS, SUGGESTIONS, Contradiction, ContradictionKind, Passage
@@ -246,7 +246,7 @@ def _object_in(reply: str) -> dict[str, Any] | None:
     start, end = answer.find("{"), answer.rfind("}")
     if start < 0 or end < start:
         return None
-    return decoded(answer[start : end + 1]) or mended(answer[start : end + 1])
+    return decode(answer[start : end + 1]) or repair(answer[start : end + 1])
 
 
 def _contradiction(

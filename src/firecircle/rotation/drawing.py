@@ -356,7 +356,7 @@ def method_of(known: Sequence[Affinity]) -> str:
     return STEERED_METHOD if known else DRAW_METHOD
 
 
-def signed(draw: Draw) -> Draw:
+def sign(draw: Draw) -> Draw:
     """The draw with the digest of its content as its id."""
     return draw.model_copy(update={"draw_id": _digest(draw)})
 
@@ -398,7 +398,7 @@ def _wrong_content(draw: Draw) -> Iterable[str]:
 
 
 def _wrong_weights(draw: Draw) -> Iterable[str]:
-    for drawn, due in zip(draw.candidates, weighed(draw.candidates, draw.at), strict=True):
+    for drawn, due in zip(draw.candidates, weigh(draw.candidates, draw.at), strict=True):
         if not math.isclose(drawn.weight, due.weight, rel_tol=1e-9):
             yield f"{drawn.voice_id}: its weight is {drawn.weight:.6g}, its history gives {due.weight:.6g}"
 
@@ -439,7 +439,7 @@ def seating(chosen: Sequence[Candidate], *, include_empty_chair: bool) -> tuple[
     return order_by_duty(chosen), duty_order(chosen)[0].voice_id
 
 
-def weighed(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:
+def weigh(candidates: Sequence[Candidate], at: float) -> tuple[Candidate, ...]:
     """The candidates with their weights at this moment."""
     due = weights([_standing_in_quorum(candidate) for candidate in candidates], at)
     return tuple(

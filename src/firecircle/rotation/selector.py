@@ -24,8 +24,8 @@ from firecircle.rotation.drawing import (
     choose,
     method_of,
     seating,
-    signed,
-    weighed,
+    sign,
+    weigh,
     why_no_quorum,
 )
 from firecircle.rotation.empty_chair import GENERAL, domain_of, require_domain
@@ -189,7 +189,7 @@ class WeightedVoiceSelector:
             voices = [characteristics_in(candidate) for candidate in candidates]
             raise why_no_quorum(voices, required_count, self._rules)
         selected, chair = seating(chosen, include_empty_chair=include_empty_chair)
-        drawn = signed(
+        drawn = sign(
             Draw(
                 draw_id="unsigned",
                 method=method_of(known),
@@ -219,7 +219,7 @@ class WeightedVoiceSelector:
         require_domain(domain)
         names = sorted(available_voices)
         stats = self.tracker.stats(names)
-        return weighed([self._candidate(self._voice(name), stats[name], domain) for name in names], at)
+        return weigh([self._candidate(self._voice(name), stats[name], domain) for name in names], at)
 
     def _voice(self, name: str) -> ModelCharacteristics:
         if self._rules is not None:

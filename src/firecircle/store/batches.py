@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from firecircle.shapes import Shape
 from firecircle.store.circles import CircleStore
 from firecircle.store.database import Database
-from firecircle.store.finding import CircleSummary, Filters, batched
+from firecircle.store.finding import CircleSummary, Filters, batch_query
 from firecircle.verdict import VERDICT_WORDS, VerdictWord
 
 MOST_IN_A_BATCH = 5_000
@@ -37,7 +37,7 @@ class Change(Shape):
 def list_batches(database: Database) -> tuple[BatchLine, ...]:
     """The saved batches, newest first."""
     with database.reading() as connection:
-        of = batched(connection).c
+        of = batch_query(connection).c
         colon = (
             sa.func.instr(of.record_id, ":")
             if connection.dialect.name == "sqlite"
@@ -85,7 +85,7 @@ def judgements_of(store: CircleStore, name: str) -> dict[str, CircleSummary]:
     return dict(sorted(oldest_first, key=lambda one: one[1].verdict != "no_verdict"))
 
 
-def compared(store: CircleStore, name: str, other: str | None = None) -> dict[str, Change]:
+def pair_batches(store: CircleStore, name: str, other: str | None = None) -> dict[str, Change]:
     """The prompts of a batch, each with its judgement in another batch."""
     before = judgements_of(store, other) if other else {}
     return {

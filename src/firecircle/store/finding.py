@@ -284,7 +284,7 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
         begins = f"{storable(filters.batch)}:"
         clauses += [of.run_id.is_(None), of.record_id.startswith(begins, autoescape=True)]
         if connection.dialect.name == "sqlite":  # SQLite does not use its index for a prefix
-            rows = batched(connection).c
+            rows = batch_query(connection).c
             within = rows.record_id >= begins, rows.record_id < f"{begins}\U0010ffff"
             clauses.append(of.pk.in_(sa.select(rows.pk).where(*within)))
     if filters.status is not None:
@@ -309,7 +309,7 @@ def conditions(connection: Connection, filters: Filters) -> list[sa.ColumnElemen
     return clauses
 
 
-def batched(connection: Connection) -> sa.Subquery:
+def batch_query(connection: Connection) -> sa.Subquery:
     """Circles outside of runs with a record id: batches, and little else.
 
     SQLite does not know that these are few; without the named index it would read every circle.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.voices.hosted.connections import open_session
-from firecircle.voices.hosted.providers import Provider, key_for, located
+from firecircle.voices.hosted.providers import Provider, key_for, locate
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -31,7 +31,7 @@ async def readiness_of(provider: Provider) -> Readiness:
     """Whether a provider is ready. If it needs a key, only the key is checked, without a request."""
     config = EvaluationConfig(provider=provider.name)
     try:
-        provider = located(provider, config)
+        provider = locate(provider, config)
         key = key_for(provider, config)
     except MissingKeyError as missing:
         return Readiness(False, f"set {missing.variable}")

@@ -75,10 +75,10 @@ def _hosted_voice(model: str, config: BaseEvaluationConfig) -> Voice:
 
 def _family_voice(model: str, config: BaseEvaluationConfig) -> Voice:
     from firecircle.voices.hosted.families import FamilyVoice, require_key_for_family, stand_ins
-    from firecircle.voices.hosted.providers import located, provider_of
+    from firecircle.voices.hosted.providers import locate, provider_of
 
     seated = original_of(model)
-    provider = located(provider_of(seated, config.provider)[0], config)
+    provider = locate(provider_of(seated, config.provider)[0], config)
     require_key_for_family(config.families[seated], provider, config)
     others = stand_ins(config.families[seated], seated, config)
     return FamilyVoice(model, others, provider, lambda name: _hosted_voice(name, config))
@@ -122,10 +122,10 @@ def _estimate(model: str, config: BaseEvaluationConfig) -> Callable[[Turn], Usag
         return partial(local_estimate, by_word=config.verdict_from != "numbers")
     if brought := _plugin_voice(model):
         return brought.estimate if isinstance(brought, Priced) else lambda turn: Usage(0, 0, 0, 0.0)
-    from firecircle.voices.hosted.providers import located, provider_of
+    from firecircle.voices.hosted.providers import locate, provider_of
 
     provider, name = provider_of(model, config.provider)
-    tariff = tariff_of(model, located(provider, config), name)
+    tariff = tariff_of(model, locate(provider, config), name)
     if config.budget_usd is not None and not provider.states_cost:
         require_price(model, tariff)
     return partial(estimated_usage, tariff=tariff)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from firecircle.circle.result import FireCircleResult
 from firecircle.conversation.judging import conversation_of
 from firecircle.names import is_attack, is_benign
-from firecircle.store.batches import MOST_IN_A_BATCH, compared, judgements_of, list_batches
+from firecircle.store.batches import MOST_IN_A_BATCH, judgements_of, list_batches, pair_batches
 from firecircle.telling.conversation import headline, rows_of, sentences_about
 from firecircle.telling.words import verdict_counts
 from firecircle.verdict import mistake_of
@@ -38,7 +38,7 @@ def batch_page(request: Request) -> Response:
     """One batch: its summary, its verdicts, and what another made of the same prompts."""
     name, store = request.path_params["name"], viewer_of(request).store
     query = parameters_as(BatchQuery, filled_in(request))
-    changes = compared(store.circles, name, query.before)
+    changes = pair_batches(store.circles, name, query.before)
     if not changes:
         raise RequestError(404, f"{name}: no such batch; `firecircle batch` makes one")
     columns = (name, query.before) if query.before else (name,)

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from firecircle.errors import ConfigError
 from firecircle.examples import load_examples
 from firecircle.names import CIRCLE_STATUSES, PATTERN_TYPES, embedded_models
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.settings import current_settings, read_settings_anew
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import LARGEST_PAGE, CircleSummary, Filters, Page
@@ -42,7 +42,7 @@ from firecircle.web.shown.prompt_table import Listing, TableQuery, TableView, cs
 from firecircle.web.viewer import circle_asked_for, viewer_of
 
 if TYPE_CHECKING:
-    from firecircle.lab.compare_kept import VoiceInBoth
+    from firecircle.lab.compare_saved import VoiceInBoth
 
 MOST_SIGHTINGS = 200
 MOST_GROUPS = 200
@@ -175,7 +175,7 @@ def dialogue_page(request: Request) -> Response:
 
 def circles_beside_page(request: Request) -> Response:
     """Two circles beside each other."""
-    from firecircle.lab.compare_kept import compare_circles
+    from firecircle.lab.compare_saved import compare_circles
 
     query, circles = query_as(CompareQuery, request), viewer_of(request).store.circles
     try:
@@ -240,7 +240,7 @@ def convene_page(request: Request) -> Response:
     read_settings_anew()
     trouble, ignored, models = "", None, embedded_models()
     try:
-        models = configured_by_file(JudgingRequest()).config.models
+        models = configure_by_file(JudgingRequest()).config.models
         ignored = current_settings().note() if current_settings().ignored else None
     except ConfigError as wrong:
         trouble = plain_detail(refusal_of(wrong))

@@ -197,7 +197,7 @@ def report_figure(request: Request) -> Response:
 
 def compare_page(request: Request) -> Response:
     """Two finished runs compared: figures of their arms, and the prompts of one arm, the turned first."""
-    from firecircle.lab.compare import compare_runs
+    from firecircle.lab.compare_runs import compare_runs
 
     given = filled_in(request)
     query = parameters_as(ComparedRuns, given)

@@ -30,7 +30,7 @@ from firecircle.lab.runs.runner import Follower
 from firecircle.lab.runs.starting import complete, open_run
 from firecircle.names import DEFAULT_MODELS
 from firecircle.settings import user_folder
-from firecircle.voices.hosted.families import resolved
+from firecircle.voices.hosted.families import resolve
 from firecircle.voices.hosted.model_list import ModelList, _models_in
 from firecircle.voices.hosted.providers import PROVIDERS
 from tests.cli.running import endpoint
@@ -440,17 +440,17 @@ def test_a_vendor_s_own_list_seats_the_newest_that_judges() -> None:
         {"id": "claude-sonnet-4-20250514", "created_at": "2025-05-22T00:00:00Z"},
         {"id": "claude-sonnet-4-6", "created_at": "2026-02-17T00:00:00Z"},
     )
-    assert resolved("family:anthropic-sonnet", PROVIDERS["anthropic"], claude).model == "claude-sonnet-4-6"
+    assert resolve("family:anthropic-sonnet", PROVIDERS["anthropic"], claude).model == "claude-sonnet-4-6"
     undated = vendors_list({"id": "claude-sonnet-4-20250514"}, {"id": "claude-sonnet-4-6"})
-    assert resolved("family:anthropic-sonnet", PROVIDERS["anthropic"], undated).model == "claude-sonnet-4-6"
+    assert resolve("family:anthropic-sonnet", PROVIDERS["anthropic"], undated).model == "claude-sonnet-4-6"
     grok = vendors_list({"id": "grok-imagine-image"}, {"id": "grok-4.3"}, {"id": "grok-4-0709"})
-    assert resolved("family:xai-grok", PROVIDERS["xai"], grok).model == "grok-4.3"
+    assert resolve("family:xai-grok", PROVIDERS["xai"], grok).model == "grok-4.3"
     gemini = vendors_list({"name": "models/gemini-2.5-pro-preview-tts"}, {"name": "models/gemini-2.5-pro"})
-    seated = resolved("family:google-gemini-pro", PROVIDERS["google"], gemini)
+    seated = resolve("family:google-gemini-pro", PROVIDERS["google"], gemini)
     assert seated.model == "gemini-2.5-pro"
     assert not any("tts" in name for name in seated.stand_ins)
 
 
 def test_without_a_list_the_vendor_s_spelling_is_asked() -> None:
-    seated = resolved("family:anthropic-sonnet", PROVIDERS["anthropic"], ModelList(base_url="x"))
+    seated = resolve("family:anthropic-sonnet", PROVIDERS["anthropic"], ModelList(base_url="x"))
     assert seated.model == "claude-sonnet-4-6"

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from firecircle import FireCircleConfig
 from firecircle.catalog import families, family_of
 from firecircle.circle.voice import Usage
-from firecircle.voices.hosted.prices import FREE, Rates, listed_rates, priced, rates_of, tariff_of
-from firecircle.voices.hosted.providers import PROVIDERS, located, provider_of
+from firecircle.voices.hosted.prices import FREE, Rates, listed_rates, price_of, rates_of, tariff_of
+from firecircle.voices.hosted.providers import PROVIDERS, locate, provider_of
 from firecircle.voices.hosted.voice import HostedVoice
 from tests.loopback import LoopbackServer, completion
 from tests.voices.hosted.test_hosted import TURN
@@ -29,7 +29,7 @@ USAGE = {
 
 def rates(model: str) -> Rates | None:
     provider, name = provider_of(model, "openrouter")
-    tariff = tariff_of(model, located(provider, FireCircleConfig.embedded()), name)
+    tariff = tariff_of(model, locate(provider, FireCircleConfig.embedded()), name)
     return rates_of(tariff) if tariff else None
 
 
@@ -121,9 +121,9 @@ async def test_a_server_of_one_s_own_costs_nothing_whatever_it_counts() -> None:
 
 
 def test_more_cached_than_sent_is_no_discount() -> None:
-    assert priced(Usage(100, 500, 0), FREE) == 0.0
+    assert price_of(Usage(100, 500, 0), FREE) == 0.0
     known = tariff_of("openai:gpt-4o", PROVIDERS["openai"], "gpt-4o")
-    assert priced(Usage(100, 500, 0), known) == priced(Usage(100, 100, 0), known)
+    assert price_of(Usage(100, 500, 0), known) == price_of(Usage(100, 100, 0), known)
 
 
 def test_a_family_s_prices_are_those_of_its_own_models() -> None:

@@ -27,7 +27,7 @@ from firecircle.settings import Auth, PriceTable, read_settings_anew
 from firecircle.voices.hosted.answers import reply_in
 from firecircle.voices.hosted.chat import forget_quirks
 from firecircle.voices.hosted.connections import HttpAnswer
-from firecircle.voices.hosted.prices import FlatTariff, priced, saved_by_cache
+from firecircle.voices.hosted.prices import FlatTariff, price_of, saved_by_cache
 from firecircle.voices.hosted.providers import PROVIDERS, Provider
 from firecircle.voices.hosted.voice import HostedVoice, hosted_voice
 from firecircle.voices.hosted.waits import Setback
@@ -439,11 +439,11 @@ def test_writing_to_a_cache_has_its_price_and_reading_saves() -> None:
     tariff = FlatTariff(PriceTable(input=10, output=20, cached_input=1, cache_write=12.5))
     wrote = Usage(tokens_in=1_000_000, tokens_cached=0, tokens_out=0, tokens_written=1_000_000)
     read = Usage(tokens_in=1_000_000, tokens_cached=1_000_000, tokens_out=0)
-    assert priced(wrote, tariff) == pytest.approx(12.5)
-    assert priced(read, tariff) == pytest.approx(1.0)
+    assert price_of(wrote, tariff) == pytest.approx(12.5)
+    assert price_of(read, tariff) == pytest.approx(1.0)
     assert saved_by_cache(wrote, tariff) == pytest.approx(-2.5)
     assert saved_by_cache(read, tariff) == pytest.approx(9.0)
-    three_rounds = [priced(usage, tariff) or 0.0 for usage in (wrote, read, read)]
+    three_rounds = [price_of(usage, tariff) or 0.0 for usage in (wrote, read, read)]
     assert sum(three_rounds) == pytest.approx(14.5)  # 1.45 instead of 3.0 times the price of the evidence
 
 

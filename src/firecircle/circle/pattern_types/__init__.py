@@ -10,7 +10,7 @@ from importlib import resources
 
 from pydantic import Field
 
-from firecircle.circle.reading.objects import decoded, mended
+from firecircle.circle.reading.objects import decode, repair
 from firecircle.circle.reading.thinking import split_thinking
 from firecircle.evaluation import PatternNote
 from firecircle.names import OTHER_TYPE, PATTERN_TYPES, PatternType
@@ -176,7 +176,7 @@ def read_classification(reply: str, descriptions: Sequence[str]) -> dict[str, st
     start, end = text.find("{"), text.rfind("}") + 1
     if not 0 <= start < end:
         return {}
-    answer = decoded(text[start:end]) or mended(text[start:end]) or {}
+    answer = decode(text[start:end]) or repair(text[start:end]) or {}
     types: dict[str, str] = {}
     for number, description in enumerate(descriptions, start=1):
         name = answer.get(str(number))

@@ -33,7 +33,7 @@ _SMALL_ASCII = bytes(range(256)).lower()
 _BEYOND_ASCII = "firecircle.squeezed"
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     """A text without space and case, so that re-wrapping it does not hide its origin."""
     # As "".join(text.split()).casefold(), but several times faster: every question of every call passes here.
     letters = text.encode("ascii", _BEYOND_ASCII).translate(_SMALL_ASCII, _ASCII_SPACE)
@@ -52,15 +52,15 @@ codecs.register_error(_BEYOND_ASCII, _squeezed_run)
 @lru_cache(maxsize=16)
 def _squeezed_layer(text: str) -> str:
     """Cached: the layers stay the same while the question differs by voice."""
-    return squeezed(text)
+    return squeeze(text)
 
 
 class Evidence:
     """The judged texts, prepared to find fragments of a reply in them."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        squeeze = (_squeezed_layer if _SHORT < len(text) < _LONG else squeezed for text in texts)
-        self._squeezed = [short for text, way in zip(texts, squeeze, strict=True) if (short := way(text))]
+        ways = (_squeezed_layer if _SHORT < len(text) < _LONG else squeeze for text in texts)
+        self._squeezed = [short for text, way in zip(texts, ways, strict=True) if (short := way(text))]
         self._known: dict[str, bool] = {}
 
     def holds(self, fragment: str) -> bool:
@@ -69,7 +69,7 @@ class Evidence:
             return False
         fragment = fragment.lstrip()
         # Most replies differ from the first letters on and need no further search.
-        return self._stands(squeezed(fragment[:_BEGINNING])) and self._stands(squeezed(fragment))
+        return self._stands(squeeze(fragment[:_BEGINNING])) and self._stands(squeeze(fragment))
 
     def _stands(self, sought: str) -> bool:
         if not sought:
@@ -87,9 +87,9 @@ class Evidence:
         line = _line_around(text, start, end)
         if len(_WORD.findall(line)) >= 3 and self.holds(line):
             return True
-        before = squeezed(text[max(0, start - _REACH) : start])
-        here = squeezed(text[start:end])
-        after = squeezed(text[end : end + _REACH])
+        before = squeeze(text[max(0, start - _REACH) : start])
+        here = squeeze(text[start:end])
+        after = squeeze(text[end : end + _REACH])
         side = max(0, _WINDOW - len(here))
         windows = (
             before[-side:] + here if side else here,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from firecircle.circle.reading.stated import Figure, Scores, figure, settled
+from firecircle.circle.reading.stated import Figure, Scores, figure, settle
 from firecircle.evaluation import PatternNote
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _scores(value: dict[str, Any], declared: Callable[[], int | None]) -> Scores
         if dimension and (figure := _figure_of(member)):
             (named if is_named else lettered)[dimension] = figure
     figures = lettered | named
-    return settled(figures.get("truth"), figures.get("indeterminacy"), figures.get("falsehood"), declared)
+    return settle(figures.get("truth"), figures.get("indeterminacy"), figures.get("falsehood"), declared)
 
 
 @lru_cache(maxsize=NAMES_KEPT)

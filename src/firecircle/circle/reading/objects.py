@@ -47,7 +47,7 @@ _LONGEST_REPAIRABLE = 8_000
 _DEEPEST_REPAIRABLE = 8
 
 
-def decoded(text: str) -> dict[str, Any] | None:
+def decode(text: str) -> dict[str, Any] | None:
     """The object in plain JSON; allows line breaks within strings."""
     try:
         value = _LENIENT.decode(text)
@@ -56,19 +56,19 @@ def decoded(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def mended(text: str) -> dict[str, Any] | None:
+def repair(text: str) -> dict[str, Any] | None:
     """The object in a text whose braces match but which is not plain JSON."""
     ways = (_tidy(version) for version in _single_braces(text))
-    exact = next(filter(None, map(decoded, ways)), None)
+    exact = next(filter(None, map(decode, ways)), None)
     return exact if exact is not None else _repair(next(_single_braces(text)), cut=False)
 
 
-def completed(text: str, *, cut: bool) -> dict[str, Any] | None:
+def complete(text: str, *, cut: bool) -> dict[str, Any] | None:
     """The complete part of an object that never ends; `cut` says that the reply ends there too."""
     start = next(_single_braces(text))
     if cut:
         start = _without_cut_score(start)
-    exact = next(filter(None, map(decoded, _endings(_tidy(start)))), None)
+    exact = next(filter(None, map(decode, _endings(_tidy(start)))), None)
     return exact if exact is not None else _repair(start, cut=cut)
 
 
@@ -234,7 +234,7 @@ class Objects:
         # A stray brace before a quoted payload must not make it the voice's: only unquoted text counts.
         end = _end_of_block(self._text, candidate)
         text = self.without_evidence[candidate.start : end]
-        return mended(text) if candidate.closed else completed(text, cut=end == len(self._text))
+        return repair(text) if candidate.closed else complete(text, cut=end == len(self._text))
 
 
 def _candidates(text: str) -> list[Candidate]:
@@ -259,7 +259,7 @@ def _candidates(text: str) -> list[Candidate]:
         closed = end is not None
         end = len(text) if end is None else end
         position = end
-        value = decoded(text[start:end]) if closed else None
+        value = decode(text[start:end]) if closed else None
         if keys[key] < end:
             candidates.append(Candidate(start, end, closed, value))
         if value is not None:
@@ -277,7 +277,7 @@ def _whole(text: str) -> Candidate | None:
     end = len(text.rstrip())
     if not (text.startswith("{", start) and text.endswith("}", start, end) and _OBJECT.match(text, start)):
         return None
-    value = decoded(text[start:end])
+    value = decode(text[start:end])
     if value is None or not (_USUAL_KEY in text or _FALSEHOOD_KEY.search(text, start, end)):
         return None
     return Candidate(start, end, True, value)

@@ -79,7 +79,7 @@ def declared_scale(text: str) -> int | None:
     return int(match["after"] or match["before"]) if match else None
 
 
-def settled(
+def settle(
     truth: Figure | None,
     indeterminacy: Figure | None,
     falsehood: Figure | None,
@@ -215,7 +215,7 @@ def stated_scores(text: str, evidence: Evidence) -> Scores | None:
             and not evidence.echoes(text, *statement.span())
         ):
             last = figures | last
-    return settled(last.get("truth"), last.get("indeterminacy"), last.get("falsehood"), lambda: declared)
+    return settle(last.get("truth"), last.get("indeterminacy"), last.get("falsehood"), lambda: declared)
 
 
 def _figures(match: re.Match[str], declared: int | None) -> dict[Dimension, Figure]:

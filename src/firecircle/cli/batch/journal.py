@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from firecircle.circle.result import Usages
 from firecircle.cli.batch.reading import Batch
 from firecircle.cli.output import console_on, print_line
-from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derived_seed, undamaged
+from firecircle.engine.journal import Journal, JudgementKey, RecordRow, derive_seed, report_damage
 from firecircle.errors import ConfigError, FireCircleError, StoreError
 from firecircle.lab.datasets import Record
 from firecircle.lab.files import held_alone
@@ -71,7 +71,7 @@ class BatchJournal:
         """The seed of a prompt: the given one, else one that is the same after a restart."""
         if given is not None or self.folder is None:
             return given
-        return derived_seed(f"{self.about.seed}/{number}")
+        return derive_seed(f"{self.about.seed}/{number}")
 
     def judged(self, number: int) -> JudgedRecord | None:
         """What an earlier start made of this prompt."""
@@ -80,7 +80,7 @@ class BatchJournal:
         packed = self.journal.judged_by(number, number).get(ARM)
         if packed is None:
             return None
-        with undamaged(f"{self.journal.path}: the journal", self.journal.start_over):
+        with report_damage(f"{self.journal.path}: the journal", self.journal.start_over):
             return JudgedRecord.model_validate_json(zlib.decompress(packed))
 
     @property

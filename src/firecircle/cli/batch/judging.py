@@ -25,7 +25,7 @@ from firecircle.cli.batch.outcome import INTERRUPTION, BatchOutcome, Outcome
 from firecircle.cli.batch.reading import STANDARD_INPUT, Batch, read_batch
 from firecircle.cli.batch.view import BatchView, summary_lines
 from firecircle.cli.evaluate.inputs import Sources, prompt_from
-from firecircle.cli.evaluate.storage import guide_for, store_for, warned_when_not_kept
+from firecircle.cli.evaluate.storage import guide_for, store_for, warn_of_unsaved
 from firecircle.cli.options import JudgingOptions, require_writable
 from firecircle.cli.output import console_on, print_json, print_line
 from firecircle.convene import rehearse
@@ -45,7 +45,7 @@ from firecircle.lab.datasets import Record
 from firecircle.metrics import ReciprocityMetrics
 from firecircle.names import EvaluationMode, is_embedded, is_local
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import Configured, configured_by_file, offline_request
+from firecircle.request import Configured, configure_by_file, offline_request
 from firecircle.store.opening import Store
 from firecircle.verdict import VerdictWord
 from firecircle.voices.outages import Pause
@@ -129,7 +129,7 @@ def outcome_of(request: BatchRequest, view: View) -> BatchOutcome:
     """Judge all prompts and show each when all before it are known."""
     batch = request.batch
     started = time.monotonic()
-    with warned_when_not_kept() as unkept:
+    with warn_of_unsaved() as unkept:
         progress = _Progress(batch, view, unkept)
         with (
             open_journal(batch, request.judges, request.store, request.bank) as journal,
@@ -452,7 +452,7 @@ def judge_table(source: str, options: BatchOptions, given: JudgingOptions, *, as
         options.name,
         shared_layers(given),
     )
-    judges = configured_by_file(offline_request(given.asked) if given.offline else given.asked)
+    judges = configure_by_file(offline_request(given.asked) if given.offline else given.asked)
     if given.dry_run:
         from firecircle.cli.evaluate.dry_run import estimate_batch
 

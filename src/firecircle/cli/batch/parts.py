@@ -31,7 +31,7 @@ from firecircle.lab.scan.screening import Follower, ScanProgress, Screener, Scre
 from firecircle.lab.scan.summary import EscalationRequest, ScanSummary, summary_lines, write_summary
 from firecircle.names import is_embedded
 from firecircle.prompt import MultiNeutrosophicPrompt
-from firecircle.request import configured_by_file, offline_request
+from firecircle.request import configure_by_file, offline_request
 from firecircle.telling.words import counted
 
 FRAMES_PER_SECOND = 4
@@ -76,11 +76,11 @@ def judge_in_parts(
     with folder.locked():
         _print_beginning(console, folder, len(files))
         try:
-            with _followed(console) as follow:
+            with _follow(console) as follow:
                 summary, done = asyncio.run(judged(follow))
             if escalation is not None:
                 threshold, workers = config.alarm_threshold, parts.workers or usual_workers()
-                summary = _escalated(
+                summary = _escalate(
                     folder, files, shared, escalation, threshold, engine, workers, summary, console
                 )
         except KeyboardInterrupt:
@@ -131,11 +131,11 @@ def _escalation(given: JudgingOptions, parts: PartOptions) -> EscalationRequest 
     if usd is None and tokens is None:
         raise ConfigError("--escalate", "needs a limit", "give --budget-usd USD or --set budget_tokens=N")
     models = names_in(parts.escalate, "--escalate")
-    checked = configured_by_file(given.asked).config  # reports invalid numbers here
+    checked = configure_by_file(given.asked).config  # reports invalid numbers here
     return EscalationRequest(models, (low, high), checked.budget_usd, checked.budget_tokens)
 
 
-def _escalated(
+def _escalate(
     folder: ScanFolder,
     files: tuple[CorpusFile, ...],
     shared: MultiNeutrosophicPrompt,
@@ -147,11 +147,11 @@ def _escalated(
     console: Console,
 ) -> ScanSummary:
     """The summary with what the circle of the user's voices made of the uncertain band."""
-    from firecircle.cli.lab.running import followed
+    from firecircle.cli.lab.running import follow
     from firecircle.lab.scan.escalation import escalate
 
     escalating = escalate(
-        folder, files, shared, request, threshold, lambda run: followed(console), engine.clusters(workers)
+        folder, files, shared, request, threshold, lambda run: follow(console), engine.clusters(workers)
     )
     whole = summary.model_copy(update={"escalation": asyncio.run(escalating)})
     write_summary(folder, whole)
@@ -168,7 +168,7 @@ def _readers(given: JudgingOptions) -> FireCircleConfig:
             "only the built-in readers judge into a folder of parts",
             "name embedded: voices and --escalate A,B for others, or write --out FILE.jsonl",
         )
-    config = configured_by_file(asked if models else offline_request(asked)).config
+    config = configure_by_file(asked if models else offline_request(asked)).config
     if not isinstance(config, FireCircleConfig):
         raise ConfigError("--mode", "a folder of parts is judged by circles", "leave it out")
     return config.model_copy(update={"budget_usd": None, "budget_tokens": None})
@@ -187,7 +187,7 @@ def _print_beginning(console: Console, folder: ScanFolder, files: int) -> None:
 
 
 @contextmanager
-def _followed(console: Console) -> Iterator[Follower]:
+def _follow(console: Console) -> Iterator[Follower]:
     latest: list[ScanProgress] = []
     if console.is_terminal:
 

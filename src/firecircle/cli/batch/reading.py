@@ -53,11 +53,11 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
     that are shared."""
     rows: list[Record | BadRow] = []
     with ExitStack() as opened:
-        path = _spooled(field_map, opened) if source == STANDARD_INPUT else Path(source)
+        path = _spool(field_map, opened) if source == STANDARD_INPUT else Path(source)
         batch_name = name or ("stdin" if source == STANDARD_INPUT else path.resolve().stem)
         try:
             records = read_dataset(
-                _recognised(path), field_map, rows.append, name=batch_name, cure_words=Cure.in_options
+                _recognise(path), field_map, rows.append, name=batch_name, cure_words=Cure.in_options
             )
             size = 0
             for record in records:
@@ -75,7 +75,7 @@ def read_batch(source: str, field_map: FieldMap, name: str | None, shared: Multi
     return Batch(batch_name, source, tuple(rows))
 
 
-def _recognised(path: Path) -> Path:
+def _recognise(path: Path) -> Path:
     """The file itself; one whose name does not tell its format is refused with the way to read it."""
     if path.is_file() and path.suffix.lower() not in TABLES and not plugin_reads(path):
         raise ConfigError(
@@ -86,7 +86,7 @@ def _recognised(path: Path) -> Path:
     return path
 
 
-def _spooled(field_map: FieldMap, opened: ExitStack) -> Path:
+def _spool(field_map: FieldMap, opened: ExitStack) -> Path:
     """Standard input as a file with the ending that its beginning tells."""
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError("FILE", "nothing comes in on standard input", "name a file, or pipe one in")

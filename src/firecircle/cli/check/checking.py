@@ -28,7 +28,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import ALARM, INCOMPLETE, INTERRUPTED, JUDGING_OPTIONS, NO_ALARM, TROUBLE
 from firecircle.errors import ConfigError
 from firecircle.names import CHECK_KIND
-from firecircle.request import checking_request, configured_by_file
+from firecircle.request import checking_request, configure_by_file
 from firecircle.settings import Settings, current_settings
 from firecircle.telling.words import counted, verdict_counts
 from firecircle.thresholds import figure_beside
@@ -108,7 +108,7 @@ def check_files(request: CheckRequest) -> int:
         "budget_usd": request.budget_usd,
     }
     usual, for_skills = (
-        configured_by_file(checking_request(settings, JUDGING_OPTIONS, is_skill=is_skill))
+        configure_by_file(checking_request(settings, JUDGING_OPTIONS, is_skill=is_skill))
         for is_skill in (False, True)
     )
     threshold = usual.config.alarm_threshold

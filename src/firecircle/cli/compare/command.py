@@ -37,8 +37,8 @@ def compare(first: Name, second: Name, store: StoreOption = None, as_json: AsJso
     from firecircle.store.opening import open_store
 
     require_lab("compare", "duckdb")
-    from firecircle.lab.compare import compare_runs
-    from firecircle.lab.compare_kept import compare_batches, compare_circles
+    from firecircle.lab.compare_runs import compare_runs
+    from firecircle.lab.compare_saved import compare_batches, compare_circles
 
     with open_store(store) as opened:
         kinds = [_kind(name, opened.circles) for name in (first, second)]

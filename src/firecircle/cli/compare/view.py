@@ -17,9 +17,9 @@ from firecircle.telling.words import counted
 from firecircle.verdict import SHOWN, VerdictWord
 
 if TYPE_CHECKING:
-    from firecircle.lab.beside import Beside, Flip
-    from firecircle.lab.compare import RunComparison
-    from firecircle.lab.compare_kept import BatchComparison, CircleComparison
+    from firecircle.lab.compare_runs import RunComparison
+    from firecircle.lab.compare_saved import BatchComparison, CircleComparison
+    from firecircle.lab.pairing import Flip, PairedVerdicts
     from firecircle.lab.statistics import Estimate
 
 FEW = 10
@@ -79,7 +79,7 @@ def show_circles(compared: CircleComparison, *, as_json: bool) -> None:
         "verdict", *(_verdict(*pair) for pair in zip(compared.falsehood, compared.verdict, strict=True))
     )
     for voice in compared.voices:
-        spoken = (_spoken(voice.first), _spoken(voice.second))
+        spoken = (_show_rounds(voice.first), _show_rounds(voice.second))
         table.add_row(shortened(printable_line(voice.voice), 40), *spoken)
     table_console().print(table)
     for side, types in (("first", compared.patterns_only_first), ("second", compared.patterns_only_second)):
@@ -91,7 +91,7 @@ def _verdict(falsehood: float | None, word: VerdictWord) -> str:
     return SHOWN[word] if falsehood is None else f"{falsehood:.2f} {SHOWN[word]}"
 
 
-def _spoken(rounds: tuple[float, float] | None) -> str:
+def _show_rounds(rounds: tuple[float, float] | None) -> str:
     return "–" if rounds is None else f"{rounds[0]:.2f} → {rounds[1]:.2f}"
 
 
@@ -118,7 +118,7 @@ def _table(titles: Sequence[str], first: str) -> Table:
     return table
 
 
-def _print_figures(sides: Sequence[tuple[str, Beside]]) -> None:
+def _print_figures(sides: Sequence[tuple[str, PairedVerdicts]]) -> None:
     """The figures of the shared prompts: alarms for all, rates where there are labels."""
     alarms = _table(("shared", "alarms first", "second", "mean F first", "second", "flipped"), "")
     rates = _table(("found first", "second", "false alarms", "second", "AUC first", "second", "p"), "")
@@ -156,7 +156,7 @@ def _print_figures(sides: Sequence[tuple[str, Beside]]) -> None:
     print()
 
 
-def _print_flips(beside: Beside, of: str) -> None:
+def _print_flips(beside: PairedVerdicts, of: str) -> None:
     more = f", {FEW} of them" if len(beside.flips) > FEW else ""
     print(f"{counted(len(beside.flips), 'verdict')} flipped{of}{more}:")
     console = console_on(sys.stdout)

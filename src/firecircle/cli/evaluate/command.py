@@ -72,7 +72,7 @@ def evaluate(
     from firecircle.cli.evaluate.judging import judge
     from firecircle.cli.evaluate.request import Request
     from firecircle.cli.evaluate.storage import guide_for, label_of, store_for
-    from firecircle.request import configured_by_file, offline_request
+    from firecircle.request import configure_by_file, offline_request
 
     if text is not None and user is not None:
         raise ConfigError("--user", "given twice, as an argument and as --user", "keep one")
@@ -122,7 +122,7 @@ def evaluate(
             where=given.store,
         )
     memory = opened_session(session, given.turn, prompt)
-    judges = configured_by_file(offline_request(asked) if given.offline else asked)
+    judges = configure_by_file(offline_request(asked) if given.offline else asked)
     changed = any(part is not None for part in (given.system, given.application, layer, given.turns))
     request = Request(
         prompt,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from firecircle.circle.config import FireCircleConfig
 from firecircle.cli.evaluate.inputs import text_of
-from firecircle.cli.evaluate.storage import warned_when_not_kept
+from firecircle.cli.evaluate.storage import warn_of_unsaved
 from firecircle.cli.output import VERDICT_STYLES, console_on, print_json
 from firecircle.cli.printable import printable_line
 from firecircle.cli.trouble import STATUS
@@ -19,7 +19,7 @@ from firecircle.conversation.arc import Conversation
 from firecircle.conversation.judging import judge_conversation
 from firecircle.conversation.messages import read_transcripts
 from firecircle.errors import ConfigError
-from firecircle.request import JudgingRequest, configured_by_file, offline_request
+from firecircle.request import JudgingRequest, configure_by_file, offline_request
 from firecircle.store.opening import Store
 from firecircle.telling.conversation import headline, rows_of, sentences_about
 from firecircle.telling.safe_text import shortened
@@ -40,13 +40,13 @@ def judge_conversations(
     as_json: bool,
 ) -> int:
     """Judge every conversation of a file and print what came of it; the exit status of the worst."""
-    config = configured_by_file(offline_request(asked) if offline else asked).config
+    config = configure_by_file(offline_request(asked) if offline else asked).config
     if not isinstance(config, FireCircleConfig):
         raise ConfigError("--conversation", "a conversation is judged by a circle", "leave --mode out")
     transcripts = read_transcripts(file, "" if system is None else text_of("--system", system))
     console = console_on(sys.stdout)
     done: list[Conversation] = []
-    with warned_when_not_kept() as unkept, store or nullcontext():
+    with warn_of_unsaved() as unkept, store or nullcontext():
         for transcript in transcripts:
             judging = judge_conversation(transcript, config=config, store=store, on_unkept=unkept.append)
             judged = asyncio.run(judging)

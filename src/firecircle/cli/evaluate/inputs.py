@@ -60,7 +60,7 @@ def text_of(name: str, source: str) -> str:
     if source == "-":
         if sys.stdin is None:
             raise ConfigError(name, "standard input is closed", "give text or @file")
-        return _decoded(name, "standard input", _read(name, sys.stdin.buffer))
+        return _decode(name, "standard input", _read(name, sys.stdin.buffer))
     if source.startswith("@@"):
         return source[1:]
     if not source.startswith("@"):
@@ -69,7 +69,7 @@ def text_of(name: str, source: str) -> str:
     path = source[1:]
     try:
         with Path(path).open("rb") as file:
-            return _decoded(name, path, _read(name, file))
+            return _decode(name, path, _read(name, file))
     except OSError as unreadable:
         raise ConfigError(
             name,
@@ -143,7 +143,7 @@ def _read(name: str, file: BinaryIO) -> bytes:
     return data
 
 
-def _decoded(name: str, source: str, data: bytes) -> str:
+def _decode(name: str, source: str, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as broken:

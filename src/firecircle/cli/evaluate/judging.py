@@ -15,7 +15,7 @@ from firecircle.circle.result import FireCircleResult
 from firecircle.cli.evaluate.compact import print_failure, print_result
 from firecircle.cli.evaluate.inputs import save_session
 from firecircle.cli.evaluate.request import Request
-from firecircle.cli.evaluate.storage import warned_when_not_kept
+from firecircle.cli.evaluate.storage import warn_of_unsaved
 from firecircle.cli.output import console_on, print_all
 from firecircle.cli.printable import printable_line
 from firecircle.cli.report.report import circle_report, glance_report, panel_report, unfinished_report
@@ -38,7 +38,7 @@ def judge(request: Request) -> int:
     """Judge the prompt and print what came of it; the exit status."""
     console = console_on(sys.stderr if request.as_json else sys.stdout)
     introduction = request.introduction
-    with warned_when_not_kept() as unkept:
+    with warn_of_unsaved() as unkept:
         with request.store or nullcontext():
             status = _judge(console, request, introduction, unkept)
         # The verdict goes first; but whoever waits for 0 would count on what is not there.
@@ -47,8 +47,8 @@ def judge(request: Request) -> int:
 
 def _judge(console: Console, request: Request, introduction: str, unkept: list[str]) -> int:
     try:
-        with _shown(console, request) as listener:
-            outcome = asyncio.run(_judged(request, listener, unkept))
+        with _show_rounds(console, request) as listener:
+            outcome = asyncio.run(_ask_guard(request, listener, unkept))
     except EvaluationError as error:
         return _fail(console, request, str(error), error.partial_result, TROUBLE)
     if isinstance(outcome, CalledOff):
@@ -61,7 +61,7 @@ def _judge(console: Console, request: Request, introduction: str, unkept: list[s
     return STATUS[outcome.verdict]
 
 
-async def _judged(
+async def _ask_guard(
     request: Request, listener: Listener | None, unkept: list[str]
 ) -> ReciprocityMetrics | CalledOff:
     guard = PromptGuard(request.config, store=request.store, on_unkept=unkept.append)
@@ -79,7 +79,7 @@ async def _judged(
 
 
 @contextmanager
-def _shown(console: Console, request: Request) -> Iterator[Listener | None]:
+def _show_rounds(console: Console, request: Request) -> Iterator[Listener | None]:
     """Show the judging while it happens."""
     if (request.as_json and not console.is_terminal) or any(map(is_person, request.config.named_models)):
         yield None  # a live table would write over what a person is asked

@@ -75,7 +75,7 @@ class StoredGuide:
 
 
 @contextmanager
-def warned_when_not_kept() -> Iterator[list[str]]:
+def warn_of_unsaved() -> Iterator[list[str]]:
     """A list for why judgements could not be kept; printed after everything else, a line for each reason."""
     unkept: list[str] = []
     try:

@@ -304,17 +304,17 @@ def votes(
     if as_json:
         print_json(report.model_dump(mode="json"))
         return 0
-    voices = [report.independence.sentence(), f"interval {_shown(report.independence.effective)}"]
+    voices = [report.independence.sentence(), f"interval {_show(report.independence.effective)}"]
     if report.one_more is not None:
         voices.append(f"one more judge like these adds {report.one_more:.2f}")
     each = [
-        f"{printable_line(judge.judge)}: wrong {_shown(judge.error_rate)}"
+        f"{printable_line(judge.judge)}: wrong {_show(judge.error_rate)}"
         + ("" if judge.weight is None else f", weight {judge.weight:.2f}")
         for judge in report.each
     ]
     best = [
         f"{len(subset.judges)}: {', '.join(map(printable_line, subset.judges))};"
-        f" AUC {_shown(subset.held_out_auc)}"
+        f" AUC {_show(subset.held_out_auc)}"
         for subset in report.best
     ]
     phi = report.errors.mean_phi
@@ -324,16 +324,16 @@ def votes(
             ("Items", [f"{report.items:,}, {report.labelled:,} labelled"]),
             ("Voices", voices),
             ("Errors", [] if phi is None else [f"mean correlation {phi:.2f}"]),
-            ("Agree", [f"Krippendorff's alpha {_shown(report.agreement)}"]),
+            ("Agree", [f"Krippendorff's alpha {_show(report.agreement)}"]),
             ("Judges", each),
             ("Best", best),
-            ("Sum", [f"AUC equal {_shown(report.equal_auc)}, weighted {_shown(report.weighted_auc)}"]),
+            ("Sum", [f"AUC equal {_show(report.equal_auc)}, weighted {_show(report.weighted_auc)}"]),
         ),
     )
     return 0
 
 
-def _shown(figure: Estimate) -> str:
+def _show(figure: Estimate) -> str:
     if figure.value is None:
         return f"unknown ({figure.note})"
     interval = (

@@ -61,11 +61,11 @@ def carry_out(
     @contextmanager
     def following(run: RunFolder) -> Iterator[Follower]:
         _print_beginning(console, run)
-        with followed(console) as follow:
-            yield follow
+        with follow(console) as follower:
+            yield follower
 
     store = store_for(save, None, None)
-    _unlisted(folder)  # reported at the end, when the store may be free again
+    _register(folder)  # reported at the end, when the store may be free again
     try:
         with store or nullcontext():
             state = asyncio.run(
@@ -81,7 +81,7 @@ def carry_out(
     except KeyboardInterrupt:
         complain("interrupted; the same command goes on where this one stopped")
         return INTERRUPTED
-    unlisted = _unlisted(folder)
+    unlisted = _register(folder)
     validation = None
     if validated and folder.state == "finished":
         from firecircle.lab.validation import validate
@@ -110,7 +110,7 @@ def carry_out(
     return INCOMPLETE if has_failures else DONE
 
 
-def _unlisted(folder: RunFolder) -> str | None:
+def _register(folder: RunFolder) -> str | None:
     """Register the run in the store; if that fails, why. A store that cannot be used costs no run, and one
     that is locked only a moment."""
     try:
@@ -145,7 +145,7 @@ def _print_beginning(console: Console, run: RunFolder) -> None:
                 print_line(console, f"  {printable_line(why, 200)}")
 
 
-def followed(console: Console) -> AbstractContextManager[Follower]:
+def follow(console: Console) -> AbstractContextManager[Follower]:
     """Whoever shows how far a run is: a table that changes on a terminal, else a line now and then."""
     return _live(console) if console.is_terminal else _lines(console)
 
@@ -160,10 +160,10 @@ def _live(console: Console) -> Iterator[Follower]:
 
     with Live(get_renderable=view, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True):
 
-        def follow(tally: Tally) -> None:
+        def show(tally: Tally) -> None:
             latest[:] = [tally]
 
-        yield follow
+        yield show
 
 
 def _live_view(tally: Tally, width: int, seconds: float) -> RenderableType:
@@ -211,11 +211,11 @@ def report_on(folder: RunFolder, out: Path | None, *, as_json: bool) -> int:
     if as_json:
         print_json({"run_id": folder.about.run_id, **report_data(folder, out)})
     else:
-        _print_sentences(_written(folder, out))
+        _print_sentences(_write_report(folder, out))
     return 0
 
 
-def _written(folder: RunFolder, out: Path | None) -> ReportFiles:
+def _write_report(folder: RunFolder, out: Path | None) -> ReportFiles:
     from firecircle.lab.report.page import write_report
 
     folder.require_finished()
@@ -231,7 +231,7 @@ def warn_of_damage(folder: RunFolder) -> None:
 
 def report_data(folder: RunFolder, out: Path | None = None) -> dict[str, object]:
     """Write the report; where it is and what it says, for `--json`."""
-    written = _written(folder, out)
+    written = _write_report(folder, out)
     files = {field: str(getattr(written, field)) for field in ("page", "figures", "records")}
     return {
         **files,

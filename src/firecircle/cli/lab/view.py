@@ -245,7 +245,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
                     "started_at": run.about.started_at,
                     "arms": list(run.about.arms),
                     "records": run.about.census.records,
-                    "judged": _judged(run),
+                    "judged": _count_judged(run),
                     "to_judge": run.total * len(run.about.arms),
                     "digest": run.about.digest,
                 }
@@ -258,7 +258,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
         console.print("no run yet; `firecircle lab study dialogue` makes one")
     table = _table(("started", "state", "judged", "arms"))
     for run in runs:
-        judged = _judged(run)
+        judged = _count_judged(run)
         table.add_row(
             shortened(printable_line(run.about.run_id), max(20, console.width - 44)),
             time_text(run.about.started_at, "%m-%d %H:%M"),
@@ -270,7 +270,7 @@ def show_runs(runs: Sequence[RunFolder], *, as_json: bool) -> None:
         console.print(table)
 
 
-def _judged(run: RunFolder) -> int | None:
+def _count_judged(run: RunFolder) -> int | None:
     """How many judgements are in the journal; None where it cannot be read, which breaks no list."""
     try:
         return run.judged

@@ -18,7 +18,7 @@ from firecircle.cli.printable import printable_line
 from firecircle.errors import FireCircleError
 from firecircle.guard import PromptGuard
 from firecircle.names import EvaluationMode, ModeName
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.shapes import config_error
 from firecircle.store.bank.blindspots import Blindspots, find_blindspots
 from firecircle.store.finding import Filters
@@ -261,7 +261,7 @@ async def _judged(
     """Judge as `firecircle batch` does; a prompt that cannot be judged has its error in its place."""
     with _told_as_tool_error():
         request = JudgingRequest(EvaluationMode(mode), {"models": tuple(models) if models else None})
-        judges = configured_by_file(request)
+        judges = configure_by_file(request)
     config = judges.config
     guard = PromptGuard(config, store=store)
     results: dict[int, CompactResult] = {}

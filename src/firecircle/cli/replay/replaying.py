@@ -167,8 +167,8 @@ class Replay:
 def replay_and_report(replay: Replay) -> int:
     """Hold the recorded circle, tell its verdict under the settings asked for; the exit status."""
     console = console_on(sys.stderr if replay.as_json else sys.stdout)
-    with _shown(console, replay) as listener:
-        held = _replayed(replay.record, listener)
+    with _show_rounds(console, replay) as listener:
+        held = _hold_again(replay.record, listener)
     recorded = reaggregate(replay.record)
     if held.without_times() == recorded.without_times():
         held = recorded  # with the recorded times
@@ -186,7 +186,7 @@ def replay_and_report(replay: Replay) -> int:
 
 
 @contextmanager
-def _shown(console: Console, replay: Replay) -> Iterator[Listener | None]:
+def _show_rounds(console: Console, replay: Replay) -> Iterator[Listener | None]:
     """Show the circle as it is held; of one that is not held only the introduction."""
     if replay.as_json and not console.is_terminal:
         yield None
@@ -216,7 +216,7 @@ def _while_read(listener: Listener) -> Listener:
     return tell
 
 
-def _replayed(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
+def _hold_again(record: CircleRecord, listener: Listener | None) -> FireCircleResult:
     """The circle held once more. One that was called off ended at no point a replay could find again."""
     if record.stopped == "cancelled":
         return reaggregate(record)

@@ -61,7 +61,7 @@ def circle_report(
         yield from transcript(result)
     cautions = cautions_of_circle(result, printable_line)
     yield ""
-    yield _framed(
+    yield _frame(
         console,
         _verdict(metrics, request, circle_sentences(result, metrics, printable_line), cautions),
     )
@@ -73,14 +73,14 @@ def circle_report(
     yield from section("Cost", [_cost_line(result.accounting, result.duration_seconds)])
     yield from _next(result)
     yield from _session(request)
-    yield from _kept(metrics.kept_as)
+    yield from _where_saved(metrics.kept_as)
 
 
 def glance_report(
     console: Console, request: Request, result: FireCircleResult, metrics: ReciprocityMetrics
 ) -> Iterator[RenderableType]:
     """The prompt with the words that count, the verdict, patterns, what to do, then voices by round."""
-    yield from section("Prompt", [_marked(excerpt_of(result))])
+    yield from section("Prompt", [_mark(excerpt_of(result))])
     style, threshold = VERDICT_STYLES[result.verdict], request.threshold
     headline = Text().append(f" {SHOWN[result.verdict]} ", style=f"reverse {style}")
     figure = figure_beside(metrics.consensus.falsehood, threshold)
@@ -104,7 +104,7 @@ def glance_report(
     yield from section("More", [f"--verbose{saved}"])
 
 
-def _marked(excerpt: Excerpt) -> Line:
+def _mark(excerpt: Excerpt) -> Line:
     """The words of the prompt, those that count in [[ ]] and bold."""
     line = Text(f"{LAYER_WORDS[excerpt.layer]}: ", style="cyan")
     line.append(printable_line(excerpt.before), style="default")
@@ -124,14 +124,14 @@ def panel_report(console: Console, request: Request, metrics: ReciprocityMetrics
         yield from section("Answers", [line for answer in metrics.evaluations for line in spoken(answer)])
     cautions = cautions_of_panel(metrics, printable_line)
     yield ""
-    yield _framed(console, _verdict(metrics, request, panel_sentences(metrics, printable_line), cautions))
+    yield _frame(console, _verdict(metrics, request, panel_sentences(metrics, printable_line), cautions))
     if rest := [
         *(patterns_of(metrics, verbose=request.verbose) if metrics.all_patterns else ()),
         *_guidance(metrics.guidance, request.config.first_asked),
         *section("Lost", cautions.get("Lost", ())),
         *section("Cost", [_cost_line(metrics.accounting)]),
         *_session(request),
-        *_kept(metrics.kept_as),
+        *_where_saved(metrics.kept_as),
     ]:
         yield ""
         yield from rest
@@ -157,14 +157,14 @@ def unfinished_report(
     if reason:
         lines.append(Text(f"Why: {printable_line(reason)}", style="italic"))
     yield ""
-    yield _framed(console, _Verdict(style, lines))
+    yield _frame(console, _Verdict(style, lines))
     yield ""
     if partial.all_patterns:
         yield from findings(partial, verbose=request.verbose)
     yield from _quorum(partial, cautions)
     yield from section("Lost", cautions.get("Lost", ()))
     yield from _next(partial)
-    yield from _kept(kept_as)
+    yield from _where_saved(kept_as)
 
 
 def lost_report(failures: Sequence[Failure]) -> Iterator[RenderableType]:
@@ -200,7 +200,7 @@ def _verdict(
     return _Verdict(style, lines)
 
 
-def _framed(console: Console, verdict: _Verdict) -> RenderableType:
+def _frame(console: Console, verdict: _Verdict) -> RenderableType:
     """A frame on a terminal; in a pipe a section like the others."""
     if console.is_terminal:
         lines = Text("\n").join(verdict.lines)
@@ -270,7 +270,7 @@ def _session(request: Request) -> Iterator[Section]:
     yield from section("Session", [line])
 
 
-def _kept(kept_as: str | None) -> Iterator[Section]:
+def _where_saved(kept_as: str | None) -> Iterator[Section]:
     """How to find it again."""
     if kept_as is not None:
         name = printable_line(short_id(kept_as))

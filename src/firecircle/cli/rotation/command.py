@@ -89,7 +89,7 @@ def show(
     from firecircle.rotation.selector import WeightedVoiceSelector, ranked_for
     from firecircle.rotation.tracker import VoiceHistoryTracker
 
-    with _opened(history, store) as participation:
+    with _open_history(history, store) as participation:
         names, now = _pool(models), time.time()
         tracker = VoiceHistoryTracker(participation)
         if not models:
@@ -139,7 +139,7 @@ def simulate(
         )
     seed = secrets.token_hex(8) if seed is None else seed
     pool = _pool(models)
-    with _opened(history, store) as participation:
+    with _open_history(history, store) as participation:
         outcome = simulate_sittings(
             participation,
             pool,
@@ -163,7 +163,7 @@ def _verify(draw_id: str, history: str | None, store: str | None, *, as_json: bo
     from firecircle.cli.rotation.view import show_check
     from firecircle.rotation.drawing import verify_draw
 
-    with _opened(history, store) as participation:
+    with _open_history(history, store) as participation:
         draw = _find_draw(participation, draw_id)
         check = verify_draw(draw, participation)
     return show_check(draw, check, as_json=as_json)
@@ -231,7 +231,7 @@ def import_from(
     )
 
 
-def _opened(file: str | None, where: str | None) -> AbstractContextManager[ParticipationHistory]:
+def _open_history(file: str | None, where: str | None) -> AbstractContextManager[ParticipationHistory]:
     if file is None:
         return open_history(where)
     if where is not None:
@@ -243,9 +243,9 @@ def _opened(file: str | None, where: str | None) -> AbstractContextManager[Parti
 
 def usual_pool() -> tuple[str, ...]:
     """Who is drawn from when no voice was named: the voices of the usual circle."""
-    from firecircle.request import JudgingRequest, configured_by_file
+    from firecircle.request import JudgingRequest, configure_by_file
 
-    return configured_by_file(JudgingRequest()).config.models
+    return configure_by_file(JudgingRequest()).config.models
 
 
 def todays_pool(pool: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:

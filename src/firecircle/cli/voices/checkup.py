@@ -30,7 +30,7 @@ from firecircle.telling.words import FAILURE_WORDS, counted
 from firecircle.thresholds import reaches
 from firecircle.voices.hosted.families import FamilyVoice, stand_ins
 from firecircle.voices.hosted.prices import Rates, rates_of
-from firecircle.voices.hosted.providers import located, provider_of
+from firecircle.voices.hosted.providers import locate, provider_of
 from firecircle.voices.hosted.voice import Backoff, HostedVoice, hosted_voice
 from firecircle.voices.seating import seat_voices
 
@@ -113,10 +113,10 @@ async def check(model: str, config: EvaluationConfig, times: int = 1) -> Checkup
         adapted = asked.quirks.in_words() if asked else ()
         return Checkup(model, False, clock() - started, family, adapted=adapted, trouble=trouble)
     took = clock() - started
-    return await _examined(model, family, took, panels, endpoints.asked)
+    return await _examine(model, family, took, panels, endpoints.asked)
 
 
-async def _examined(
+async def _examine(
     model: str, family: str | None, seconds: float, panels: list[Panel], endpoint: HostedVoice | None
 ) -> Checkup:
     """What the judgements of a voice say of it."""
@@ -177,7 +177,7 @@ class _Endpoints:
         seated = original_of(model)
         if seated not in self._config.families:
             return self._hosted(model)
-        provider = located(provider_of(seated, self._config.provider)[0], self._config)
+        provider = locate(provider_of(seated, self._config.provider)[0], self._config)
         others = stand_ins(self._config.families[seated], seated, self._config)
         return FamilyVoice(model, others, provider, self._hosted)
 
@@ -218,8 +218,9 @@ def as_line(checkup: Checkup) -> str:
     """The checkup in one line."""
     if not checkup.well:
         trouble = printable_line(checkup.trouble, 400)
-        return f"cannot judge  {_name(checkup)}: {'; '.join((trouble, *_adapted(checkup)))}"
-    return f"well  {_name(checkup)}: {', '.join((*_seen(checkup), *_adapted(checkup), _price(checkup)))}"
+        return f"cannot judge  {_name(checkup)}: {'; '.join((trouble, *_adaptations(checkup)))}"
+    parts = (*_observations(checkup), *_adaptations(checkup), _price(checkup))
+    return f"well  {_name(checkup)}: {', '.join(parts)}"
 
 
 def as_section(checkup: Checkup) -> Section:
@@ -227,9 +228,9 @@ def as_section(checkup: Checkup) -> Section:
     name = Line(Text(_name(checkup), style="green" if checkup.well else "bold red"))
     lines: list[str | Line]
     if checkup.well:
-        lines = [name, ", ".join(_seen(checkup)), *_adapted(checkup), _price(checkup)]
+        lines = [name, ", ".join(_observations(checkup)), *_adaptations(checkup), _price(checkup)]
     else:
-        lines = [name, f"cannot judge: {printable_line(checkup.trouble, 400)}", *_adapted(checkup)]
+        lines = [name, f"cannot judge: {printable_line(checkup.trouble, 400)}", *_adaptations(checkup)]
     return next(section("well" if checkup.well else "not well", lines))
 
 
@@ -238,7 +239,7 @@ def _name(checkup: Checkup) -> str:
     return f"{name} ({checkup.family})" if checkup.family else name
 
 
-def _seen(checkup: Checkup) -> list[str]:
+def _observations(checkup: Checkup) -> list[str]:
     """What the judgement was, how long it took, and what the endpoint can do."""
     seen = [f"F {checkup.falsehood:.2f}, harmless twin {checkup.harmless:.2f}, in {checkup.seconds:.2f} s"]
     if checkup.spread is not None and checkup.flipped is not None:
@@ -256,7 +257,7 @@ def _seen(checkup: Checkup) -> list[str]:
     return seen
 
 
-def _adapted(checkup: Checkup) -> list[str]:
+def _adaptations(checkup: Checkup) -> list[str]:
     return [f"adapted: {printable_line(', '.join(checkup.adapted), 200)}"] if checkup.adapted else []
 
 

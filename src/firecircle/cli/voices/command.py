@@ -137,11 +137,11 @@ def doctor(
     from firecircle.cli.output import console_on, outcomes_of, print_json, print_line
     from firecircle.cli.voices.checkup import Checkup, as_line, as_section, check
     from firecircle.cli.voices.listing import proposal
-    from firecircle.request import JudgingRequest, configured_by_file
+    from firecircle.request import JudgingRequest, configure_by_file
     from firecircle.settings import current_settings
     from firecircle.voices.seating import with_todays_models
 
-    names = names_in(models or (), "MODEL") or configured_by_file(JudgingRequest()).config.models
+    names = names_in(models or (), "MODEL") or configure_by_file(JudgingRequest()).config.models
     require_distinct(names, "MODEL")
     console = console_on(sys.stdout)
     circle = current_settings().circle

@@ -29,7 +29,7 @@ from firecircle.request import default_models
 from firecircle.settings import current_settings
 from firecircle.voices.at_hand import hosted_at_hand, keys_for, unusable_keys
 from firecircle.voices.hosted.prices import FREE, Rates, Tariff, listed_rates, rates_of, tariff_of
-from firecircle.voices.hosted.providers import Provider, known_providers, located, provider_of
+from firecircle.voices.hosted.providers import Provider, known_providers, locate, provider_of
 from firecircle.voices.readiness import Readiness, local_readiness, readiness_of
 
 MOST_OFFERED = 2
@@ -103,7 +103,7 @@ def proposal(well: tuple[str, ...]) -> str:
 
 def _where_it_is(provider: Provider) -> Provider:
     try:
-        return located(provider, EvaluationConfig())
+        return locate(provider, EvaluationConfig())
     except ConfigError:
         # Whether it is ready tells the same mistake.
         return provider

@@ -17,10 +17,10 @@ from firecircle.cli.printable import printable_line
 from firecircle.errors import ConfigError, MissingKeyError
 from firecircle.names import DEFAULT_MODELS, is_embedded, is_family, is_local
 from firecircle.settings import current_settings
-from firecircle.voices.hosted.families import Resolution, provider_of_bare_names, resolved
+from firecircle.voices.hosted.families import Resolution, provider_of_bare_names, resolve
 from firecircle.voices.hosted.model_list import ModelList, kept_list, todays_list
 from firecircle.voices.hosted.prices import FlatTariff, Rates, rates_of
-from firecircle.voices.hosted.providers import Provider, key_for, known_providers, located, provider_of
+from firecircle.voices.hosted.providers import Provider, key_for, known_providers, locate, provider_of
 
 State = Literal["listed", "gone", "unchecked"]
 NAMING = ("models", "reserves", "empty_chair_model", "classifier_model")
@@ -50,9 +50,9 @@ def show_todays_models(*, as_json: bool) -> int:
     """Ask the providers for their lists, print what follows, and leave with 1 if a named model is gone."""
     config = EvaluationConfig(provider=str(current_settings().circle.get("provider", "openrouter")))
     named = _named_in_settings()
-    lists = asyncio.run(_asked({provider_of_bare_names(config).name, *_providers_of(named, config)}, config))
+    lists = asyncio.run(_ask({provider_of_bare_names(config).name, *_providers_of(named, config)}, config))
     families = _families(config, lists)
-    models = [_checked(model, place, config, lists) for model, place in named]
+    models = [_check(model, place, config, lists) for model, place in named]
     if as_json:
         print_json(_document(families, models))
     else:
@@ -84,13 +84,13 @@ def _providers_of(named: list[tuple[str, str]], config: EvaluationConfig) -> set
     return providers
 
 
-async def _asked(names: set[str], config: EvaluationConfig) -> Lists:
+async def _ask(names: set[str], config: EvaluationConfig) -> Lists:
     not_asked: dict[str, str] = {}
     work = {}
     for name in sorted(names):
         of_provider = config.model_copy(update={"provider": name})
         try:
-            provider = located(known_providers()[name], of_provider)
+            provider = locate(known_providers()[name], of_provider)
             work[name] = todays_list(provider, key_for(provider, of_provider), anew=True)
         except MissingKeyError as missing:
             not_asked[name] = f"set {missing.variable}"
@@ -111,13 +111,13 @@ def _families(config: EvaluationConfig, lists: Lists) -> list[Resolution]:
     resolutions = []
     for name in names:
         try:
-            resolutions.append(resolved(name, provider, models))
+            resolutions.append(resolve(name, provider, models))
         except ConfigError:
             continue  # this provider has none of the family
     return resolutions
 
 
-def _checked(model: str, place: str, config: EvaluationConfig, lists: Lists) -> NamedModel:
+def _check(model: str, place: str, config: EvaluationConfig, lists: Lists) -> NamedModel:
     if is_family(model):
         if original_of(model) in seatable_families():
             return NamedModel(model, place, "listed", "a family, see above")
@@ -144,7 +144,7 @@ def _instead(model: str, provider: Provider, models: ModelList) -> str:
     known = find_characteristics(model)
     for name, family in seatable_families().items():
         if known and family.seats(model):
-            return f"; write {name}, today {resolved(name, provider, models).model}"
+            return f"; write {name}, today {resolve(name, provider, models).model}"
     return ""
 
 

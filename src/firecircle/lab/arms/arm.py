@@ -9,7 +9,7 @@ from typing import Protocol
 from firecircle.circle.events import Listener
 from firecircle.circle.result import CallRecord
 from firecircle.circle.voice import Voice
-from firecircle.engine.journal import JudgementKey, derived_seed
+from firecircle.engine.journal import JudgementKey, derive_seed
 from firecircle.lab.datasets import Record
 from firecircle.lab.records import Outcome
 
@@ -33,7 +33,7 @@ class Case:
         are identical, also after a run is resumed.
         """
         key = f"{self.plan_seed}/{self.repeat}/{self.dataset}/{self.record.id}"
-        return derived_seed(key)
+        return derive_seed(key)
 
     def key(self, arm: str) -> JudgementKey:
         """The key of an arm's judgement in the journal."""

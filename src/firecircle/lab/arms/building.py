@@ -30,7 +30,7 @@ from firecircle.lab.redteam.attacks import (
     with_member,
 )
 from firecircle.names import EvaluationMode, is_embedded, strongest_reader
-from firecircle.request import JudgingRequest, configured, default_models
+from firecircle.request import JudgingRequest, configure, default_models
 
 A_DAY_AND_MORE = 26 * 3600.0
 PATIENCE_FOR_BATCHES = {"timeout_seconds": A_DAY_AND_MORE, "timeout_per_round": A_DAY_AND_MORE}
@@ -100,7 +100,7 @@ class _Draft:
 
     def circle(self, **changes: Any) -> SeatedCircle:
         """The plan's circle with these changes."""
-        judges = configured(self._request(EvaluationMode.FIRE_CIRCLE, self.seats, changes))
+        judges = configure(self._request(EvaluationMode.FIRE_CIRCLE, self.seats, changes))
         assert isinstance(judges.config, FireCircleConfig)
         return seat_circle(judges.config, seating=judges.seating)
 
@@ -169,7 +169,7 @@ class _Draft:
         return JudgingRequest(mode, settings, table=self._table, by_default=seats)
 
     def _panel(self, request: JudgingRequest) -> SeatedPanel:
-        judges = configured(request)
+        judges = configure(request)
         assert isinstance(judges.config, EvaluationConfig)
         return seat_panel(judges.config, seating=judges.seating)
 
@@ -243,7 +243,7 @@ def _cascade(draft: _Draft) -> Iterator[Arm]:
     name = draft.arm.name
     second = CircleArm(f"{name}{SECOND}", "fire_circle", draft.circle())
     asked = {"models": draft.arm.first, "alarm_threshold": draft.plan.alarm_threshold}
-    judges = configured(JudgingRequest(settings=asked, by_default=draft.seats))
+    judges = configure(JudgingRequest(settings=asked, by_default=draft.seats))
     assert isinstance(judges.config, FireCircleConfig)
     if judges.config.models == second.config.models:
         raise ConfigError(

@@ -123,7 +123,7 @@ def _comparisons(
     pairs += [(name, unguided) for name, of in columns.items() if unguided and of.kind == "guided"]
     pairs += [(of.circle, of.rival) for of in rivals if of.circle != reference]
     for name, other in pairs:
-        labels, ours, theirs = shared(columns[name], columns[other])
+        labels, ours, theirs = shared_records(columns[name], columns[other])
         made.append((name, other, compare(labels, ours, theirs, threshold)))
     right = holm([comparison.right.p_value for _, _, comparison in made])
     areas = holm([comparison.auc.p_value for _, _, comparison in made])
@@ -133,7 +133,9 @@ def _comparisons(
     )
 
 
-def shared(first: ArmColumns, second: ArmColumns) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
+def shared_records(
+    first: ArmColumns, second: ArmColumns
+) -> tuple[Sequence[Label | None], FloatArray, FloatArray]:
     """Labels and scores of the prompts of both arms, in one order."""
     places = {record: place for place, record in enumerate(second.records)}
     ours = [place for place, record in enumerate(first.records) if record in places]
@@ -190,7 +192,7 @@ def _chair(columns: dict[str, ArmColumns], reference: str, threshold: float) -> 
     effects = []
     for name, of in columns.items():
         if of.kind == "no_chair" and home.kind == "fire_circle":
-            labels, ours, theirs = shared(home, of)
+            labels, ours, theirs = shared_records(home, of)
             influence = home.influence[np.isfinite(home.influence)]
             effect = chair_effect(labels, ours, theirs, influence, threshold)
             effects.append(ChairFigures(with_chair=reference, without_chair=name, effect=effect))

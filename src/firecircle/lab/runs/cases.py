@@ -118,7 +118,7 @@ def fingerprint(dataset: DatasetPlan, base: Path) -> str:
     if dataset.is_bundled:
         digest.update(resources.files("firecircle.examples").joinpath("layered.jsonl").read_bytes())
         return digest.hexdigest()
-    path = _located(dataset, base)
+    path = _locate(dataset, base)
     files = [path]
     if path.is_dir():
         every = (Path(place) / name for place, _, names in os.walk(path) for name in names)
@@ -137,7 +137,7 @@ def fingerprint(dataset: DatasetPlan, base: Path) -> str:
     return digest.hexdigest()
 
 
-def _located(dataset: DatasetPlan, base: Path) -> Path:
+def _locate(dataset: DatasetPlan, base: Path) -> Path:
     return base / Path(dataset.path).expanduser()
 
 
@@ -181,7 +181,7 @@ def _lot(seed: int, record: Record) -> bytes:
 
 
 def _matching(dataset: DatasetPlan, base: Path, on_bad_row: Callable[[BadRow], None]) -> Iterator[Record]:
-    path: str | Path = dataset.path if dataset.is_bundled else _located(dataset, base)
+    path: str | Path = dataset.path if dataset.is_bundled else _locate(dataset, base)
     shared = MultiNeutrosophicPrompt(
         system=_shared_layer(dataset, "system", base), application=_shared_layer(dataset, "application", base)
     )

@@ -87,7 +87,7 @@ class LiveCircles:
                 recording = self._recording(store, circle, case)
                 self._open.append(recording)
             if recording is not None:
-                recording.tell(_renamed(event, name))
+                recording.tell(_rename(event, name))
 
         return tell
 
@@ -95,7 +95,7 @@ class LiveCircles:
         """Have a circle of a case written that is over, in the place of what was written before."""
         assert self.store is not None
         recording = self._recording(self.store, circle, case)
-        recording.tell(_renamed(CircleClosed(result=result), self._name(circle, case)))
+        recording.tell(_rename(CircleClosed(result=result), self._name(circle, case)))
         return recording.written
 
     def _name(self, circle: str, case: Case) -> str:
@@ -207,7 +207,7 @@ def stored_ids(about: RunAbout, arm: str, dataset: str, record_id: str, repeat: 
     return tuple(stored_id(about, name, dataset, record_id, repeat) for name in names)
 
 
-def _renamed(event: Event, name: str) -> Event:
+def _rename(event: Event, name: str) -> Event:
     if isinstance(event, CircleConvened):
         record = event.record.model_copy(update={"circle_id": name})
         return event.model_copy(update={"circle_id": name, "record": record})

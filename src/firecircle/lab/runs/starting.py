@@ -160,7 +160,7 @@ async def complete(
             with RunJournal(folder.journal) as journal:
                 tally = Tally.of(journal, folder.about.arms, folder.total)
                 live = LiveCircles(store, folder.about, embedded_too=embedded_too)
-                state = RunState(tally, not_stored=await _synced(folder, journal, live))
+                state = RunState(tally, not_stored=await _sync(folder, journal, live))
             if not folder.has_whole_table:
                 _finish(folder, state)
                 state.table_rewritten = True
@@ -187,7 +187,7 @@ def _finish(folder: RunFolder, state: RunState) -> None:
     folder.finish({"mendable": mendable, "arms": figures})
 
 
-async def _synced(folder: RunFolder, journal: RunJournal, live: LiveCircles) -> str | None:
+async def _sync(folder: RunFolder, journal: RunJournal, live: LiveCircles) -> str | None:
     """Have the store hold what it could not take while the run was carried out; what it still does not."""
     try:
         arms = build_arms(folder.plan, folder.about.default_models)

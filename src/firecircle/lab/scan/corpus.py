@@ -252,7 +252,7 @@ class ScanFolder:
     def _require_same(self, then: About, now: About) -> None:
         """Half a table about something else would be worse than none."""
         changes = [
-            f"{name} was {_shown(then.circle.get(name))} and is {_shown(now.circle.get(name))}"
+            f"{name} was {_show(then.circle.get(name))} and is {_show(now.circle.get(name))}"
             for name in now.circle
             if then.circle.get(name) != now.circle.get(name)
         ]
@@ -302,6 +302,6 @@ def _changed_files(then: tuple[CorpusFile, ...], now: tuple[CorpusFile, ...]) ->
     return changes
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from firecircle.lab.datasets import Record
-from firecircle.lab.files import MEMORY_LIMIT, quoted
+from firecircle.lab.files import MEMORY_LIMIT, sql_path
 from firecircle.lab.plan import Plan, read_plan
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.lab.runs.judging import Clusters
@@ -54,7 +54,7 @@ async def escalate(
     place = folder.escalation / hashlib.sha256(identity.encode()).hexdigest()[:8]
     place.mkdir(parents=True, exist_ok=True)
     _write_prompts(place, files, shared, rows)
-    run = _opened(place, request, threshold)
+    run = _open_run(place, request, threshold)
     state = await complete(run, following, clusters=clusters)
     if not run.records.exists():  # stopped by the budget: what there is counts all the same
         export_records(run.journal, run.about.arms, place / "records.parquet")
@@ -73,7 +73,7 @@ def _rows_in(folder: ScanFolder, band: tuple[float, float]) -> list[tuple[str, i
         return [
             (str(file), int(row))
             for file, row in database.execute(
-                f"SELECT file, row FROM read_parquet('{quoted(folder.shards / '*.parquet')}')"
+                f"SELECT file, row FROM read_parquet('{sql_path(folder.shards / '*.parquet')}')"
                 " WHERE falsehood >= ? AND falsehood < ? ORDER BY falsehood DESC, file, row",
                 band,
             ).fetchall()
@@ -123,7 +123,7 @@ def _write_whole(target: Path, rows: Iterable[Mapping[str, object]]) -> None:
     os.replace(draft, target)
 
 
-def _opened(place: Path, request: EscalationRequest, threshold: float) -> RunFolder:
+def _open_run(place: Path, request: EscalationRequest, threshold: float) -> RunFolder:
     """The run of this escalation, as a plan that the user can read and report on."""
     limits = {"usd": request.usd, "tokens": request.tokens}
     stated = "".join(f"{name} = {value}\n" for name, value in limits.items() if value is not None)
@@ -152,12 +152,12 @@ def _write_escalated(folder: ScanFolder, place: Path, records: Path) -> None:
 
     draft = folder.path / f".{folder.escalated.name}.part"
     query = ESCALATED.format(
-        records=quoted(records),
-        names=quoted(place / "names.jsonl"),
-        shards=quoted(folder.shards / "*.parquet"),
+        records=sql_path(records),
+        names=sql_path(place / "names.jsonl"),
+        shards=sql_path(folder.shards / "*.parquet"),
     )
     with duckdb.connect(config={"memory_limit": MEMORY_LIMIT}) as database:
-        database.execute(f"COPY ({query}) TO '{quoted(draft)}' (FORMAT parquet, COMPRESSION zstd)")
+        database.execute(f"COPY ({query}) TO '{sql_path(draft)}' (FORMAT parquet, COMPRESSION zstd)")
     os.replace(draft, folder.escalated)
 
 
@@ -171,7 +171,7 @@ def _summary(
         with duckdb.connect() as database:
             counted = database.execute(
                 "SELECT count(*) FILTER (status = 'judged'), count(*) FILTER (alarm),"
-                f" count(*) FILTER (status = 'failed') FROM read_parquet('{quoted(escalated)}')"
+                f" count(*) FILTER (status = 'failed') FROM read_parquet('{sql_path(escalated)}')"
             ).fetchone()
             figures = counted or figures
     return EscalationSummary(

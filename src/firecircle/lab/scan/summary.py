@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firecircle.files import write_whole
-from firecircle.lab.files import MEMORY_LIMIT, quoted
+from firecircle.lab.files import MEMORY_LIMIT, sql_path
 from firecircle.lab.scan.corpus import ScanFolder
 from firecircle.shapes import Shape, Text
 from firecircle.telling.words import counted, verdict_counts
@@ -88,7 +88,7 @@ def summarise(folder: ScanFolder, top: int, broken: Mapping[str, str]) -> ScanSu
 
     with duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "threads": 2}) as database:
         _open(database, folder)
-        summary = _counted(database, broken)
+        summary = _count_rows(database, broken)
         _write_top(database, folder.top, top)
     return summary
 
@@ -98,14 +98,14 @@ def _open(database: DuckDBPyConnection, folder: ScanFolder) -> None:
     from firecircle.lab.scan.screening import COLUMNS
 
     if folder.finished():
-        shards = quoted(folder.shards / "*.parquet")
+        shards = sql_path(folder.shards / "*.parquet")
         database.execute(f"CREATE VIEW scanned AS SELECT * FROM read_parquet('{shards}')")
     else:
         columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
         database.execute(f"CREATE TABLE scanned ({columns})")
 
 
-def _counted(database: DuckDBPyConnection, broken: Mapping[str, str]) -> ScanSummary:
+def _count_rows(database: DuckDBPyConnection, broken: Mapping[str, str]) -> ScanSummary:
     def counts(query: str) -> dict[str, int]:
         return {str(name): int(count) for name, count in database.execute(query).fetchall()}
 
@@ -166,7 +166,7 @@ def _write_top(database: DuckDBPyConnection, target: Path, top: int) -> None:
     database.execute(
         f"COPY (SELECT id, falsehood, verdict, patterns, quotes, unread, label, text, file, row FROM scanned"
         f" WHERE falsehood IS NOT NULL ORDER BY falsehood DESC, file, row LIMIT {top:d})"
-        f" TO '{quoted(draft)}' (FORMAT json)"
+        f" TO '{sql_path(draft)}' (FORMAT json)"
     )
     os.replace(draft, target)
 
@@ -193,9 +193,9 @@ def summary_lines(summary: ScanSummary) -> list[str]:
     if labels:
         lines.append(f"Labels: {', '.join(labels)}")
     if summary.patterns:
-        lines.append(f"Patterns: {_listed(summary.patterns)}")
+        lines.append(f"Patterns: {_list_counts(summary.patterns)}")
     if summary.unread:
-        lines.append(f"Unread languages: {_listed(summary.unread)}")
+        lines.append(f"Unread languages: {_list_counts(summary.unread)}")
     lines.append(f"F by tenths, from 0 to 1: {' '.join(f'{count:,}' for count in summary.falsehood)}")
     if summary.repeated_ids:
         lines.append(f"{counted(summary.repeated_ids, 'id')} are in several rows; all were judged")
@@ -206,11 +206,11 @@ def summary_lines(summary: ScanSummary) -> list[str]:
         )
     lines += [f"not read to its end: {file}: {why}" for file, why in summary.broken_files.items()]
     if summary.escalation:
-        lines.append(_escalated(summary.escalation))
+        lines.append(_describe_escalation(summary.escalation))
     return lines
 
 
-def _escalated(escalation: EscalationSummary) -> str:
+def _describe_escalation(escalation: EscalationSummary) -> str:
     low, high = escalation.band
     cost = "" if escalation.cost_usd is None else f", ${escalation.cost_usd:.4f}"
     failed = f", {escalation.failed:,} failed" if escalation.failed else ""
@@ -221,5 +221,5 @@ def _escalated(escalation: EscalationSummary) -> str:
     )
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def _list_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())

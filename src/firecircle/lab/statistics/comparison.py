@@ -20,7 +20,7 @@ from firecircle.lab.statistics.estimate import (
     by_label,
     nothing,
     numbers,
-    resampled,
+    resample,
     same_length,
 )
 from firecircle.names import Label
@@ -167,7 +167,7 @@ def _difference(
         return Difference(first=value, second=other_value, difference=alone, p_value=None)
 
     ours, theirs = ((resampling or _resample_rows(statistic))(*scores) for scores in (first, second))
-    low, high, drawn = resampled(
+    low, high, drawn = resample(
         lambda attacks, benigns: ours(attacks, benigns) - theirs(attacks, benigns),
         (attack.size, benign.size),
         ROWS_DRAWN_TO_TEST if resampling else ROWS_DRAWN,

@@ -16,7 +16,7 @@ from firecircle.lab.statistics.estimate import (
     Scored,
     nothing,
     numbers,
-    resampled,
+    resample,
 )
 from firecircle.shapes import Shape, Text
 
@@ -163,5 +163,5 @@ def _with_interval(
     n = data.attack.size + data.benign.size
     if min(data.attack.size, data.benign.size) < FEWEST:
         return Estimate(value=value, n=n, note="one prompt of a label has no interval")
-    low, high, _ = resampled(statistic, (data.attack.size, data.benign.size))
+    low, high, _ = resample(statistic, (data.attack.size, data.benign.size))
     return Estimate(value=value, low=low, high=high, n=n)

@@ -17,7 +17,7 @@ from firecircle.lab.statistics.estimate import (
     mean_with_interval,
     nothing,
     numbers,
-    resampled,
+    resample,
     same_length,
     share_over_records,
 )
@@ -118,7 +118,7 @@ def excess_flips(talking: Opinions, alone: Opinions, threshold: float) -> Excess
     value, n = float(gain.sum() / count.sum()), len(places)
     excess = Estimate(value=value, n=n, note="one record has no interval")
     if n >= FEWEST:
-        low, high, _ = resampled(
+        low, high, _ = resample(
             lambda rows: numbers(gain[rows].sum(axis=-1) / count[rows].sum(axis=-1)), (n,)
         )
         excess = Estimate(value=value, low=low, high=high, n=n)
@@ -224,7 +224,7 @@ def _difference(first: FloatArray, second: FloatArray, nobody: str) -> Estimate:
     first, second = first[np.isfinite(first)], second[np.isfinite(second)]
     if min(first.size, second.size) < FEWEST:
         return nothing(nobody, first.size + second.size)
-    low, high, _ = resampled(
+    low, high, _ = resample(
         lambda ours, theirs: numbers(first[ours].mean(axis=-1) - second[theirs].mean(axis=-1)),
         (first.size, second.size),
     )

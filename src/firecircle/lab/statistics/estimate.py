@@ -129,7 +129,7 @@ FEWEST = 2
 RowNumbers = NDArray[np.int64]
 
 
-def resampled(
+def resample(
     statistic: Callable[..., FloatArray], sizes: tuple[int, ...], rows_drawn: int = ROWS_DRAWN
 ) -> tuple[float | None, float | None, FloatArray]:
     """Percentile interval and distribution of a statistic of row numbers, resampling each group by itself.
@@ -167,7 +167,7 @@ def mean_with_interval(values: FloatArray, nobody: str = "nothing was observed")
     value = mean(heard)
     if heard.size < FEWEST:
         return Estimate(value=value, n=heard.size, note="one observation has no interval")
-    low, high, _ = resampled(lambda rows: numbers(heard[rows].mean(axis=-1)), (heard.size,))
+    low, high, _ = resample(lambda rows: numbers(heard[rows].mean(axis=-1)), (heard.size,))
     return Estimate(value=value, low=low, high=high, n=heard.size)
 
 
@@ -186,7 +186,7 @@ def share_over_records(hits: FloatArray, chances: FloatArray, nobody: str) -> Es
         return wilson(round(value) * chances.size, chances.size)
     if chances.size < FEWEST:
         return Estimate(value=value, n=int(chances.size), note="one record has no interval")
-    low, high, _ = resampled(
+    low, high, _ = resample(
         lambda rows: numbers(hits[rows].sum(axis=-1) / chances[rows].sum(axis=-1)), (chances.size,)
     )
     return Estimate(value=value, low=low, high=high, n=int(chances.size))

@@ -18,7 +18,7 @@ from firecircle.lab.statistics.estimate import (
     mean_with_interval,
     nothing,
     numbers,
-    resampled,
+    resample,
     same_length,
 )
 from firecircle.names import Label
@@ -63,7 +63,7 @@ def krippendorff_alpha(scores: FloatArray) -> Estimate:
     value = float(alpha(np.arange(records)))
     if records < FEWEST:
         return Estimate(value=value, n=records, note="one record has no interval")
-    low, high, _ = resampled(alpha, (records,))
+    low, high, _ = resample(alpha, (records,))
     return Estimate(value=value, low=low, high=high, n=records)
 
 

@@ -58,24 +58,24 @@ def study_text(
     path = data or (f"{BUNDLED}:{ENCODED}" if name == "quorum" else BUNDLED)
     if path.partition(":")[0] != BUNDLED:
         path = str(Path(path).expanduser().absolute())
-    text += f"\n[[datasets]]\npath = {_quoted(path)}\n"
+    text += f"\n[[datasets]]\npath = {_toml_string(path)}\n"
     if limit is None and name == "redteam":
         limit = ATTACKED_PROMPTS  # each is judged by some forty arms
     if limit is not None:
         text += f"sample = {limit}\n"
     if system:
-        text += f"system = {_quoted(system)}\n"
-    text += _chosen(name, path, limit, fields)
+        text += f"system = {_toml_string(system)}\n"
+    text += _choose_data(name, path, limit, fields)
     text += _fields_table(fields)
     if name == "cost" and not all(map(is_embedded, models)):
         # Only voices that cost something are worth asking second.
         text += '\n[[arms]]\nname = "cascade"\nkind = "cascade"\n'
     if models:
-        text += f"\n[circle]\nmodels = {_listed(models)}\n"
+        text += f"\n[circle]\nmodels = {_toml_list(models)}\n"
     return text
 
 
-def _chosen(name: str, path: str, limit: int | None, fields: FieldMap | None) -> str:
+def _choose_data(name: str, path: str, limit: int | None, fields: FieldMap | None) -> str:
     """Which prompts of the data a study is about, where its question names some.
 
     The quorum's hypothesis is about encoding attacks; the validation names two prompts, which a sample might
@@ -83,10 +83,10 @@ def _chosen(name: str, path: str, limit: int | None, fields: FieldMap | None) ->
     """
     if name == "quorum" and path.partition(":")[0] != BUNDLED:
         families = sorted(family for family in survey(path, fields).families if ENCODING in family.casefold())
-        return f"families = {_listed(families)}\n" if families else ""
+        return f"families = {_toml_list(families)}\n" if families else ""
     if name == "validation" and limit is not None:
         named = [record.id for record in read_dataset(path, fields, BadRows()) if record.id.endswith(NAMED)]
-        return f"keep = {_listed(named)}\n" if named else ""
+        return f"keep = {_toml_list(named)}\n" if named else ""
     return ""
 
 
@@ -95,14 +95,14 @@ def _fields_table(fields: FieldMap | None) -> str:
     if not given:
         return ""
     lines = (
-        f"{name} = {_quoted(value or '') if isinstance(value, str | None) else _listed(value)}\n"
+        f"{name} = {_toml_string(value or '') if isinstance(value, str | None) else _toml_list(value)}\n"
         for name, value in given.items()
     )
     return "\n[datasets.fields]\n" + "".join(lines)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"[{', '.join(_quoted(name) for name in names)}]"
+def _toml_list(names: Sequence[str]) -> str:
+    return f"[{', '.join(_toml_string(name) for name in names)}]"
 
 
 def study_plan(text: str, name: str) -> Plan:
@@ -115,5 +115,5 @@ def starting_plan() -> str:
     return resources.files("firecircle.lab.studies").joinpath("start.toml").read_text("utf-8")
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)

@@ -129,7 +129,7 @@ def report_on_votes(votes: Votes, size: int | None = None) -> VotesReport:
     """All figures; `size` is that of the best subset, by default every size up to all judges."""
     attack, benign = by_label(votes.labels)
     errors = error_correlation(votes.judges, votes.wrong)
-    filled = _filled(votes.scores)
+    filled = _fill_gaps(votes.scores)
     known = (attack | benign) & np.isfinite(filled).all(axis=0)
     both = min((attack & known).sum(), (benign & known).sum()) >= FOLDS
     truth, scores = attack[known], filled[:, known]
@@ -169,7 +169,7 @@ def _error_counts(votes: Votes) -> list[tuple[str, int, int]]:
     return [(j, int(np.nansum(row)), int(n)) for j, row, n in zip(votes.judges, wrong, heard, strict=True)]
 
 
-def _filled(scores: FloatArray) -> FloatArray:
+def _fill_gaps(scores: FloatArray) -> FloatArray:
     """A judge who did not vote on an item has the mean of those who did."""
     heard = np.isfinite(scores)
     count = heard.sum(axis=0)

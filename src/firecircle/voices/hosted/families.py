@@ -20,7 +20,7 @@ from firecircle.voices.hosted.providers import (
     key_for,
     keyed_providers,
     known_providers,
-    located,
+    locate,
     provider_of,
 )
 
@@ -66,7 +66,7 @@ async def todays_models(
         provider = provider_of_family(name, config)
         if provider.name not in lists:
             lists[provider.name] = await _list_of(provider, config, ask=ask, anew=anew)
-        found = resolved(name, provider, lists[provider.name])
+        found = resolve(name, provider, lists[provider.name])
         resolutions[name] = found if provider.name == config.provider else found.written_for(provider)
     return resolutions
 
@@ -88,7 +88,7 @@ def provider_of_family(name: str, config: BaseEvaluationConfig) -> Provider:
     if family is None or has_key or "provider" in config.model_fields_set:
         return usual
     own = (provider for provider in keyed_providers() if provider.trains == family.provider_lineage)
-    return next((located(provider, config) for provider in own), usual)
+    return next((locate(provider, config) for provider in own), usual)
 
 
 def require_key_for_family(name: str, provider: Provider, config: BaseEvaluationConfig) -> None:
@@ -110,10 +110,10 @@ def provider_of_bare_names(config: BaseEvaluationConfig) -> Provider:
             f"no provider or family is called {config.provider!r}",
             f"the providers are {', '.join(providers)}",
         )
-    return located(providers[config.provider], config)
+    return locate(providers[config.provider], config)
 
 
-def resolved(name: str, provider: Provider, models: ModelList) -> Resolution:
+def resolve(name: str, provider: Provider, models: ModelList) -> Resolution:
     """The model for a family in a provider's list."""
     families = seatable_families()
     if name not in families:
@@ -151,8 +151,8 @@ def _vendor_id(model: str) -> str:
 
 def stand_ins(name: str, model: str, config: BaseEvaluationConfig) -> tuple[str, ...]:
     """The replacements in a family, in order, if the provider does not have this model."""
-    provider = located(provider_of(model, config.provider)[0], config)
-    seated = resolved(name, provider, kept_list(provider))
+    provider = locate(provider_of(model, config.provider)[0], config)
+    seated = resolve(name, provider, kept_list(provider))
     if provider.name != config.provider:
         seated = seated.written_for(provider)
     return tuple(other for other in (seated.model, *seated.stand_ins) if other != model)

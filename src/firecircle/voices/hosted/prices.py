@@ -104,7 +104,7 @@ def stated_tariff(model: str, provider: Provider, name: str) -> Tariff | None:
     return FlatTariff(listed) if listed else None
 
 
-def priced(usage: Usage, tariff: Tariff | None) -> float | None:
+def price_of(usage: Usage, tariff: Tariff | None) -> float | None:
     """The cost of a call: stated by the provider, otherwise by tariff, otherwise unknown."""
     if usage.cost_usd is not None or tariff is None:
         return usage.cost_usd

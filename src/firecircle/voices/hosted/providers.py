@@ -331,7 +331,7 @@ def provider_of(model: str, default: str) -> tuple[Provider, str]:
     return providers[default], original
 
 
-def located(provider: Provider, config: BaseEvaluationConfig) -> Provider:
+def locate(provider: Provider, config: BaseEvaluationConfig) -> Provider:
     """The provider at the address in the config or the environment."""
     source, elsewhere = "lmstudio_base_url", config.lmstudio_base_url
     if provider.name != "lmstudio" or not elsewhere:

@@ -47,8 +47,8 @@ def usage_in(usage: dict[str, Any]) -> Usage:
     cached = [
         count
         for count in (
-            counted(into.get("cached_tokens")),
-            *(counted(usage.get(name)) for name in CACHED),
+            read_count(into.get("cached_tokens")),
+            *(read_count(usage.get(name)) for name in CACHED),
         )
         if count is not None
     ]
@@ -56,7 +56,7 @@ def usage_in(usage: dict[str, Any]) -> Usage:
         count
         for holder in (into, usage)
         for name in WRITTEN
-        if (count := counted(holder.get(name))) is not None
+        if (count := read_count(holder.get(name))) is not None
     ]
     return Usage(
         tokens_in=asked,
@@ -103,13 +103,13 @@ def _add_hidden_reasoning(
     Google and xAI do not count reasoning as part of the answer, but charge it as such.
     """
     thought = _first(out_of, "reasoning_tokens") or _first(usage, "reasoning_tokens") or 0
-    total = counted(usage.get("total_tokens"))
+    total = read_count(usage.get("total_tokens"))
     if total is None:
         return asked, answered + thought if thought > answered else answered
     rest = total - asked - answered
     if rest <= 0:
         return asked, answered
-    of_question = {counted(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
+    of_question = {read_count(holder.get(name)) for holder in (into, usage) for name in OF_THE_QUESTION}
     return asked, answered + (0 if rest in of_question and rest != thought else rest)
 
 
@@ -123,12 +123,12 @@ def _details(usage: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _first(holder: dict[str, Any], *names: str) -> int | None:
     for name in names:
-        if (count := counted(holder.get(name))) is not None:
+        if (count := read_count(holder.get(name))) is not None:
             return count
     return None
 
 
-def counted(value: Any) -> int | None:
+def read_count(value: Any) -> int | None:
     """A token count, if it is valid."""
     if value is None:  # as most are
         return None

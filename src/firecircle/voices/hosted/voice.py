@@ -29,13 +29,13 @@ from firecircle.voices.hosted.connections import (
 from firecircle.voices.hosted.prices import (
     Tariff,
     load_price_list,
-    priced,
+    price_of,
     require_price,
     saved_by_cache,
     stated_tariff,
     tariff_of,
 )
-from firecircle.voices.hosted.providers import Provider, key_for, located, provider_of
+from firecircle.voices.hosted.providers import Provider, key_for, locate, provider_of
 from firecircle.voices.hosted.slots import NoSlot
 from firecircle.voices.hosted.waits import Setback, presentable, without_key
 from firecircle.voices.hosted.wires import WIRES
@@ -236,14 +236,14 @@ class HostedVoice:
             total += self.estimate(turn).as_estimate()
         if not spent.metered and spent.unmetered:
             # The user's own server is free, whether or not it counts tokens.
-            total = total.at_a_cost(priced(total, self.tariff))
+            total = total.at_a_cost(price_of(total, self.tariff))
         return total
 
     def _add_price(self, usage: Usage) -> Usage:
         # A cost stated by the provider needs no price list.
         if usage.tokens_cached or usage.tokens_written:
             usage = replace(usage, saved_usd=saved_by_cache(usage, self.tariff))
-        if usage.cost_usd is not None or (cost := priced(usage, self.tariff)) is None:
+        if usage.cost_usd is not None or (cost := price_of(usage, self.tariff)) is None:
             return usage
         return usage.at_a_cost(cost)
 
@@ -441,7 +441,7 @@ def hosted_voice(model: str, config: BaseEvaluationConfig, *, backoff: Backoff |
     is set and its price is unknown.
     """
     provider, name = provider_of(model, config.provider)
-    provider = located(provider, config)
+    provider = locate(provider, config)
     by_word = config.verdict_from == "logprobs"
     voice = HostedVoice(model, provider, name, key_for(provider, config), backoff=backoff, by_word=by_word)
     if config.budget_usd is not None and voice.tariff is None and provider.states_cost:

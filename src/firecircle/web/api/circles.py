@@ -18,7 +18,7 @@ from firecircle.circle.result import Usages, messages
 from firecircle.errors import ConfigError
 from firecircle.names import EvaluationMode
 from firecircle.prompt import EarlierTurn, MultiNeutrosophicPrompt
-from firecircle.request import JudgingRequest, configured_by_file
+from firecircle.request import JudgingRequest, configure_by_file
 from firecircle.store.circles import CircleStore
 from firecircle.store.finding import CircleSummary, Page
 from firecircle.verdict import VERDICT_WORDS
@@ -59,7 +59,7 @@ _FIELDS = {"alarm_threshold": "threshold", "max_rounds": "rounds", "failure_mode
 async def estimate(request: Request) -> Response:
     """What judging may take at most."""
     form = await body_as(Judging, request)
-    config = configured_by_file(_asked_for(form)).config
+    config = configure_by_file(_asked_for(form)).config
     calls = await viewer_of(request).convener.rehearse(_prompt_in(form), config)
     sums = account(calls)
     estimated = Estimate(
@@ -75,7 +75,7 @@ async def evaluate(request: Request) -> Response:
     """Begin to judge. 202 while the circle sits, 200 when it is over already."""
     form = await body_as(Judging, request)
     viewer = viewer_of(request)
-    judges = configured_by_file(_asked_for(form))
+    judges = configure_by_file(_asked_for(form))
     circle_id = await viewer.convener.convene(_prompt_in(form), judges.config, form.label, judges.seating)
     summary = await run_in_threadpool(viewer.store.circles.summary, circle_id)
     begun = Begun(id=summary.id, status=summary.status, url=f"/circles/{quote(summary.id, safe='')}")

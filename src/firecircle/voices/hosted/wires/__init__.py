@@ -59,7 +59,7 @@ def _assemble(chunks: list[Any]) -> Any:
     for wire in NATIVE:
         if any(wire.streams(chunk) for chunk in data[:3]):
             return wire.told(wire.assembled(data))
-    return chat.assembled(chunks)
+    return chat.assemble(chunks)
 
 
 def _chunk(event: str) -> Any:

@@ -9,7 +9,7 @@ from firecircle.voices.hosted.usage import stated_usage
 from firecircle.voices.hosted.wires.format import Body, Wire
 
 
-def assembled(chunks: Iterable[Any]) -> Body:
+def assemble(chunks: Iterable[Any]) -> Body:
     """The complete answer of a stream."""
     body: Body = {}
     message: Body = {}
@@ -77,5 +77,5 @@ WIRE = Wire(
     told=lambda body: body,
     wrote=lambda body: "choices" in body,
     streams=lambda chunk: "choices" in chunk,
-    assembled=assembled,
+    assembled=assemble,
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from firecircle.voices.hosted.usage import counted
+from firecircle.voices.hosted.usage import read_count
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 BUDGETS = {"none": 0, "low": 1024, "medium": 8192, "high": 24576}
 """Reasoning tokens for models before Gemini 3; later ones take a level."""
 
 
-def spelled(request: Body) -> Body:
+def write_body(request: Body) -> Body:
     """A chat request in generateContent format; the model's name is in the address."""
     system = [text_of(message["content"]) for message in request["messages"] if message["role"] == "system"]
     body: Body = {
@@ -38,7 +38,7 @@ def spelled(request: Body) -> Body:
     return {**body, "generationConfig": settings} if settings else body
 
 
-def told(body: Body) -> Body:
+def read_body(body: Body) -> Body:
     """A generateContent answer in the format of chat completions."""
     answered: Body = {"model": body.get("modelVersion"), "usage": _usage(body.get("usageMetadata"))}
     if body.get("error"):
@@ -73,19 +73,25 @@ def _usage(usage: Any) -> Body | None:
     """Reasoning is charged like the answer, and counted separately here."""
     if not isinstance(usage, dict):
         return None
-    asked, of_tools = counted(usage.get("promptTokenCount")), counted(usage.get("toolUsePromptTokenCount"))
-    spoken, thought = counted(usage.get("candidatesTokenCount")), counted(usage.get("thoughtsTokenCount"))
+    asked, of_tools = (
+        read_count(usage.get("promptTokenCount")),
+        read_count(usage.get("toolUsePromptTokenCount")),
+    )
+    spoken, thought = (
+        read_count(usage.get("candidatesTokenCount")),
+        read_count(usage.get("thoughtsTokenCount")),
+    )
     own = ("TokenCount", "TokensDetails")
     others = {name: value for name, value in usage.items() if not name.endswith(own)}
     return {
         **others,
         "prompt_tokens": asked + (of_tools or 0) if asked is not None else None,
         "completion_tokens": (spoken or 0) + (thought or 0) if asked is not None else None,
-        "prompt_tokens_details": {"cached_tokens": counted(usage.get("cachedContentTokenCount"))},
+        "prompt_tokens_details": {"cached_tokens": read_count(usage.get("cachedContentTokenCount"))},
     }
 
 
-def assembled(chunks: list[Body]) -> Body:
+def assemble(chunks: list[Body]) -> Body:
     """The complete answer of a stream: all parts in order, with the last counts and the end."""
     body: Body = {}
     parts: list[Body] = []
@@ -107,9 +113,9 @@ def assembled(chunks: list[Body]) -> Body:
 WIRE = Wire(
     name="gemini",
     path="/models/{model}:generateContent",
-    spelled=spelled,
-    told=told,
+    spelled=write_body,
+    told=read_body,
     wrote=lambda body: "candidates" in body or "promptFeedback" in body,
     streams=lambda chunk: "candidates" in chunk or "promptFeedback" in chunk,
-    assembled=assembled,
+    assembled=assemble,
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from firecircle.voices.hosted.usage import counted
+from firecircle.voices.hosted.usage import read_count
 from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, schema_of, text_of
 
 LONGEST_ANSWER = 4096
 """The format requires a limit; this one is sent if the caller has none."""
 
 
-def spelled(request: Body) -> Body:
+def write_body(request: Body) -> Body:
     """A chat request in Messages format, which has no seed and no log-probabilities."""
     system = [message["content"] for message in request["messages"] if message["role"] == "system"]
     body: Body = {
@@ -34,7 +34,7 @@ def spelled(request: Body) -> Body:
     return {**body, "output_config": output} if output else body
 
 
-def told(body: Body) -> Body:
+def read_body(body: Body) -> Body:
     """A message in the format of chat completions."""
     blocks = dicts(body.get("content"))
     spoken = [block for block in blocks if block.get("type") in ("text", "thinking")]
@@ -59,15 +59,15 @@ def _usage(usage: Any) -> Body | None:
     """Tokens written to or read from the cache are not part of `input_tokens` here."""
     if not isinstance(usage, dict):
         return None
-    fresh = counted(usage.get("input_tokens"))
-    read = counted(usage.get("cache_read_input_tokens"))
-    written = counted(usage.get("cache_creation_input_tokens"))
+    fresh = read_count(usage.get("input_tokens"))
+    read = read_count(usage.get("cache_read_input_tokens"))
+    written = read_count(usage.get("cache_creation_input_tokens"))
     known = [part for part in (fresh, read, written) if part is not None]
     others = {name: value for name, value in usage.items() if name not in OWN_COUNTS}
     return {
         **others,
         "prompt_tokens": sum(known) if fresh is not None else None,
-        "completion_tokens": counted(usage.get("output_tokens")),
+        "completion_tokens": read_count(usage.get("output_tokens")),
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
     }
 
@@ -83,7 +83,7 @@ OWN_COUNTS = frozenset(
 )
 
 
-def assembled(events: list[Body]) -> Body:
+def assemble(events: list[Body]) -> Body:
     """The complete message of a stream."""
     body: Body = {"type": "message"}
     blocks: dict[Any, Body] = {}
@@ -128,10 +128,10 @@ EVENTS = (
 WIRE = Wire(
     name="messages",
     path="/messages",
-    spelled=spelled,
-    told=told,
+    spelled=write_body,
+    told=read_body,
     wrote=lambda body: body.get("type") == "message" and isinstance(body.get("content"), list),
     streams=lambda event: event.get("type") in EVENTS,
-    assembled=assembled,
+    assembled=assemble,
     headers={"anthropic-version": "2023-06-01"},
 )

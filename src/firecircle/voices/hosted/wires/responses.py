@@ -9,7 +9,7 @@ from firecircle.voices.hosted.wires.format import Body, Wire, dicts, limit_of, s
 FEWEST_TOKENS = 16
 
 
-def spelled(request: Body) -> Body:
+def write_body(request: Body) -> Body:
     """A chat request in Responses format; the provider stores nothing. The format has no seed."""
     system = [text_of(message["content"]) for message in request["messages"] if message["role"] == "system"]
     body: Body = {
@@ -36,7 +36,7 @@ def spelled(request: Body) -> Body:
     return body
 
 
-def told(body: Body) -> Body:
+def read_body(body: Body) -> Body:
     """A response in the format of chat completions."""
     items = dicts(body.get("output"))
     parts = [part for item in items if item.get("type") == "message" for part in dicts(item.get("content"))]
@@ -80,7 +80,7 @@ def _finish(body: Body) -> Any:
     )
 
 
-def assembled(events: list[Body]) -> Body:
+def assemble(events: list[Body]) -> Body:
     """The complete response of a stream: its last event has all of it, otherwise the finished items do."""
     body: Body = {"object": "response", "status": "in_progress"}
     items: dict[str, Body] = {}
@@ -99,9 +99,9 @@ def assembled(events: list[Body]) -> Body:
 WIRE = Wire(
     name="responses",
     path="/responses",
-    spelled=spelled,
-    told=told,
+    spelled=write_body,
+    told=read_body,
     wrote=lambda body: body.get("object") == "response" or isinstance(body.get("output"), list),
     streams=lambda event: str(event.get("type")).startswith("response."),
-    assembled=assembled,
+    assembled=assemble,
 )

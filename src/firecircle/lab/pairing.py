@@ -68,7 +68,7 @@ class Flip(Shape):
     circles: tuple[Text | None, Text | None] = (None, None)
 
 
-class Beside(Shape):
+class PairedVerdicts(Shape):
     """Two sides on the prompts that both judged; differences are the first minus the second."""
 
     shared: int
@@ -90,12 +90,12 @@ class Beside(Shape):
     comparison: Comparison | None = None
 
 
-def set_beside(
+def pair_verdicts(
     first: Mapping[str, Judged],
     second: Mapping[str, Judged],
     prints: tuple[Mapping[str, PromptPrint], Mapping[str, PromptPrint]],
     thresholds: tuple[float, float],
-) -> Beside:
+) -> PairedVerdicts:
     """Pair two sets of judgements by the ids of their prompts."""
     shared = [name for name in first if name in second]
     changed: dict[str, int] = {}
@@ -113,7 +113,7 @@ def set_beside(
         if first[name].alarm != second[name].alarm
     ]
     labels: dict[str, Label | None] = {name: first[name].label or second[name].label for name in shared}
-    beside = Beside(
+    beside = PairedVerdicts(
         shared=len(shared),
         only_first=len(first) - len(shared),
         only_second=len(second) - len(shared),
@@ -185,7 +185,7 @@ def _mean(side: Mapping[str, Judged], names: Iterable[str]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def prompt_differences(beside: Beside) -> Iterator[str]:
+def prompt_differences(beside: PairedVerdicts) -> Iterator[str]:
     """The differences between the prompts of both sides, in words."""
     words = {
         "system": "the system text differs",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import FireCircleResult
 from firecircle.errors import ConfigError, StoreError
-from firecircle.lab.beside import Beside, Judged, PromptPrint, prompt_differences, set_beside
+from firecircle.lab.pairing import Judged, PairedVerdicts, PromptPrint, pair_verdicts, prompt_differences
 from firecircle.names import Label, is_attack, is_benign
 from firecircle.shapes import Shape, Text
 from firecircle.store.circles import CircleStore
@@ -29,7 +29,7 @@ class BatchComparison(Shape):
     thresholds: tuple[float, float]
     differences: tuple[Text, ...]
     """Differences other than the verdicts: data, voices, mode, threshold."""
-    beside: Beside
+    beside: PairedVerdicts
 
 
 class VoiceInBoth(Shape):
@@ -75,7 +75,7 @@ def compare_batches(circles: CircleStore, first: str, second: str) -> BatchCompa
     sides = _read(circles, first), _read(circles, second)
     thresholds = sides[0].threshold, sides[1].threshold
     prints = sides[0].prints, sides[1].prints
-    beside = set_beside(sides[0].judged, sides[1].judged, prints, thresholds)
+    beside = pair_verdicts(sides[0].judged, sides[1].judged, prints, thresholds)
     if not beside.shared:
         raise ConfigError(
             "compare",

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from firecircle.errors import ConfigError, FireCircleError
-from firecircle.lab.beside import Beside, Judged, PromptPrint, prompt_differences, set_beside
 from firecircle.lab.figures.columns import RecordFile
+from firecircle.lab.pairing import Judged, PairedVerdicts, PromptPrint, pair_verdicts, prompt_differences
 from firecircle.lab.runs.cases import chosen_records
 from firecircle.lab.runs.folder import RunFolder
 from firecircle.shapes import Shape, Text
@@ -23,7 +23,7 @@ class ArmInBothRuns(Shape):
     """An arm in both runs."""
 
     arm: Text
-    beside: Beside
+    beside: PairedVerdicts
 
 
 class RunComparison(Shape):
@@ -64,7 +64,7 @@ def compare_runs(first: RunFolder, second: RunFolder) -> RunComparison:
     for name in both:
         ours = _judgements(files[0], name, thresholds[0], by_id_alone)
         theirs = _judgements(files[1], name, thresholds[1], by_id_alone)
-        arms.append(ArmInBothRuns(arm=name, beside=set_beside(ours, theirs, prints, thresholds)))
+        arms.append(ArmInBothRuns(arm=name, beside=pair_verdicts(ours, theirs, prints, thresholds)))
         voices += _voices(
             name, *(frozenset(file.spoken(name, file.columns(name).records).voices) for file in files)
         )
