@@ -40,25 +40,21 @@ def judge(request: Request) -> int:
     introduction = request.introduction
     with warn_of_unsaved() as unkept:
         with request.store or nullcontext():
-            status = _judge(console, request, introduction, unkept)
+            try:
+                with _show_rounds(console, request) as listener:
+                    outcome = asyncio.run(_ask_guard(request, listener, unkept))
+            except EvaluationError as error:
+                return _fail(console, request, str(error), error.partial_result, TROUBLE)
+            if isinstance(outcome, CalledOff):
+                return _fail(console, request, "interrupted", outcome.heard, INTERRUPTED)
+            try:
+                if request.session and request.session_file:
+                    save_session(request.session, request.session_file)
+            finally:
+                _tell(console, request, outcome, introduction)
         # The verdict goes first; but whoever waits for 0 would count on what is not there.
+        status = STATUS[outcome.verdict]
         return TROUBLE if unkept and status == NO_ALARM else status
-
-
-def _judge(console: Console, request: Request, introduction: str, unkept: list[str]) -> int:
-    try:
-        with _show_rounds(console, request) as listener:
-            outcome = asyncio.run(_ask_guard(request, listener, unkept))
-    except EvaluationError as error:
-        return _fail(console, request, str(error), error.partial_result, TROUBLE)
-    if isinstance(outcome, CalledOff):
-        return _fail(console, request, "interrupted", outcome.heard, INTERRUPTED)
-    try:
-        if request.session and request.session_file:
-            save_session(request.session, request.session_file)
-    finally:
-        _tell(console, request, outcome, introduction)
-    return STATUS[outcome.verdict]
 
 
 async def _ask_guard(
