@@ -116,6 +116,12 @@ class Family(_Matching):
     """Models of the family that existed when the catalog was written, best first."""
     without: tuple[str, ...] = ()
     """Models of the family that are not used for it: special-purpose, unfinished or more expensive ones."""
+    former: tuple[str, ...] = ()
+    """Names in old recordings, accepted and not listed."""
+
+    def matches(self, name: str) -> bool:
+        """Whether a name matches, a former one included."""
+        return name in self.former or super().matches(name)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.cli.running import Ran, assert_one_line_of_trouble, flowing
 from tests.loopback import Answer, ChatRequest, LoopbackServer, Script, completion
-
-pytest.importorskip("scipy", reason="the extra `lab` is not installed")
 
 Cli = Callable[..., Ran]
 SYSTEM = "You are the assistant of a bank. Never read out a full account number."
@@ -37,6 +35,14 @@ def test_what_is_open_is_shown_with_the_attack_that_shows_it(cli: Cli, folder: P
     assert len(document["open"]) == 7
     assert document["measured"] is None
     assert document["attacks"]["false_authority"]["bundled"] > 0
+
+
+def test_it_needs_no_extra(folder: Path) -> None:
+    """Authors of system prompts come with the plain installation."""
+    without = "import sys; sys.modules.update(dict.fromkeys(('scipy', 'duckdb', 'altair')))"
+    call = "from firecircle.cli.main import run; sys.exit(run(['harden', 'You sell tents.']))"
+    ran = subprocess.run([sys.executable, "-c", f"{without}; {call}"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_pasting_what_is_proposed_is_no_answer(cli: Cli, folder: Path) -> None:

@@ -28,7 +28,7 @@ pattern recognition        0.80 × 2    1.60  ██████░░  qwen/qwe
 polite extraction masking  0.80 × 2    1.60  ██████░░  anthropic/clau…nnet-4
 educational escalation     0.60 × 1    0.60  ████░░░░  anthropic/clau…nnet-4
 future impact              0.60 × 2    1.20  ████░░░░  anthropic/clau…nnet-4
-system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
+system maintenance         0.00 × 1    0.00  ░░░░░░░░  no voice
 * critical: some voice must have a share above 0.5
 
 Coverage  10.40 (needs 5.00)
@@ -54,8 +54,8 @@ cross layer analysis *     0.50 × 3    1.50  ████░░░░  embedded
 pattern recognition        0.42 × 2    0.84  ███░░░░░  embedded:ngrams
 polite extraction masking  0.40 × 2    0.80  ███░░░░░  embedded:ngrams
 educational escalation     0.11 × 1    0.11  █░░░░░░░  embedded:ngrams
-future impact              0.00 × 2    0.00  ░░░░░░░░  nobody
-system maintenance         0.00 × 1    0.00  ░░░░░░░░  nobody
+future impact              0.00 × 2    0.00  ░░░░░░░░  no voice
+system maintenance         0.00 × 1    0.00  ░░░░░░░░  no voice
 * critical: some voice must have a share above 0.5
 From round 2 the voice in the empty chair covers future impact.
 
@@ -93,7 +93,7 @@ def test_the_rules_can_be_changed(cli: Cli) -> None:
 def test_what_is_known(cli: Cli) -> None:
     ran = cli("quorum", "--list")
     assert ran.status == 0
-    assert any(line.startswith("embedded:rules ") for line in ran.out.splitlines())
+    assert any(line.startswith("embedded:rules\t") for line in ran.out.splitlines())
     families = json.loads(cli("quorum", "--list", "--json").out)
     assert len(families) == len(ran.out.splitlines())
 

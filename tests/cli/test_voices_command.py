@@ -69,7 +69,7 @@ def in_a_terminal(*arguments: str) -> str:
 
 def test_a_terminal_is_not_flooded_with_models_that_nobody_can_call() -> None:
     short, everyone = in_a_terminal("voices"), in_a_terminal("voices", "--all")
-    assert "embedded:time" in short
+    assert "embedded:rules" in short
     assert "claude" not in short
     assert re.search(r"and \d+ more, known but not ready", short)
     assert "anthropic/claude*" in everyone
@@ -81,9 +81,9 @@ def test_without_a_key_only_the_built_in_are_ready(cli: Cli) -> None:
     assert not any(provider["ready"] for provider in told["providers"])
     assert named(told["providers"], "openrouter")["why"] == "set OPENROUTER_API_KEY"
     assert "no server answers at http://127.0.0.1:9/v1" in named(told["providers"], "vllm")["why"]
-    time_voice = named(told["voices"], "embedded:time")
-    assert time_voice["ready"]
-    assert time_voice["usd_per_million_tokens"]["highest"] == {"input": 0, "cached_input": 0, "output": 0}
+    rules = named(told["voices"], "embedded:rules")
+    assert rules["ready"]
+    assert rules["usd_per_million_tokens"]["highest"] == {"input": 0, "cached_input": 0, "output": 0}
     claude = named(told["voices"], "anthropic/claude*")
     assert (claude["ready"], claude["provider_lineage"]) == (False, "anthropic")
     assert claude["usd_per_million_tokens"]["lowest"]["input"] > 0

@@ -6,8 +6,6 @@ import base64
 
 import pytest
 
-pytest.importorskip("scipy", reason="the extra `lab` is not installed")
-
 from firecircle.lab.hardening.measuring import attacks, sign_of_giving_in
 from firecircle.lab.hardening.wording import read_wording, recognise_guards
 from firecircle.names import PATTERN_TYPES

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firecircle.cli.options import AsJson, BudgetUsd, StoreOption
-from firecircle.cli.trouble import require_lab
 from firecircle.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -63,7 +62,6 @@ def harden(
     firecircle harden @system.txt --voice local:qwen --after proposed
     firecircle harden @system.txt --voice provider:model --batch attacks.csv --budget-usd 1
     """
-    require_lab("harden")
     from firecircle.cli.evaluate.inputs import text_of
     from firecircle.cli.harden.view import show_hardening
     from firecircle.lab.hardening.wording import read_wording

@@ -176,7 +176,7 @@ def _table(roles: Sequence[RoleCoverage], width: int) -> Table:
         table.add_column(title, justify="right" if title == "covers" else "left", no_wrap=True)
     for role in roles:
         name = (
-            shortened(printable_line(role.best_voice), max(12, width - 59)) if role.best_voice else "nobody"
+            shortened(printable_line(role.best_voice), max(12, width - 59)) if role.best_voice else "no voice"
         )
         table.add_row(
             Text(f"{_plain(role.role)}{' *' if role.critical else ''}"),
@@ -193,7 +193,7 @@ def _narrow(roles: Sequence[RoleCoverage], width: int) -> Iterator[Text]:
     for role in roles:
         star = " *" if role.critical else ""
         yield Text(f"{_plain(role.role)}{star}  {role.contribution:.2f} × {role.weight:.0f}")
-        name = shortened(printable_line(role.best_voice), width - BAR - 5) if role.best_voice else "nobody"
+        name = shortened(printable_line(role.best_voice), width - BAR - 5) if role.best_voice else "no voice"
         yield Text(f"  {bar(role.contribution, BAR)} {name}", style="dim" if role.best_voice else "bold")
 
 

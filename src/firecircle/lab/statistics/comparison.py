@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import exp, fsum, lgamma, log
 
 import numpy as np
 
@@ -135,8 +136,6 @@ def compare(
 
 def mcnemar(first_right: BoolArray, second_right: BoolArray) -> McNemar:
     """McNemar's exact test: among the records that divide the arms, each is as likely to be the right one."""
-    from scipy.stats import binomtest
-
     only_first = int((first_right & ~second_right).sum())
     only_second = int((~first_right & second_right).sum())
     divided = only_first + only_second
@@ -145,9 +144,16 @@ def mcnemar(first_right: BoolArray, second_right: BoolArray) -> McNemar:
         only_first=only_first,
         only_second=only_second,
         neither=int((~first_right & ~second_right).sum()),
-        p_value=float(binomtest(only_first, divided).pvalue) if divided else None,
+        p_value=_two_sided(min(only_first, only_second), divided) if divided else None,
         note=None if divided else "the arms agree on every record",
     )
+
+
+def _two_sided(fewer: int, trials: int) -> float:
+    """How likely a fair coin is to divide the trials at least as unevenly."""
+    of_all = lgamma(trials + 1) - trials * log(2)
+    tail = fsum(exp(of_all - lgamma(k + 1) - lgamma(trials - k + 1)) for k in range(fewer + 1))
+    return min(1.0, 2 * tail)
 
 
 def _difference(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
 from typing import Any, cast
 
 import numpy as np
@@ -38,15 +40,14 @@ def nothing(reason: str, n: int = 0) -> Estimate:
 
 def wilson(hits: int, n: int, nobody: str = "nothing was observed") -> Estimate:
     """A share with its Wilson interval; `nobody` is the reason if there is nothing to count."""
-    from scipy.stats import binomtest
-
     if n == 0:
         return nothing(nobody)
-    interval = binomtest(hits, n).proportion_ci(CONFIDENCE, method="wilson")
+    # In closed form, so that shares need no scipy: `harden` works without the extra.
+    share, z = hits / n, NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle, width = share + z * z / (2 * n), z * sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+    low, high = (middle - width) / (1 + z * z / n), (middle + width) / (1 + z * z / n)
     # Rounding may put the bound of 0 or n hits slightly on the wrong side of the share itself.
-    share = hits / n
-    low, high = float(min(interval.low, share)), float(max(interval.high, share))
-    return Estimate(value=share, low=max(0.0, low), high=min(1.0, high), n=n)
+    return Estimate(value=share, low=max(0.0, min(low, share)), high=min(1.0, max(high, share)), n=n)
 
 
 def numbers(values: object) -> FloatArray:
