@@ -26,6 +26,7 @@ from firecircle.web.convener import Convener
 from firecircle.web.middleware import LOGIN, Gate
 from firecircle.web.problems import RequestError, problem_response, refusal_of, wants_problem
 from firecircle.web.rendering import templates
+from firecircle.web.seats import SEATS
 from firecircle.web.viewer import Viewer
 from firecircle.web.watch import Watch
 
@@ -82,6 +83,7 @@ def _routes() -> list[Route | Mount]:
         Route("/circles/{circle_id}/dialogue", pages.dialogue_page),
         Route("/circles/{circle_id}/answer", pages.answer_part),
         Route("/convene", pages.convene_page),
+        Route(f"{SEATS}{{token}}", pages.seat_page),
         Route("/bank", pages.bank_page),
         Route("/bank/{entry_id}", pages.entry_page),
         Route("/blindspots", pages.blindspots_page),

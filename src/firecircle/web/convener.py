@@ -11,19 +11,25 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from firecircle.catalog import original_of
 from firecircle.circle.base_config import EvaluationConfig
 from firecircle.circle.circumstances import Seating
 from firecircle.circle.config import FireCircleConfig
 from firecircle.circle.panel import Panel
 from firecircle.circle.result import CallRecord, FireCircleResult
+from firecircle.circle.voice import Voice
 from firecircle.convene import rehearse
 from firecircle.errors import EvaluationError
 from firecircle.judge import Job, judge
+from firecircle.names import is_person
 from firecircle.prompt import MultiNeutrosophicPrompt
 from firecircle.store.opening import Store
 from firecircle.store.recorder import Recording
 from firecircle.telling.safe_text import with_codes
+from firecircle.voices.person import Answer
+from firecircle.web.access import is_same
 from firecircle.web.problems import Judged, RequestError
+from firecircle.web.seats import SEAT_ENDED, PersonSeat
 
 MOST_AT_ONCE = 32
 SECONDS_TO_LEAVE = 10.0
@@ -41,6 +47,7 @@ class Convener:
         self._thread = threading.Thread(target=self._run, name="firecircle-convener", daemon=True)
         self._sitting: set[asyncio.Task[None]] = set()
         self._by_id: dict[str, asyncio.Task[None]] = {}
+        self._seats: dict[asyncio.Task[None], tuple[PersonSeat, ...]] = {}
         self._thread.start()
 
     async def convene(
@@ -60,6 +67,27 @@ class Convener:
     async def rehearse(self, prompt: MultiNeutrosophicPrompt, config: Config) -> tuple[CallRecord, ...]:
         """What judging this may take; no voice is asked."""
         return await self._here(rehearse(prompt, config))
+
+    def seats(self, circle_id: str) -> tuple[PersonSeat, ...]:
+        """The people who sit in a circle that is held here."""
+        task = self._by_id.get(circle_id)
+        return self._seats.get(task, ()) if task else ()
+
+    def seat(self, token: str) -> PersonSeat:
+        """The seat behind a link."""
+        for seats in list(self._seats.values()):
+            for seat in seats:
+                if is_same(token, seat.token):
+                    return seat
+        raise RequestError(410, SEAT_ENDED)
+
+    async def take(self, seat: PersonSeat, round_number: int, answer: Answer) -> None:
+        """Pass a person's answer on to the circle."""
+
+        async def give() -> None:
+            seat.take(round_number, answer)
+
+        await self._here(give())
 
     def cancel(self, circle_id: str) -> bool:
         """Call a circle off; False when it does not sit here."""
@@ -111,6 +139,7 @@ class Convener:
 
     def _leave(self, task: asyncio.Task[None], named: Future[str]) -> None:
         self._sitting.discard(task)
+        self._seats.pop(task, None)
         self._by_id = {name: holder for name, holder in self._by_id.items() if holder is not task}
         error = None if task.cancelled() else task.exception()
         if not named.done():
@@ -126,9 +155,14 @@ class Convener:
     ) -> None:
         me = asyncio.current_task()
         assert me is not None
+        people = {model: PersonSeat(model) for model in config.named_models if is_person(original_of(model))}
+        self._seats[me] = tuple(people.values())
         recordings: list[Recording] = []
         judged: FireCircleResult | Panel | None = None
         unkept: list[str] = []
+
+        def seated(model: str, voice: Voice) -> Voice:
+            return people[model].voice if model in people else voice
 
         def take(recording: Recording) -> None:
             recordings.append(recording)
@@ -142,6 +176,7 @@ class Convener:
                     seating=seating,
                     store=self._store,
                     label=label,
+                    watched=seated,
                     on_recording=take,
                     on_unkept=unkept.append,
                 )

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firecircle.web.access import READING, Access, Caller, Right, bearer_in
 from firecircle.web.problems import RequestError, problem_response, wants_problem
+from firecircle.web.seats import SEATS
 
 POLICY = "; ".join(
     (
@@ -36,7 +37,8 @@ SAFETY = {
 }
 COOKIE = "firecircle"
 LOGIN = "/login"
-_OPEN_TO_ALL = (LOGIN, "/static/")
+_OPEN_TO_ALL = (LOGIN, "/static/", SEATS, f"/api/v1{SEATS}")
+"""The token of a seat is in its path."""
 _CALLER = "firecircle.caller"
 
 
@@ -88,7 +90,7 @@ class Gate:
         request.scope[_CALLER] = caller
         if caller.right is None and not is_open:
             return self._turned_away(request)
-        if request.method not in READING and path != LOGIN:
+        if request.method not in READING and not is_open:
             why = access.why_not_write(headers, caller)
             return problem_response(RequestError(403, why)) if why else None
         return None

@@ -21,6 +21,7 @@ from firecircle.store.circles import CircleStore
 from firecircle.store.finding import LARGEST_PAGE, CircleSummary, Filters, Page
 from firecircle.telling.answers import answer_of
 from firecircle.telling.table import last_words
+from firecircle.voices.person import USUAL, question_of
 from firecircle.web.api.circles import page_of_circles
 from firecircle.web.api.lookups import bank_entries, blindspots, entry_asked_for, heard
 from firecircle.web.api.reading import filled_in, parameters_as, query_as
@@ -143,6 +144,7 @@ def circle_page(request: Request) -> Response:
         query=query,
         queue=len(queue),
         reason=queue.get(summary.id),
+        people=viewer_of(request).convener.seats(summary.id),
         standalone=False,
         **_neighbours(circles, summary),
     )
@@ -222,6 +224,21 @@ def answer_part(request: Request) -> Response:
         opening=(judged.system_message, judged.evidence),
         threshold=judged.config.alarm_threshold,
         standalone=False,
+    )
+
+
+def seat_page(request: Request) -> Response:
+    """Where a person in a circle answers: the prompt, and from round 2 what the others state."""
+    seat = viewer_of(request).convener.seat(request.path_params["token"])
+    turn = seat.turn
+    return page_response(
+        request,
+        "seat.html",
+        seat=seat,
+        question=question_of(turn) if turn else None,
+        layers=shown_layers(turn.prompt, ()) if turn else (),
+        usual=USUAL,
+        pattern_types=(*PATTERN_TYPES, "other"),
     )
 
 

@@ -37,6 +37,7 @@ from firecircle.telling.safe_text import (
 from firecircle.telling.words import FAILURE_WORDS, LEFT_OUT_WORDS, ROUND_WORDS, counted, time_text
 from firecircle.thresholds import figure_beside
 from firecircle.verdict import VERDICT_WORDS
+from firecircle.web.seats import SEATS
 from firecircle.web.shown import drawings
 from firecircle.web.shown.page import caption_of, page_of
 from firecircle.web.shown.passages import parts_of
@@ -123,6 +124,7 @@ def templates() -> Environment:
         "parts_of": parts_of,
         "own": own,
         "navigation": NAVIGATION,
+        "seats": SEATS,
         "pattern_pages": PATTERN_PAGES,
         "round_words": ROUND_WORDS,
         "failure_words": FAILURE_WORDS,

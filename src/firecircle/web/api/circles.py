@@ -25,6 +25,7 @@ from firecircle.verdict import VERDICT_WORDS
 from firecircle.web.api.reading import body_as, query_as
 from firecircle.web.api.shapes import (
     Amount,
+    AnswerIn,
     Asked,
     Begun,
     CircleQuery,
@@ -78,10 +79,20 @@ async def evaluate(request: Request) -> Response:
     judges = configure_by_file(_asked_for(form))
     circle_id = await viewer.convener.convene(_prompt_in(form), judges.config, form.label, judges.seating)
     summary = await run_in_threadpool(viewer.store.circles.summary, circle_id)
-    begun = Begun(id=summary.id, status=summary.status, url=f"/circles/{quote(summary.id, safe='')}")
+    people = {seat.model: seat.url for seat in viewer.convener.seats(circle_id)}
+    url = f"/circles/{quote(summary.id, safe='')}"
+    begun = Begun(id=summary.id, status=summary.status, url=url, people=people)
     location = {"location": f"/api/v1/circles/{quote(summary.id, safe='')}"}
     status = 202 if summary.status == "sitting" else 200
     return JSONResponse(begun.model_dump(), status_code=status, headers=location)
+
+
+async def answer(request: Request) -> Response:
+    """Answer for a person in a circle; the token of their link is in the path."""
+    form = await body_as(AnswerIn, request)
+    convener = viewer_of(request).convener
+    await convener.take(convener.seat(request.path_params["token"]), form.round, form)
+    return Response(status_code=204)
 
 
 def _asked_for(form: Judging) -> JudgingRequest:

@@ -82,6 +82,16 @@ OPERATIONS = (
         refusals=BODY,
     ),
     Operation(
+        "POST",
+        "/seats/{token}",
+        "answer",
+        circles.answer,
+        None,
+        (204,),
+        body=shapes.AnswerIn,
+        refusals=(*BODY, 409, 410),
+    ),
+    Operation(
         "GET",
         "/circles",
         "list_circles",

@@ -13,6 +13,7 @@ from firecircle.store.bank.blindspots import Blindspots
 from firecircle.store.bank.entries import BankEntry, BankFilters
 from firecircle.store.finding import CircleSummary, Filters, Order
 from firecircle.verdict import VerdictWord
+from firecircle.voices.person import Answer
 
 Layer = Annotated[str, StringConstraints(max_length=MAX_LAYER_CHARS)]
 Words = Annotated[
@@ -97,6 +98,14 @@ class Begun(Shape):
     status: CircleStatus
     url: str
     """The page that shows it."""
+    people: dict[str, str] = Field(default_factory=dict)
+    """The page where each person in the circle answers; its link is for that person alone."""
+
+
+class AnswerIn(Answer):
+    """What a person says in a round."""
+
+    round: int = Field(ge=1, le=99)
 
 
 class Amount(Shape):

@@ -111,6 +111,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "t") document.getElementById("show-ti")?.click();
 });
 
+document.addEventListener("click", async (event) => {
+  const link = event.target instanceof Element ? event.target.dataset.link : null;
+  if (!link) return;
+  const whole = new URL(link, location.href).href;
+  await navigator.clipboard.writeText(whole).then(() => say("Link copied."), () => say(whole)); // no clipboard without TLS
+});
+
 // -- acting ---------------------------------------------------------------------------------------
 document.addEventListener("click", async (event) => {
   if (!(event.target instanceof Element)) return;

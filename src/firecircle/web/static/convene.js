@@ -50,12 +50,15 @@ document.getElementById("add-turn").addEventListener("click", () => {
 function asked() {
   const fields = Object.fromEntries(new FormData(form));
   const circle = fields.mode === "fire_circle";
-  const models = { default: "", embedded: form.models.dataset.embedded, named: fields.models }[fields.circle];
+  const split = (names) => names.split(",").map((name) => name.trim()).filter(Boolean);
+  const people = split(fields.people).map((name) => `person:${name.replace(/^person:/, "")}`);
+  const usual = people.length ? form.circle.selectedOptions[0].dataset.models : ""; // by themselves, the server knows them
+  const models = split({ default: usual, embedded: form.models.dataset.embedded, named: fields.models }[fields.circle]);
   return {
     system: fields.system, application: fields.application, user: fields.user,
     turns: { unknown: null, none: [], these: written() }[form.known.value],
     mode: fields.mode,
-    models: models.split(",").map((name) => name.trim()).filter(Boolean),
+    models: [...models, ...people],
     focus: fields.focus || null,
     rounds: circle ? number(fields.rounds) : null,
     threshold: number(fields.threshold),
@@ -67,7 +70,7 @@ function asked() {
 }
 
 const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-const here = (model) => /^(embedded|local):/.test(model);
+const here = (model) => /^(embedded|local|person):/.test(model);
 const price = (cost, models) => {
   if (cost === null) return "price unknown";
   if (cost === 0) return models.every(here) ? "free" : "$0 by the prices known here";
