@@ -80,7 +80,7 @@ def test_a_person_answers_behind_a_link_blind_first_then_with_peers_and_may_pass
         assert client.post(address, json={"round": 2, "verdict": None}).status_code == 204
         result = finished(store, name)
         assert "this link has ended" in client.get(link).text
-        assert client.post(address, json={"round": 2, "verdict": None}).status_code == 410
+        assert client.post(address, json={"round": 2, "verdict": None}).status_code == 404
     first, second = of_ada(result)
     assert (first.falsehood, first.reasoning) == (0.95, "Nothing was agreed.")
     assert second.falsehood == 0.95  # passing keeps the last evaluation
@@ -91,7 +91,7 @@ def test_a_person_answers_behind_a_link_blind_first_then_with_peers_and_may_pass
 
 def test_a_link_opens_its_seat_alone(store: Store) -> None:
     with (
-        running(store, Access(token=TOKEN)) as server,
+        running(store, Access(token=TOKEN, read_token=TOKEN[::-1])) as server,
         httpx.Client(base_url=server.url) as stranger,
         server.client(authorization=f"Bearer {TOKEN}") as convener,
         convened(convener) as (name, link),
@@ -99,7 +99,9 @@ def test_a_link_opens_its_seat_alone(store: Store) -> None:
         page_when(stranger, link, "asked-1")
         assert stranger.get(f"/api/v1/circles/{name}").status_code == 401
         assert stranger.post(f"/api/v1/circles/{name}/cancel").status_code in (401, 403)
-        assert stranger.get(f"{link[:-1]}!").status_code == 410
+        reading = {"authorization": f"Bearer {TOKEN[::-1]}"}
+        assert link not in stranger.get(f"/circles/{name}", headers=reading).text
+        assert stranger.get(f"{link[:-1]}!").status_code == 404
         said = stranger.post(f"/api/v1{link}", json={"round": 1, "verdict": None})
         assert said.status_code == 204
         assert "You left the circle" in page_when(stranger, link, "passed-1")

@@ -79,7 +79,7 @@ class Convener:
             for seat in seats:
                 if is_same(token, seat.token):
                     return seat
-        raise RequestError(410, SEAT_ENDED)
+        raise RequestError(404, SEAT_ENDED)
 
     async def take(self, seat: PersonSeat, round_number: int, answer: Answer) -> None:
         """Pass a person's answer on to the circle."""

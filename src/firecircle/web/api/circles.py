@@ -89,9 +89,10 @@ async def evaluate(request: Request) -> Response:
 
 async def answer(request: Request) -> Response:
     """Answer for a person in a circle; the token of their link is in the path."""
-    form = await body_as(AnswerIn, request)
     convener = viewer_of(request).convener
-    await convener.take(convener.seat(request.path_params["token"]), form.round, form)
+    seat = convener.seat(request.path_params["token"])
+    form = await body_as(AnswerIn, request)
+    await convener.take(seat, form.round, form)
     return Response(status_code=204)
 
 

@@ -89,7 +89,7 @@ OPERATIONS = (
         None,
         (204,),
         body=shapes.AnswerIn,
-        refusals=(*BODY, 409, 410),
+        refusals=(404, *BODY, 409),
     ),
     Operation(
         "GET",

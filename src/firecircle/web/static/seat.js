@@ -37,7 +37,7 @@ async function look() {
     tellAll();
     begin();
     scrollTo(0, 0);
-  } else if (answer.status === 410) {
+  } else if (answer.status === 404) {
     clearInterval(looking);
     seat().replaceChildren(over());
   }
